@@ -1,0 +1,165 @@
+"""What a vendor implements to compile for its NPU, and what the compiler gives back.
+
+The functions are those of LiteRT's C interface (`litert/vendors/c/litert_compiler_plugin.h`), without the
+prefix: `LiteRtCompilerPluginPartition` is `partition`. A module that holds a plugin has it as `PLUGIN`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Protocol
+
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
+from litert.model.blob import Blob
+from litert.model.graph import Op, Subgraph
+
+
+class Hardware(IntFlag):
+    """LiteRT's `LiteRtHwAccelerators`."""
+
+    NONE = 0
+    CPU = 1
+    GPU = 2
+    NPU = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One op that a plugin takes (`LiteRtPushOp`).
+
+    Attributes:
+      op: of the subgraph that the plugin was asked about.
+      partition_index: ops with different indices never share a partition.
+    """
+
+    op: Op
+    partition_index: int = 0
+
+
+class OpList:
+    """What a plugin takes of a subgraph, and why it leaves the rest."""
+
+    def __init__(self) -> None:
+        self.selected: list[Selection] = []
+        self.refusals: dict[Op, str] = {}
+
+    def push(self, op: Op, partition_index: int = 0) -> None:
+        """Takes an op for the NPU."""
+        self.selected.append(Selection(op, partition_index))
+
+    def refuse(self, op: Op, reason: str) -> None:
+        """Leaves an op on the CPU, with a sentence for the report."""
+        self.refusals[op] = reason
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """One NPU call of a compiled result.
+
+    Attributes:
+      name: of the function in its byte code; what `invocation_context_create` is given.
+      byte_code_index: which of the byte code modules has it.
+    """
+
+    name: str
+    byte_code_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledResult:
+    """Byte code modules, and one call for each partition, in the partitions' order.
+
+    Attributes:
+      byte_code: modules; calls may share one.
+      calls: one for each partition.
+      notes: sentences for the report, such as what a kernel's build printed.
+    """
+
+    byte_code: Sequence[Blob]
+    calls: Sequence[CallInfo]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """A file that an asset names.
+
+    Attributes:
+      relative_path: from the asset's folder, with `/`; never absolute, never with `..`.
+      blob: its bytes.
+    """
+
+    relative_path: str
+    blob: Blob
+
+
+class CompilerPlugin(Protocol):
+    """A plugin that has been created; one for each run of the host."""
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.
+
+        The host groups what was pushed into partitions. It asks again for each subgraph.
+        """
+        ...
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        """Compiles partitions, each a subgraph with inputs and outputs of its own.
+
+        The subgraphs are the plugin's to change; their constants are views of the user's file.
+
+        Raises:
+          LiteRtError: UNSUPPORTED refuses: the host tries the partitions alone, then in halves, and then
+            leaves ops on the CPU with the error as the reason. Any other status ends the command.
+        """
+        ...
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        """The files that an asset names; the host embeds them beside it."""
+        ...
+
+    def close(self) -> None:
+        """Releases what the plugin holds (`LiteRtDestroyCompilerPlugin`)."""
+        ...
+
+
+class CompilerPluginFactory(ABC):
+    """Who a vendor is, and how to create its plugin. Its module has one as `PLUGIN`.
+
+    Attributes:
+      api_version: of this interface, as the plugin was written for it; (0, 1, 0).
+      soc_manufacturer: the vendor's name: `--soc_manufacturer`, and in the stamp of each compiled file.
+      soc_models: what `--soc_model` may be; the first is the default.
+      supported_hardware: NPU, for all vendors so far.
+      sdk_version: of the vendor's compiler, in any form; recorded in the manifest.
+    """
+
+    api_version: ApiVersion = COMPILER_PLUGIN_API_VERSION
+    soc_manufacturer: str
+    soc_models: Sequence[str]
+    supported_hardware: Hardware = Hardware.NPU
+    sdk_version: str = ""
+
+    @abstractmethod
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        """Makes a plugin (`LiteRtCreateCompilerPlugin`).
+
+        Raises:
+          LiteRtError: INVALID_TOOL_CONFIG, where an option is wrong.
+        """
+
+    def check_compiler_compatibility(
+        self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
+    ) -> None:
+        """Refuses a host or SoC model that the vendor's compiler cannot serve; the default takes all.
+
+        Raises:
+          LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED.
+        """

@@ -1,0 +1,376 @@
+"""The dispatch table as a vendor fills it: from byte code to a device.
+
+The functions are those of LiteRT's C tables (`litert/vendors/c/litert_dispatch_api.h`: interface, async
+and graph parts) without the prefix, with `register_asset` as the custom op assets guide has it. What is not
+overridden has a default for host memory. A module that holds a table has it as `DISPATCH`.
+
+Order of calls: `initialize`, `check_runtime_compatibility`, `device_context_create`, `register_asset` for each
+companion and then each asset; for each NPU call `invocation_context_create`, then requirements of all inputs and
+outputs; for each buffer `register_tensor_buffer` and `attach_input` or `attach_output`; for each run
+`set_scheduling_info`, `set_options` and `invoke`. Release is in reverse.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dispatch.event import Event
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.core.version import DISPATCH_API_VERSION, ApiVersion
+
+DeviceContext = TypeVar("DeviceContext")
+InvocationContext = TypeVar("InvocationContext")
+
+
+class Capability(IntFlag):
+    """LiteRT's `LiteRtDispatchCapabilities`."""
+
+    NONE = 0
+    BASIC = 1
+    ASYNC = 2
+    GRAPH = 4
+
+
+class ExecutableType(IntEnum):
+    """LiteRT's `LiteRtDispatchExecutableType`."""
+
+    UNKNOWN = 0
+    DSP_LIBRARY = 1
+    ML_MODEL = 2
+    JIT_HANDLE = 3
+    TFLITE_MODEL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MemBuffer:
+    """Bytes that the host hands to a vendor (LiteRT's `LiteRtMemBuffer`).
+
+    Attributes:
+      fd: of the open file that they lie in; -1 for bytes in memory alone.
+      base_address: where the file (or the memory) starts in this process.
+      offset: of the bytes from `base_address`, and from the start of the file.
+      size: in bytes.
+      view: the bytes, mapped and not read. Valid as long as the device context.
+    """
+
+    fd: int
+    base_address: int
+    offset: int
+    size: int
+    view: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingInfo:
+    """How a call stands among others; fields that are None were not given.
+
+    Attributes:
+      priority: 0 is the highest, 1000 the lowest.
+    """
+
+    original_uid: int | None = None
+    debug_feature_id: str | None = None
+    priority: int | None = None
+    job_group_id: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measurement of the metrics part: a name and a number or text."""
+
+    name: str
+    value: bool | int | float | str
+
+
+@dataclass(slots=True)
+class HostInvocationContext:
+    """What the default `invocation_context_create` makes: attached buffers by index.
+
+    Attributes:
+      byte_code, function_name: as given.
+      inputs, outputs: attached buffers as NumPy arrays; None while nothing is attached.
+    """
+
+    device_context: Any
+    byte_code: MemBuffer
+    function_name: str
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+
+
+class Dispatch(Generic[DeviceContext, InvocationContext]):
+    """A vendor's dispatch table; one for the process.
+
+    Attributes:
+      api_version: of this interface, as the table was written for it; (0, 1, 0).
+      vendor_id, build_id: for people; no vendor is found by them.
+      capabilities: BASIC, and ASYNC or GRAPH where those parts are filled.
+      async_interface, graph_interface: those parts, or None.
+    """
+
+    api_version: ClassVar[ApiVersion] = DISPATCH_API_VERSION
+    vendor_id: ClassVar[str]
+    build_id: ClassVar[str] = ""
+    capabilities: ClassVar[Capability] = Capability.BASIC
+
+    async_interface: ClassVar[AsyncInterface[Any] | None] = None
+    graph_interface: ClassVar[GraphInterface[Any, Any] | None] = None
+
+    def initialize(
+        self, environment_options: EnvironmentOptions, options: Mapping[str, str]
+    ) -> None:
+        """Called once in a process, before all else; `options` are the vendor's own, by name."""
+
+    def check_runtime_compatibility(
+        self,
+        host_version: ApiVersion,
+        environment_options: EnvironmentOptions,
+        options: Mapping[str, str],
+    ) -> None:
+        """Refuses a host that the vendor's driver cannot serve; the default takes all.
+
+        Raises:
+          LiteRtError: UNSUPPORTED_RUNTIME_VERSION.
+        """
+
+    def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
+        """Opens the device for one loaded model."""
+        raise not_filled(self, "device_context_create")
+
+    def device_context_destroy(self, device_context: DeviceContext) -> None:
+        """Closes it; all that was made in it is gone already."""
+
+    def register_asset(
+        self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
+    ) -> None:
+        """Takes one of the model's assets: an op's, or a companion as `<op>/<relative path>`.
+
+        The bytes are mapped and valid as long as the device context: keep the buffer, not a copy
+        (guide, section 3).
+        """
+
+    def get_input_requirements(
+        self, invocation_context: InvocationContext, input_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        """What memory input `input_index` must have; the default is host memory in row order."""
+        return TensorBufferRequirements(tensor_type.size_bytes)
+
+    def get_output_requirements(
+        self,
+        invocation_context: InvocationContext,
+        output_index: int,
+        tensor_type: RankedTensorType,
+    ) -> TensorBufferRequirements:
+        """What memory output `output_index` must have; the default is host memory in row order."""
+        return TensorBufferRequirements(tensor_type.size_bytes)
+
+    def register_tensor_buffer(
+        self, device_context: DeviceContext, tensor_buffer: TensorBuffer
+    ) -> Any:
+        """Makes a buffer known to the device.
+
+        Returns:
+          A handle, which `attach_input` and its fellows get. The default is the buffer itself.
+        """
+        return tensor_buffer
+
+    def unregister_tensor_buffer(self, device_context: DeviceContext, handle: Any) -> None:
+        """Forgets a buffer; it is attached nowhere."""
+
+    def invocation_context_create(
+        self,
+        device_context: DeviceContext,
+        executable_type: ExecutableType,
+        byte_code: MemBuffer,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> InvocationContext:
+        """Loads a function of a byte code module; one context for each NPU call of a model.
+
+        The default keeps its arguments in a `HostInvocationContext`.
+        """
+        context: Any = HostInvocationContext(
+            device_context, byte_code, function_name, [None] * num_inputs, [None] * num_outputs
+        )
+        return context  # type: ignore[no-any-return]
+
+    def invocation_context_destroy(self, invocation_context: InvocationContext) -> None:
+        """Releases what a call holds; nothing is attached to it any more."""
+
+    def set_scheduling_info(
+        self, invocation_context: InvocationContext, scheduling_info: SchedulingInfo
+    ) -> None:
+        """Says how the next run stands among others; may be ignored."""
+
+    def set_options(
+        self, invocation_context: InvocationContext, run_options: Mapping[str, str] | None
+    ) -> None:
+        """Options of the next run alone; None is none. May be ignored."""
+
+    def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        """Gives input `index` its buffer, in place of one attached before, for all runs to come."""
+        invocation_context.inputs[index] = handle.array()  # type: ignore[attr-defined]
+
+    def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        """Gives output `index` its buffer, in place of one attached before, for all runs to come."""
+        invocation_context.outputs[index] = handle.array()  # type: ignore[attr-defined]
+
+    def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        """Takes a buffer off; one that is not attached (any more) changes nothing."""
+        _detach(invocation_context.inputs, index, handle)  # type: ignore[attr-defined]
+
+    def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        """Takes a buffer off; one that is not attached (any more) changes nothing."""
+        _detach(invocation_context.outputs, index, handle)  # type: ignore[attr-defined]
+
+    def invoke(self, invocation_context: InvocationContext) -> None:
+        """Runs the function on what is attached; when it returns, the outputs are written.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE; the context can be used again.
+        """
+        raise not_filled(self, "invoke")
+
+    def start_metrics_collection(
+        self, invocation_context: InvocationContext, detail_level: int
+    ) -> None:
+        """Measures from now on; a higher level is finer and may be slower."""
+        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
+
+    def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
+        """What was measured since the start."""
+        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
+
+
+class AsyncInterface(ABC, Generic[InvocationContext]):
+    """The part for `Capability.ASYNC`: runs that do not wait."""
+
+    @abstractmethod
+    def attach_input_event(
+        self, invocation_context: InvocationContext, index: int, event: Event
+    ) -> None:
+        """The next run reads input `index` only after the event."""
+
+    @abstractmethod
+    def invoke_async(self, invocation_context: InvocationContext) -> Sequence[Event]:
+        """Starts a run.
+
+        Returns:
+          One event for each output: signaled once it is written, or failed.
+        """
+
+
+Graph = TypeVar("Graph")
+
+
+class NodeType(IntEnum):
+    """LiteRT's `LiteRtDispatchNodeType`."""
+
+    UNKNOWN = 0
+    DSP = 1
+    NPU = 2
+    CPU = 3
+
+
+class GraphInterface(ABC, Generic[DeviceContext, Graph]):
+    """The part for `Capability.GRAPH`: several executables as one call. Ids are the caller's."""
+
+    @abstractmethod
+    def graph_create(self, device_context: DeviceContext) -> Graph:
+        """Makes an empty graph."""
+
+    @abstractmethod
+    def graph_destroy(self, graph: Graph) -> None:
+        """Releases a graph."""
+
+    @abstractmethod
+    def add_node(self, graph: Graph, node_id: int, node_type: NodeType) -> None:
+        """Adds a node, which runs one function."""
+
+    @abstractmethod
+    def add_edge(self, graph: Graph, edge_id: int) -> None:
+        """Adds an edge, which is one tensor."""
+
+    @abstractmethod
+    def connect_node_input(
+        self, graph: Graph, node_id: int, input_index: int, edge_id: int
+    ) -> None:
+        """The node reads the edge."""
+
+    @abstractmethod
+    def connect_node_output(
+        self, graph: Graph, node_id: int, output_index: int, edge_id: int
+    ) -> None:
+        """The node writes the edge."""
+
+    @abstractmethod
+    def connect_graph_input(self, graph: Graph, input_index: int, edge_id: int) -> None:
+        """The edge is the graph's input."""
+
+    @abstractmethod
+    def connect_graph_output(self, graph: Graph, output_index: int, edge_id: int) -> None:
+        """The edge is the graph's output."""
+
+    @abstractmethod
+    def load_executable(
+        self, device_context: DeviceContext, executable_type: ExecutableType, byte_code: MemBuffer
+    ) -> int:
+        """Loads a module; returns its id."""
+
+    @abstractmethod
+    def unload_executable(self, device_context: DeviceContext, executable_id: int) -> None:
+        """Releases a module; no graph has it."""
+
+    @abstractmethod
+    def assign_node_function(
+        self, graph: Graph, node_id: int, executable_id: int, function_name: str
+    ) -> None:
+        """Says which function of which module a node runs."""
+
+    @abstractmethod
+    def annotate_graph(self, graph: Graph, key: str, value: str) -> None:
+        """Notes something for the vendor."""
+
+    @abstractmethod
+    def annotate_node(self, graph: Graph, node_id: int, key: str, value: str) -> None:
+        """Notes something about a node."""
+
+    @abstractmethod
+    def annotate_edge(self, graph: Graph, edge_id: int, key: str, value: str) -> None:
+        """Notes something about an edge."""
+
+    @abstractmethod
+    def invocation_context_create_from_graph(
+        self, device_context: DeviceContext, graph: Graph
+    ) -> Any:
+        """An invocation context that runs the whole graph."""
+
+    @abstractmethod
+    def invocation_context_get_graph(self, invocation_context: Any) -> Graph:
+        """The graph that a context was made from."""
+
+
+def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
+    """The error of a table that lacks a function which has no default."""
+    vendor = getattr(dispatch, "vendor_id", type(dispatch).__name__)
+    return LiteRtError(
+        Status.DYNAMIC_LOADING,
+        f"the dispatch table has no '{function}'",
+        f"vendor '{vendor}'",
+        f"Override {function} in {type(dispatch).__name__}.",
+    )
+
+
+def _detach(attached: list[Any], index: int, handle: Any) -> None:
+    array = attached[index]
+    if array is not None and array.ctypes.data == handle.address:
+        attached[index] = None

@@ -1,0 +1,43 @@
+"""A thing that will have happened: the end of an asynchronous run (LiteRT's `LiteRtEvent`)."""
+
+from __future__ import annotations
+
+import threading
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+class Event:
+    """Unsignaled until `signal` or `fail` is called, once; safe to share between threads.
+
+    A vendor whose driver has its own events overrides `wait` and `is_signaled`.
+    """
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._error: BaseException | None = None
+
+    def signal(self) -> None:
+        """Says that it has happened."""
+        self._done.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Says that it will not happen: who waits gets the error."""
+        self._error = error
+        self._done.set()
+
+    def is_signaled(self) -> bool:
+        """Whether `wait` would return at once."""
+        return self._done.is_set()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits for the event; for ever, where no timeout is given.
+
+        Raises:
+          LiteRtError: TIMEOUT_EXPIRED; or the error that the event failed with.
+        """
+        if not self._done.wait(timeout_s):
+            raise LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,91 @@
+"""Options that the host hands to a compiler plugin (LiteRT's `LiteRtCompilerOptions`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class CustomOpInfo:
+    """One `--npu_custom_op_info=op,path` (guide, section 2).
+
+    Attributes:
+      op_name: the custom code of the ops it is for.
+      asset_path: the user's file.
+    """
+
+    op_name: str
+    asset_path: str
+
+    @classmethod
+    def parse(cls, text: str) -> CustomOpInfo:
+        """Reads `op,path`; the path may hold commas and spaces, the op's name no comma.
+
+        Raises:
+          LiteRtError: INVALID_TOOL_CONFIG, if there is no comma, no name or no path.
+        """
+        op_name, comma, asset_path = text.partition(",")
+        if not comma or not op_name.strip() or not asset_path:
+            missing = "no comma" if not comma else "no op" if not op_name.strip() else "no path"
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"custom op info {text!r} has {missing}",
+                hint="Write it as op_name,path/to/asset.",
+            )
+        return cls(op_name, asset_path)
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerOptions:
+    """What a plugin may read of the user's wishes.
+
+    Attributes:
+      custom_op_infos: in the order given; no op twice.
+      max_partitions: the most partitions that the host makes; 0 is no limit.
+      check_kernels: whether the plugin builds each kernel once, so that its errors show now.
+      allow_native_assets: whether machine code of the user's may run in this process.
+      vendor_options: the plugin's own, by name, as text.
+    """
+
+    custom_op_infos: Sequence[CustomOpInfo] = ()
+    max_partitions: int = 0
+    check_kernels: bool = True
+    allow_native_assets: bool = False
+    vendor_options: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
+
+    def __post_init__(self) -> None:
+        seen: dict[str, CustomOpInfo] = {}
+        for info in self.custom_op_infos:
+            if info.op_name in seen:
+                raise LiteRtError(
+                    Status.INVALID_TOOL_CONFIG,
+                    f"two assets for op '{info.op_name}': {seen[info.op_name].asset_path} "
+                    f"and {info.asset_path}",
+                    hint="Give each op one asset.",
+                )
+            seen[info.op_name] = info
+
+    def get_num_custom_op_info(self) -> int:
+        """`LiteRtGetCompilerOptionsNumCustomOpInfo` (guide, section 3)."""
+        return len(self.custom_op_infos)
+
+    def get_custom_op_info(self, index: int) -> tuple[str, str]:
+        """`LiteRtGetCompilerOptionsCustomOpInfo`: op name and asset path.
+
+        Raises:
+          LiteRtError: INDEX_OOB.
+        """
+        if not 0 <= index < len(self.custom_op_infos):
+            raise LiteRtError(
+                Status.INDEX_OOB,
+                f"custom op info {index} of {len(self.custom_op_infos)}",
+            )
+        info = self.custom_op_infos[index]
+        return info.op_name, info.asset_path

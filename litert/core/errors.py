@@ -1,0 +1,26 @@
+"""The one error of this project: a status, what is wrong, where, and what to do."""
+
+from litert.core.status import Status
+
+
+class LiteRtError(RuntimeError):
+    """A status, what is wrong, where, and what to do.
+
+    Attributes:
+      status: a number that C callers know too.
+      what: a phrase that shows what was found, and what is allowed.
+      where: file, op, tensor or vendor call; empty if the caller knows.
+      hint: a sentence that says what to do; empty if nothing can be done.
+    """
+
+    def __init__(self, status: Status, what: str, where: str = "", hint: str = "") -> None:
+        super().__init__(status, what, where, hint)  # all of it: errors cross processes
+        self.status = status
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = f" ({self.where})" if self.where else ""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{self.status.name}: {self.what}{where}.{hint}"

@@ -1,0 +1,61 @@
+"""A tensor's type: element type and layout (LiteRT's `LiteRtRankedTensorType`)."""
+
+from dataclasses import dataclass
+from math import prod
+
+from litert.core.element_type import ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Dimensions of a tensor in memory.
+
+    Attributes:
+      dimensions: outermost first; -1 is unknown until run time.
+      strides: in elements, one for each dimension; None is row order without gaps.
+    """
+
+    dimensions: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.dimensions)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is known."""
+        return all(d >= 0 for d in self.dimensions)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTensorType:
+    """Element type and layout."""
+
+    element_type: ElementType
+    layout: Layout
+
+    @classmethod
+    def of(cls, element_type: ElementType, dimensions: tuple[int, ...]) -> "RankedTensorType":
+        """The type of a tensor in row order."""
+        return cls(element_type, Layout(dimensions))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.dimensions
+
+    @property
+    def num_elements(self) -> int:
+        """Product of the dimensions, which must be known; 1 for rank 0."""
+        assert self.layout.is_static
+        return prod(self.layout.dimensions)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the tensor without gaps; elements under 8 bits are packed, the last byte padded."""
+        return (self.num_elements * self.element_type.bits + 7) // 8
+
+    def __str__(self) -> str:
+        """MLIR's spelling: `tensor<1x?x3xf32>`."""
+        dims = "".join(f"{'?' if d < 0 else d}x" for d in self.shape)
+        return f"tensor<{dims}{self.element_type.mlir}>"

@@ -1,0 +1,103 @@
+"""Bytes that lie somewhere: in memory, or in a range of an open file that is mapped and never read whole."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable
+from typing import BinaryIO
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+class MappedFile:
+    """A file, open and mapped for reading; a context manager.
+
+    Attributes:
+      path: as it was given.
+      view: the whole file.
+      fd: of the open file; `MappedFile` owns it.
+    """
+
+    __slots__ = ("_file", "_map", "fd", "path", "size", "view")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens and maps `path`.
+
+        Raises:
+          LiteRtError: NOT_FOUND or FILE_IO.
+        """
+        self.path = os.fspath(path)
+        self._map: mmap.mmap | None = None
+        self._file: BinaryIO
+        try:
+            self._file = open(self.path, "rb")  # noqa: SIM115 (owned; closed by close)
+        except FileNotFoundError as error:
+            raise LiteRtError(Status.NOT_FOUND, "no such file", self.path) from error
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise LiteRtError(Status.FILE_IO, f"cannot open: {reason}", self.path) from error
+        try:
+            self.fd = self._file.fileno()
+            self.size = os.fstat(self.fd).st_size
+            if self.size:
+                self._map = mmap.mmap(self.fd, 0, access=mmap.ACCESS_READ)
+                self.view = memoryview(self._map)
+            else:
+                self.view = memoryview(b"")
+        except (OSError, ValueError) as error:
+            self._file.close()
+            raise LiteRtError(Status.FILE_IO, f"cannot map: {error}", self.path) from error
+
+    def blob(self, offset: int = 0, size: int | None = None) -> Blob:
+        """A range of the file; to its end, where no size is given."""
+        end = self.size if size is None else offset + size
+        if not 0 <= offset <= end <= self.size:
+            raise LiteRtError(
+                Status.INDEX_OOB, f"bytes {offset} to {end} of a file of {self.size}", self.path
+            )
+        return Blob(self.view[offset:end], self, offset)
+
+    def close(self) -> None:
+        """Closes the file. The mapping lives on until the last view of it is gone."""
+        self._file.close()
+
+    def __enter__(self) -> MappedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Blob:
+    """Bytes in memory, or a range of a mapped file; never changed once made.
+
+    Attributes:
+      view: the bytes.
+      file, offset: where they lie in a file, if they do; a writer then copies in the kernel.
+    """
+
+    __slots__ = ("file", "offset", "view")
+
+    def __init__(
+        self, view: bytes | memoryview, file: MappedFile | None = None, offset: int = 0
+    ) -> None:
+        self.view = memoryview(view).cast("B") if isinstance(view, bytes) else view
+        self.file = file
+        self.offset = offset
+
+    @property
+    def size(self) -> int:
+        return self.view.nbytes
+
+    def __bytes__(self) -> bytes:
+        return bytes(self.view)
+
+    def __repr__(self) -> str:
+        where = f" at {self.offset} of {self.file.path}" if self.file else ""
+        return f"Blob({self.size} bytes{where})"
+
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""

@@ -1,0 +1,140 @@
+"""The NPU executable in memory: what the reference compiler emits and the reference device runs.
+
+Compiler and device of this vendor meet here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+
+
+class ArgumentKind(str, Enum):
+    """What a kernel argument is bound to."""
+
+    INPUT = "input"
+    """Input `index` of the function."""
+    OUTPUT = "output"
+    """Output `index` of the function."""
+    CONSTANT = "constant"
+    """Constant `index` of the executable."""
+    DDR = "ddr"
+    """`size_bytes` at `offset` of the function's DDR arena: a value between two tasks."""
+    LOCAL = "local"
+    """`size_bytes` of OpenCL local memory."""
+    SCALAR = "scalar"
+    """The bytes of `scalar`, passed by value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One kernel argument; fields that its kind does not name are 0 or empty."""
+
+    kind: ArgumentKind
+    index: int = 0
+    offset: int = 0
+    size_bytes: int = 0
+    scalar: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A piece of a program's text.
+
+    Attributes:
+      asset: name of the registered asset that it lies in (an op, or a companion `<op>/<path>`).
+      file_name: what build errors call it: the name of the user's file.
+      sha256: of the asset, in hex, so that another file under that name is noticed.
+    """
+
+    asset: str
+    file_name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An OpenCL program: the prelude, then its sources, built with the options.
+
+    Programs that are equal are built once.
+    """
+
+    prelude: str
+    sources: Sequence[Source]
+    build_options: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTask:
+    """One kernel launch.
+
+    Attributes:
+      op_name: the custom op that it is for, for messages and metrics.
+      program: index into the executable's programs.
+      global_size: 1 to 3 numbers; a zero means that there is nothing to do.
+      local_size: as many, or None: the driver chooses.
+    """
+
+    op_name: str
+    program: int
+    entry: str
+    arguments: Sequence[Argument]
+    global_size: Sequence[int]
+    local_size: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dequantization:
+    """How a stored constant becomes the float32 tensor that kernels read; done once, at load.
+
+    Attributes:
+      scale, zero_point: one, or one for each index of `dimension`; both empty for float16.
+    """
+
+    scale: Sequence[float] = ()
+    zero_point: Sequence[int] = ()
+    dimension: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant as it is stored, and how it is read.
+
+    Attributes:
+      tensor_type: of the stored data, in row order.
+      dequantization: None where kernels read what is stored.
+    """
+
+    tensor_type: RankedTensorType
+    data: Blob
+    dequantization: Dequantization | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One NPU call: tasks in order.
+
+    Attributes:
+      name: what `invocation_context_create` is given.
+      ddr_size: of the arena for values between tasks, in bytes.
+    """
+
+    name: str
+    inputs: Sequence[RankedTensorType]
+    outputs: Sequence[RankedTensorType]
+    tasks: Sequence[KernelTask]
+    ddr_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """A byte code module of the reference vendor, for one SoC model."""
+
+    soc_model: str
+    functions: Sequence[Function]
+    programs: Sequence[Program]
+    constants: Sequence[Constant]
