@@ -1,0 +1,229 @@
+"""Finds extensions: in a folder by a pattern of file names, in a package, and among entry points.
+
+Each module holds one constant (`PLUGIN`, `DISPATCH`, `READER`, ...), which is the extension. Finding imports
+nothing; loading does. A name that is taken twice is an error wherever extensions are collected.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """An installed package's offer, not imported yet.
+
+    Attributes:
+      name: such as the vendor's.
+      module, attribute: where the extension is.
+      package: name and version of the installed distribution, for messages.
+    """
+
+    name: str
+    module: str
+    attribute: str
+    package: str
+
+    def __str__(self) -> str:
+        return f"entry point '{self.name}' of {self.package}"
+
+
+def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
+    """What installed packages offer in a group, by name.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, if two packages offer different things under one name.
+    """
+    from importlib import metadata  # here: half the start-up time of a command that needs no plugin
+
+    found: dict[str, EntryPoint] = {}
+    for entry in metadata.entry_points(group=group):
+        package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+        point = EntryPoint(entry.name, entry.module, entry.attr, package)
+        taken = found.setdefault(entry.name, point)
+        if (taken.module, taken.attribute) != (point.module, point.attribute):
+            raise _name_taken(entry.name, str(taken), str(point), "Uninstall one of them.")
+    return found
+
+
+def load_entry_point(point: EntryPoint) -> Any:
+    """Imports an entry point's module and takes the extension out of it.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, naming the package and the file and line at fault.
+    """
+    import importlib
+
+    module = _guard_import(importlib.import_module, point.module, f"{point}, {point.module}")
+    value: Any = module
+    for part in point.attribute.split("."):
+        value = _take_constant(value, part, str(point))
+    return value
+
+
+def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Files below the folders whose names match one of the patterns; sorted, no file twice.
+
+    Args:
+      folders: searched with their subfolders, except hidden ones and `__pycache__`.
+      patterns: as in a shell: `LiteRtDispatch*.py`.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if a folder is missing or is none.
+    """
+    found: dict[str, str] = {}
+    for folder in folders:
+        if not os.path.isdir(folder):
+            what = "is not a folder" if os.path.exists(folder) else "no such folder"
+            raise LiteRtError(
+                Status.NOT_FOUND, what, folder, "Name the folder that the files are in."
+            )
+        for parent, below, names in os.walk(folder):
+            below[:] = sorted(n for n in below if n[0] != "." and n != "__pycache__")
+            for name in sorted(names):
+                if any(fnmatchcase(name, pattern) for pattern in patterns):
+                    path = os.path.join(parent, name)
+                    found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
+def load_file(path: str, constant: str) -> Any:
+    """Imports a Python file that lies in no package, once in a process, and takes its constant.
+
+    The file can import what is installed, and by `from . import x` what lies beside it.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, naming the file and line at fault.
+    """
+    module = _guard_import(_import_file, os.path.realpath(path), path)
+    return _take_constant(module, constant, path)
+
+
+def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:
+    """Imports each module of a package and takes its constant; modules with a `_` in front are left out.
+
+    Args:
+      package: its dotted name.
+      constant: what each module calls its extension.
+      name: of an extension, given its constant; must be unique in the package.
+
+    Returns:
+      The extensions by name, in the order of their modules' names.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS for a name taken twice; DYNAMIC_LOADING.
+    """
+    import importlib
+    import pkgutil
+
+    parent = _guard_import(importlib.import_module, package, package)
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for info in sorted(pkgutil.iter_modules(parent.__path__), key=lambda info: info.name):
+        if info.name.startswith("_"):
+            continue
+        full_name = f"{package}.{info.name}"
+        module = _guard_import(importlib.import_module, full_name, full_name)
+        value = _take_constant(module, constant, full_name)
+        key = name(value)
+        if key in found:
+            raise _name_taken(key, origins[key], full_name, "Rename one of them.")
+        found[key], origins[key] = value, full_name
+    return found
+
+
+def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
+    """Refuses a name that is taken twice.
+
+    Args:
+      names: each with its origin, for the message.
+      hint: what to do about it.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, naming both origins.
+    """
+    origins: dict[str, str] = {}
+    for name, origin in names:
+        if name in origins:
+            raise _name_taken(name, origins[name], origin, hint)
+        origins[name] = origin
+
+
+def _import_file(path: str) -> ModuleType:
+    import importlib.util
+    from hashlib import sha256
+
+    folder, file_name = os.path.split(path)
+    # A package for each folder, so that a vendor can spread over files without taking names of others.
+    package = f"_litert_extensions_{sha256(folder.encode()).hexdigest()[:16]}"
+    name = f"{package}.{os.path.splitext(file_name)[0]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if package not in sys.modules:
+        parent_spec = importlib.util.spec_from_loader(package, loader=None, is_package=True)
+        assert parent_spec is not None
+        parent_spec.submodule_search_locations = [folder]
+        sys.modules[package] = importlib.util.module_from_spec(parent_spec)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # the path ends in .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _guard_import(load: Callable[[str], ModuleType], target: str, where: str) -> ModuleType:
+    try:
+        return load(target)
+    except (Exception, SystemExit) as error:  # a foreign module may raise anything
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"cannot import: {type(error).__name__}: {error}",
+            f"{where}{_origin(error)}",
+            "Repair the module, or take it out of the search.",
+        ) from error
+
+
+def _origin(error: BaseException) -> str:
+    """File and line that an exception came from, where that is Python code outside the import system."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if path != __file__ and not path.startswith("<frozen ") and "importlib" not in path:
+            place = f", at {path}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def _take_constant(holder: Any, constant: str, where: str) -> Any:
+    try:
+        return getattr(holder, constant)
+    except AttributeError as error:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"no '{constant}' in it",
+            where,
+            f"The module must hold its extension as {constant}.",
+        ) from error
+
+
+def _name_taken(name: str, first: str, second: str, hint: str) -> LiteRtError:
+    return LiteRtError(
+        Status.ALREADY_EXISTS, f"'{name}' is taken twice: by {first} and by {second}", hint=hint
+    )
