@@ -47,7 +47,7 @@ class Source:
 
     Attributes:
       asset: name of the registered asset that it lies in (an op, or a companion `<op>/<path>`).
-      file_name: what build errors call it: the name of the user's file.
+      file_name: its path from the asset's folder: what build errors and `#include` call it.
       sha256: of the asset, in hex, so that another file under that name is noticed.
     """
 
@@ -61,11 +61,17 @@ class Program:
     """An OpenCL program: the prelude, then its sources, built with the options.
 
     Programs that are equal are built once.
+
+    Attributes:
+      prelude: text before the first source: defines that say what the kernel works on.
+      headers: files that the sources may include, by file name: from the folder of the file that names
+        them, or from the asset's folder.
     """
 
     prelude: str
     sources: Sequence[Source]
     build_options: str = ""
+    headers: Sequence[Source] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,309 @@
+"""The executable's byte format: what is written is read, and what is damaged is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Constant,
+    Dequantization,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+    Source,
+)
+from vendor_reference.executable.format import ALIGNMENT, MAGIC, PREFIX, VERSION, align
+from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.writer import executable_parts, write_executable
+
+F32, F16, I8 = ElementType.FLOAT32, ElementType.FLOAT16, ElementType.INT8
+
+SMALL = Executable(
+    "EMU8",
+    [
+        Function(
+            "call",
+            [RankedTensorType.of(F32, (1, 4))],
+            [RankedTensorType.of(F32, (1, 4))],
+            [
+                KernelTask(
+                    "Sinh",
+                    0,
+                    "Sinh",
+                    [
+                        Argument(ArgumentKind.INPUT),
+                        Argument(ArgumentKind.CONSTANT, index=1),
+                        Argument(ArgumentKind.DDR, offset=64, size_bytes=16),
+                        Argument(ArgumentKind.LOCAL, size_bytes=32),
+                        Argument(ArgumentKind.SCALAR, scalar=b"\1\0\0\0"),
+                        Argument(ArgumentKind.OUTPUT),
+                    ],
+                    (4, 2, 1),
+                    (2, 1, 1),
+                )
+            ],
+            128,
+        )
+    ],
+    [
+        Program(
+            "#define N 4\n",
+            [Source("Sinh", "sinh.cl", "ab" * 32)],
+            "-cl-mad-enable",
+            [Source("Sinh/inc/h.cl", "inc/h.cl", "cd" * 32)],
+        )
+    ],
+    [
+        Constant(RankedTensorType.of(F16, (3,)), Blob(b"abcdef"), Dequantization()),
+        Constant(
+            RankedTensorType.of(I8, (2, 3)),
+            Blob(b"uvwxyz"),
+            Dequantization([0.5, 0.25], [0, -3], 0),
+        ),
+    ],
+)
+
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+paths = st.from_regex(r"[a-z]{1,5}(/[a-z]{1,5}){0,2}", fullmatch=True)
+shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
+sizes = st.integers(0, 2**40)
+sources = st.builds(Source, names, paths, st.binary(min_size=32, max_size=32).map(bytes.hex))
+types = st.builds(RankedTensorType.of, st.sampled_from([e for e in ElementType if e.bits]), shapes)
+
+
+@st.composite
+def constants(draw: st.DrawFn) -> Constant:
+    tensor_type = draw(types)
+    size = tensor_type.size_bytes
+    data = Blob(draw(st.binary(min_size=size, max_size=size)))
+    return Constant(tensor_type, data)
+
+
+@st.composite
+def executables(draw: st.DrawFn) -> Executable:
+    programs = draw(
+        st.lists(
+            st.builds(Program, names, st.lists(sources, max_size=2), names, st.lists(sources)),
+            max_size=2,
+        )
+    )
+    stored = draw(st.lists(constants(), max_size=3))
+    functions = []
+    for name in draw(st.lists(names, max_size=2, unique=True)):
+        inputs, outputs = draw(st.lists(types, max_size=2)), draw(st.lists(types, max_size=2))
+        possible = [
+            st.builds(
+                Argument, st.just(ArgumentKind.SCALAR), scalar=st.binary(min_size=1, max_size=16)
+            ),
+            st.builds(Argument, st.just(ArgumentKind.LOCAL), size_bytes=st.integers(1, 2**20)),
+            st.builds(
+                Argument,
+                st.just(ArgumentKind.DDR),
+                offset=st.integers(0, 64).map(lambda n: n * 64),
+                size_bytes=st.integers(0, 4096),
+            ),
+        ]
+        for kind, count in (
+            (ArgumentKind.INPUT, len(inputs)),
+            (ArgumentKind.OUTPUT, len(outputs)),
+            (ArgumentKind.CONSTANT, len(stored)),
+        ):
+            if count:
+                possible.append(st.builds(Argument, st.just(kind), st.integers(0, count - 1)))
+        task = st.builds(
+            KernelTask,
+            names,
+            st.integers(0, max(len(programs) - 1, 0)),
+            st.from_regex(r"[a-z_][a-z0-9_]{0,9}", fullmatch=True),
+            st.lists(st.one_of(possible), max_size=4),
+            st.lists(st.integers(0, 1000), min_size=1, max_size=3),
+        )
+        tasks = draw(st.lists(task, max_size=2)) if programs else []
+        functions.append(Function(name, inputs, outputs, tasks, 64 * 64 + 4096))
+    return Executable(draw(names), functions, programs, stored)
+
+
+@given(executables())
+def test_what_is_written_is_read(executable: Executable) -> None:
+    module = bytes(write_executable(executable))
+    back = read_executable(module)
+    assert [bytes(c.data) for c in back.constants] == [bytes(c.data) for c in executable.constants]
+    assert _comparable(back) == _comparable(executable)
+    assert bytes(write_executable(back)) == module
+
+
+def test_all_fields_survive() -> None:
+    assert _comparable(read_executable(bytes(write_executable(SMALL)))) == _comparable(SMALL)
+
+
+def test_constants_are_aligned_and_never_copied_on_the_way_in() -> None:
+    parts = executable_parts(SMALL)
+    assert all(any(part is c.data for part in parts) for c in SMALL.constants)
+    offset = 0
+    for part in parts:
+        if any(part is c.data for c in SMALL.constants):
+            assert offset % ALIGNMENT == 0
+        offset += part.size
+
+
+@given(st.data())
+def test_damaged_bytes_are_refused_or_still_an_executable(data: st.DataObject) -> None:
+    module = bytearray(bytes(write_executable(SMALL)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        module[data.draw(st.integers(0, len(module) - 1))] = data.draw(st.integers(0, 255))
+    _read_or_refuse(bytes(module))
+
+
+@given(st.integers(0, len(bytes(write_executable(SMALL))) - 1))
+def test_a_cut_module_is_refused(end: int) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_executable(bytes(write_executable(SMALL))[:end])
+    assert error.value.status is Status.SERIALIZATION and error.value.hint
+
+
+@given(st.binary(max_size=200))
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(LiteRtError):
+        read_executable(data)
+
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(),
+    st.just([]),
+    st.just({}),
+)
+
+
+@given(st.data())
+def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
+    data: st.DataObject,
+) -> None:
+    header, rest = _split(bytes(write_executable(SMALL)))
+    value: object = header
+    while True:  # walk to a random place in the header, and put something else there
+        assert isinstance(value, (dict, list))
+        key = data.draw(
+            st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))
+        )
+        child = value[key]
+        if not isinstance(child, (dict, list)) or not child or data.draw(st.booleans()):
+            value[key] = data.draw(leaves)
+            break
+        value = child
+    _read_or_refuse(_join(header, rest))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (["functions", 0, "tasks", 0, "program"], 1, "program: 1 is not from 0 to 0"),
+        (["functions", 0, "tasks", 0, "program"], -1, "program: -1 is not from 0 to 0"),
+        (["functions", 0, "tasks", 0, "arguments", 1, "index"], 2, "constant 2 of 2"),
+        (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 128, "16 bytes at 128 of 128 in DDR"),
+        (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 8, "16 bytes at 8 of 128 in DDR"),
+        (["functions", 0, "tasks", 0, "arguments", 2, "kind"], "dram", "unknown value 'dram'"),
+        (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "is not hex"),
+        (["functions", 0, "tasks", 0, "global_size"], [1, 1, 1, 1], "4 elements, expected 1 to 3"),
+        (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "too many work items"),
+        (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "does not divide"),
+        (["functions", 0, "tasks", 0, "local_size"], [2, 1], "for global size"),
+        (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not the name of a kernel"),
+        (["functions", 0, "inputs", 0], ["FLOAT32", [-1]], "-1 is not from 0"),
+        (["functions", 0, "inputs", 0], ["STRING", [1]], "STRING of shape"),
+        (["functions", 0, "inputs", 0], ["FLOAT32", [2**31 - 1] * 3], "FLOAT32 of shape"),
+        (["constants", 0, "offset"], 64, "unchanged"),
+        (["constants", 1, "offset"], 128, "6 bytes at 128 of 128"),
+        (["constants", 1, "offset"], 1, "6 bytes at 1 of 128"),
+        (["constants", 1, "type"], ["INT8", [2, 400]], "800 bytes at 64 of 128"),
+        (["constants", 1, "dequantization", "dimension"], 1, "2 scales"),
+        (["constants", 1, "dequantization", "scale"], [0.5, 1e999], "not a finite number"),
+        (["programs", 0, "sources", 0, "file_name"], "../k.cl", "not a path inside"),
+        (["programs", 0, "sources", 0, "sha256"], "AB" * 32, "not a SHA-256"),
+        (["programs", 0, "prelude"], "a\0b", "NUL"),
+        (["programs", 0, "preludes"], "", "Did you mean 'prelude'?"),
+    ],
+)  # fmt: skip
+def test_each_index_offset_size_and_name_is_checked(
+    path: list[str | int], value: object, says: str
+) -> None:
+    header, rest = _split(bytes(write_executable(SMALL)))
+    place: object = header
+    for step in path[:-1]:
+        place = place[step]  # type: ignore[index]
+    place[path[-1]] = value  # type: ignore[index]
+    if says == "unchanged":
+        read_executable(_join(header, rest))
+        return
+    with pytest.raises(LiteRtError) as error:
+        read_executable(_join(header, rest))
+    assert says in str(error.value)
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    twice = replace(SMALL, functions=[*SMALL.functions, *SMALL.functions])
+    with pytest.raises(LiteRtError, match="a second function 'call'"):
+        read_executable(bytes(write_executable(twice)))
+
+
+def test_another_version_is_refused_with_both_numbers() -> None:
+    module = bytearray(bytes(write_executable(SMALL)))
+    module[8] = VERSION + 1
+    with pytest.raises(LiteRtError) as error:
+        read_executable(bytes(module))
+    assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
+    assert f"version {VERSION + 1}, this device reads {VERSION}" in str(error.value)
+
+
+def test_a_header_nested_without_end_is_refused() -> None:
+    text = b"[" * 200_000
+    module = PREFIX.pack(MAGIC, VERSION, len(text), PREFIX.size + len(text)) + text
+    with pytest.raises(LiteRtError):
+        read_executable(module)
+
+
+def _comparable(executable: Executable) -> str:
+    constants = [replace(c, data=Blob(b"")) for c in executable.constants]
+    return (
+        repr(replace(executable, constants=constants))
+        .replace("(", "[")
+        .replace(",)", "]")
+        .replace(")", "]")
+    )
+
+
+def _read_or_refuse(module: bytes) -> None:
+    try:
+        executable = read_executable(module)
+    except LiteRtError:
+        return
+    write_executable(executable)
+
+
+def _split(module: bytes) -> tuple[dict[str, object], bytes]:
+    _, _, size, _ = PREFIX.unpack_from(module)
+    header = json.loads(module[PREFIX.size : PREFIX.size + size])
+    return header, module[align(PREFIX.size + size) :]
+
+
+def _join(header: object, rest: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    start = align(PREFIX.size + len(text))
+    prefix = PREFIX.pack(MAGIC, VERSION, len(text), start + len(rest))
+    return (prefix + text).ljust(start, b"\0") + rest

@@ -1,0 +1,151 @@
+"""JSON from outside, read field by field: each error names the element and says what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import isfinite
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class JsonNode:
+    """A value in a JSON text.
+
+    Attributes:
+      value: as Python's `json` gives it.
+      path: from the root, as in `$.arguments[2].key`.
+      where: the file or module, for messages.
+      status: of the errors that are raised about it.
+    """
+
+    value: object
+    path: str
+    where: str
+    status: Status
+
+    @classmethod
+    def parse(cls, data: bytes | memoryview, where: str, status: Status) -> JsonNode:
+        """Reads UTF-8 text, with or without a byte order mark.
+
+        Raises:
+          LiteRtError: `status`, with line and column.
+        """
+        try:
+            text = str(data, "utf-8-sig")
+            value: object = json.loads(text, object_pairs_hook=_without_duplicates)
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno}, column {error.colno}"
+            raise LiteRtError(
+                status, f"not JSON: {error.msg.lower()}", f"{where}, {place}"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise LiteRtError(status, f"not UTF-8 at byte {error.start}", where) from error
+        except (ValueError, RecursionError) as error:
+            raise LiteRtError(status, f"not JSON to be read: {error}", where) from error
+        return cls(value, "$", where, status)
+
+    def error(self, what: str, hint: str = "") -> LiteRtError:
+        """An error about this element."""
+        return LiteRtError(self.status, f"{self.path}: {what}", self.where, hint)
+
+    def fields(
+        self, required: Collection[str], optional: Collection[str] = ()
+    ) -> Mapping[str, JsonNode]:
+        """The fields of an object; `null` counts as absent.
+
+        Raises:
+          LiteRtError: for another kind of value, a field that is missing, and a field of another name.
+        """
+        value = self._expect(dict, "an object")
+        assert isinstance(value, dict)
+        known = (*required, *optional)
+        for name in value:
+            if name not in known:
+                near = get_close_matches(str(name), known, 1)
+                meant = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+                raise self.error(f"unknown field '{name}'", meant)
+        for name in required:
+            if value.get(name) is None:
+                raise self.error(f"field '{name}' is missing")
+        return {name: self._child(v, f".{name}") for name, v in value.items() if v is not None}
+
+    def entries(self) -> Mapping[str, JsonNode]:
+        """The entries of an object whose names are the user's own."""
+        value = self._expect(dict, "an object")
+        assert isinstance(value, dict)
+        return {str(name): self._child(v, f".{name}") for name, v in value.items()}
+
+    def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
+        """The elements of an array of `least` to `most` elements."""
+        value = self._expect(list, "an array")
+        assert isinstance(value, list)
+        if len(value) < least or (most is not None and len(value) > most):
+            allowed = f"{least} or more" if most is None else f"{least} to {most}"
+            raise self.error(f"{len(value)} elements, expected {allowed}")
+        return [self._child(v, f"[{i}]") for i, v in enumerate(value)]
+
+    def integer(self, low: int, high: int) -> int:
+        """A whole number from `low` to `high`, both included."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.error(f"{_shown(value)} is not a whole number")
+        if not low <= value <= high:
+            raise self.error(f"{value} is not from {low} to {high}")
+        return value
+
+    def number(self) -> float:
+        """A finite number."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.error(f"{_shown(value)} is not a number")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf")
+        if not isfinite(number):
+            raise self.error(f"{_shown(value)} is not a finite number")
+        return number
+
+    def boolean(self) -> bool:
+        """`true` or `false`."""
+        value = self._expect(bool, "true or false")
+        return value is True
+
+    def text(self, allowed: Collection[str] = ()) -> str:
+        """A string that C can take (no NUL) and UTF-8 can hold; one of `allowed`, where something is."""
+        value = self._expect(str, "a string")
+        assert isinstance(value, str)
+        if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+            raise self.error(f"{value!a} has a NUL or half of a surrogate pair")
+        if allowed and value not in allowed:
+            near = get_close_matches(value, allowed, 1)
+            meant = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(allowed)}."
+            raise self.error(f"unknown value '{value}'", meant)
+        return value
+
+    def _expect(self, kind: type, name: str) -> object:
+        if not isinstance(self.value, kind):
+            raise self.error(f"{_shown(self.value)} is not {name}")
+        return self.value
+
+    def _child(self, value: object, step: str) -> JsonNode:
+        return JsonNode(value, self.path + step, self.where, self.status)
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"field '{twice}' occurs twice in one object")
+    return fields
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:37] + "..."

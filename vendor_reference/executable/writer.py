@@ -1,0 +1,128 @@
+"""An `Executable` becomes a byte code module (`format.py`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+from vendor_reference.executable.executable import (
+    Argument,
+    Constant,
+    Dequantization,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+    Source,
+)
+from vendor_reference.executable.format import MAGIC, PREFIX, VERSION, align
+
+
+def executable_parts(executable: Executable) -> list[Blob]:
+    """The module in pieces that follow each other; constants are the executable's own blobs, not copies."""
+    offsets, data_size = [], 0
+    for constant in executable.constants:
+        offsets.append(data_size)
+        data_size += align(constant.data.size)
+    header = _header(executable, offsets)
+    data_start = align(PREFIX.size + len(header))
+    prefix = PREFIX.pack(MAGIC, VERSION, len(header), data_start + data_size)
+    parts = [Blob((prefix + header).ljust(data_start, b"\0"))]
+    for constant in executable.constants:
+        parts.append(constant.data)
+        gap = align(constant.data.size) - constant.data.size
+        if gap:
+            parts.append(Blob(bytes(gap)))
+    return parts
+
+
+def write_executable(executable: Executable) -> Blob:
+    """The module as one blob in memory."""
+    return Blob(b"".join(part.view for part in executable_parts(executable)))
+
+
+def _header(executable: Executable, offsets: Sequence[int]) -> bytes:
+    header = {
+        "soc_model": executable.soc_model,
+        "functions": [_function(f) for f in executable.functions],
+        "programs": [_program(p) for p in executable.programs],
+        "constants": [
+            _constant(c, offset) for c, offset in zip(executable.constants, offsets, strict=True)
+        ],
+    }
+    return json.dumps(header, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _function(function: Function) -> Mapping[str, object]:
+    return {
+        "name": function.name,
+        "inputs": [_type(t) for t in function.inputs],
+        "outputs": [_type(t) for t in function.outputs],
+        "ddr_size": function.ddr_size,
+        "tasks": [_task(t) for t in function.tasks],
+    }
+
+
+def _task(task: KernelTask) -> Mapping[str, object]:
+    fields: dict[str, object] = {
+        "op_name": task.op_name,
+        "program": task.program,
+        "entry": task.entry,
+        "arguments": [_argument(a) for a in task.arguments],
+        "global_size": list(task.global_size),
+    }
+    if task.local_size is not None:
+        fields["local_size"] = list(task.local_size)
+    return fields
+
+
+def _argument(argument: Argument) -> Mapping[str, object]:
+    fields: dict[str, object] = {"kind": argument.kind.value}
+    if argument.index:
+        fields["index"] = argument.index
+    if argument.offset:
+        fields["offset"] = argument.offset
+    if argument.size_bytes:
+        fields["size_bytes"] = argument.size_bytes
+    if argument.scalar:
+        fields["scalar"] = argument.scalar.hex()
+    return fields
+
+
+def _program(program: Program) -> Mapping[str, object]:
+    fields: dict[str, object] = {
+        "prelude": program.prelude,
+        "sources": [_source(s) for s in program.sources],
+    }
+    if program.build_options:
+        fields["build_options"] = program.build_options
+    if program.headers:
+        fields["headers"] = [_source(s) for s in program.headers]
+    return fields
+
+
+def _source(source: Source) -> Mapping[str, object]:
+    return {"asset": source.asset, "file_name": source.file_name, "sha256": source.sha256}
+
+
+def _constant(constant: Constant, offset: int) -> Mapping[str, object]:
+    fields: dict[str, object] = {"type": _type(constant.tensor_type), "offset": offset}
+    if constant.dequantization is not None:
+        fields["dequantization"] = _dequantization(constant.dequantization)
+    return fields
+
+
+def _dequantization(dequantization: Dequantization) -> Mapping[str, object]:
+    if not dequantization.scale:
+        return {}
+    return {
+        "scale": [float(s) for s in dequantization.scale],
+        "zero_point": [int(z) for z in dequantization.zero_point],
+        "dimension": dequantization.dimension,
+    }
+
+
+def _type(tensor_type: RankedTensorType) -> Sequence[object]:
+    return [tensor_type.element_type.name, list(tensor_type.shape)]
