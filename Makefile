@@ -1,0 +1,50 @@
+# Each target sets up what it needs, in .venv; nothing else on the machine is touched.
+# ARGS="..." is handed on: make test ARGS="-k partition", make bench ARGS="selfie_segmentation"
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTHONS := $(PYTHON) python3.12 python3.11 python3.10 python3 python
+USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))
+
+.PHONY: help setup demo test check golden bench bazel
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## .venv with the project and all that its tests need
+
+demo: $(READY) ## cut a person out of a picture: a real network, with its custom op on the emulated NPU
+	@$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(READY) ## all tests
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(READY) ## format, lint, types, direction of the imports
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo 2>/dev/null
+
+golden: $(READY) ## rewrite the golden files of the tests; read the diff before you commit it
+	@$(BIN)/python -m pytest -n auto --golden $(ARGS)
+
+bench: $(READY) ## each claim of the README, measured side by side with its peer
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+bazel: $(READY) ## build and run the Bazel targets, where Bazel is
+	@.ci/bazel
+
+$(READY): pyproject.toml $(wildcard tests/null_vendor/pyproject.toml)
+	@for python in $(PYTHONS); do \
+	  if "$$python" -c '$(USABLE)' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "No Python 3.10, 3.11 or 3.12 with venv found (tried: $(strip $(PYTHONS)))."; \
+	  echo "Install one, or name one: make PYTHON=/path/to/python3.11 setup"; \
+	  echo "On Debian and Ubuntu, venv is a package of its own: python3-venv"; \
+	  exit 1; \
+	fi; \
+	echo "Setting up .venv with $$("$$found" --version) (a minute, the first time)"; \
+	"$$found" -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^))
+	@touch $@
