@@ -1,0 +1,136 @@
+"""`DISPATCH_OP`: the custom op that stands for an NPU call, and its options as stock LiteRT has them.
+
+The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`; both numbers take 64 bits, so that
+they can be set after the file is laid out (LiteRT: `litert/core/dispatch_op_schema.cc`). The writer is our
+own, for that one map: the package `flatbuffers` imports NumPy, which a command's start cannot pay for.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.flexbuffer import read_flexbuffer
+from litert.model.graph import Op
+
+DISPATCH_OP = "DISPATCH_OP"
+
+_SIZE_KEY, _OFFSET_KEY, _NAME_KEY = "bytecode_size", "bytecode_offset", "name"
+_MAP_64, _UINT_64 = 9 << 2 | 3, 2 << 2 | 3  # type and width as FlexBuffers pack them
+_STRING = 5 << 2
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchOptions:
+    """Where an NPU call's byte code lies, and which function of it is called.
+
+    Attributes:
+      bytecode_offset: from the start of the file; 0 until the file is laid out.
+      bytecode_size: in bytes.
+      name: of the function in the byte code.
+    """
+
+    bytecode_offset: int
+    bytecode_size: int
+    name: str
+
+
+def is_dispatch_op(op: Op) -> bool:
+    """Whether an op is an NPU call."""
+    return op.is_custom and op.code.custom_code == DISPATCH_OP
+
+
+def write_dispatch_options(options: DispatchOptions) -> bytes:
+    """Options as stock writes them, byte for byte; their size depends on the name alone."""
+    name = options.name.encode()
+    if b"\0" in name:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"the call name {options.name!r} holds a zero byte"
+        )
+    out = bytearray()
+    keys = {}
+    for key in (_SIZE_KEY, _OFFSET_KEY, _NAME_KEY):
+        keys[key] = len(out)
+        out += key.encode() + b"\0"
+    width = _width(len(name))
+    _align(out, width)
+    out += len(name).to_bytes(width, "little")
+    name_at = len(out)
+    out += name + b"\0"
+
+    _align(out, 8)
+    out += struct.pack("<Q", len(keys))
+    keys_at = len(out)
+    for key in (_OFFSET_KEY, _SIZE_KEY, _NAME_KEY):  # sorted, as a map's keys are
+        out += struct.pack("<Q", len(out) - keys[key])
+    out += struct.pack("<QQQ", len(out) - keys_at, 8, len(keys))
+    values_at = len(out)
+    out += struct.pack("<QQ", options.bytecode_offset, options.bytecode_size)
+    out += struct.pack("<Q", len(out) - name_at)
+    out += bytes((_UINT_64, _UINT_64, _STRING | width.bit_length() - 1))
+
+    # The root is as wide as its distance to the map.
+    root = _width(len(out) - values_at)
+    _align(out, root)
+    out += (len(out) - values_at).to_bytes(root, "little")
+    out += bytes((_MAP_64, root))
+    return bytes(out)
+
+
+def read_dispatch_options(data: bytes | memoryview, where: str = "") -> DispatchOptions:
+    """Reads what stock or `write_dispatch_options` wrote.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, with `where`.
+    """
+    options = read_flexbuffer(data, where)
+    if isinstance(options, dict):
+        offset, size = options.get(_OFFSET_KEY), options.get(_SIZE_KEY)
+        name = options.get(_NAME_KEY)
+        if (
+            isinstance(offset, int)
+            and isinstance(size, int)
+            and isinstance(name, str)
+            and min(offset, size) >= 0
+        ):
+            return DispatchOptions(offset, size, name)
+    raise LiteRtError(
+        Status.INVALID_FLATBUFFER,
+        f"a {DISPATCH_OP} whose options lack {_OFFSET_KEY}, {_SIZE_KEY} or {_NAME_KEY}",
+        where,
+        "Compile the model again.",
+    )
+
+
+def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blob:
+    """The byte code module that a call names.
+
+    Args:
+      file: the whole compiled file.
+      options: of the call.
+      where: for the error.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, for a module that is empty or not in the file.
+    """
+    start, end = options.bytecode_offset, options.bytecode_offset + options.bytecode_size
+    if not 0 < start < end <= file.size:
+        raise LiteRtError(
+            Status.INVALID_FLATBUFFER,
+            f"the byte code of call '{options.name}' at {start} to {end} of {file.size} bytes",
+            where,
+            "The file is damaged or cut: compile the model again.",
+        )
+    return Blob(file.view[start:end], file.file, file.offset + start)
+
+
+def _width(value: int) -> int:
+    """Bytes that an unsigned number takes in a FlexBuffer: 1, 2, 4 or 8."""
+    return next(width for width in (1, 2, 4, 8) if value < 1 << 8 * width)
+
+
+def _align(out: bytearray, width: int) -> None:
+    out += bytes(-len(out) % width)
