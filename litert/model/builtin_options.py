@@ -1,0 +1,94 @@
+"""Which options table a builtin operator has, which the schema does not say; and its fields by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.table import Table
+
+_SHARED = {
+    "AVERAGE_POOL_2D": "Pool2DOptions",
+    "L2_POOL_2D": "Pool2DOptions",
+    "MAX_POOL_2D": "Pool2DOptions",
+    "L2_NORMALIZATION": "L2NormOptions",
+    "MEAN": "ReducerOptions",
+    "SUM": "ReducerOptions",
+    "REDUCE_ALL": "ReducerOptions",
+    "REDUCE_ANY": "ReducerOptions",
+    "REDUCE_MAX": "ReducerOptions",
+    "REDUCE_MIN": "ReducerOptions",
+    "REDUCE_PROD": "ReducerOptions",
+    "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
+    "MAXIMUM": "MaximumMinimumOptions",
+    "MINIMUM": "MaximumMinimumOptions",
+    "CONV_3D_TRANSPOSE": "Conv3DOptions",
+    "MULTINOMIAL": "RandomOptions",
+    "RANDOM_STANDARD_NORMAL": "RandomOptions",
+    "RANDOM_UNIFORM": "RandomOptions",
+}
+"""Operators whose table is not named like them."""
+
+
+def find_options_type(op_name: str) -> tuple[str, str] | None:
+    """The union and the table of an operator's options; None for an operator without options."""
+    from litert.model.schema import UNIONS  # here, since it takes a while to load
+
+    wanted = _SHARED.get(op_name, f"{op_name}Options").replace("_", "").lower()
+    for union in ("BuiltinOptions", "BuiltinOptions2"):
+        for table in UNIONS[union].values():
+            if table.lower() == wanted:
+                return union, table
+    return None
+
+
+def make_builtin_options(
+    op_name: str, fields: Mapping[str, Any]
+) -> tuple[Table | None, Table | None]:
+    """An operator's `builtin_options` and `builtin_options_2`, of which one at most is there.
+
+    Args:
+      op_name: the operator's name in the schema.
+      fields: of its table; an enum's value by number or by name.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a field or name that the schema does not have.
+    """
+    found = find_options_type(op_name)
+    if found is None:
+        if fields:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{op_name} has no options, and not {', '.join(fields)}"
+            )
+        return None, None
+    union, type_name = found
+    enums = field_enums(type_name)
+    values = {
+        name: _enum_value(f"{type_name}.{name}", enums.get(name), value)
+        for name, value in fields.items()
+    }
+    table = Table.make(type_name, **values)
+    return (table, None) if union == "BuiltinOptions" else (None, table)
+
+
+def field_enums(type_name: str) -> dict[str, dict[int, str]]:
+    """The fields of a table that are enums, each with its values' names by number."""
+    from litert.model.schema import ENUMS, TABLES
+
+    types = (field.partition("=")[0].partition(":") for field in TABLES[type_name].split())
+    return {name: ENUMS[kind] for name, _, kind in types if kind in ENUMS}
+
+
+def _enum_value(where: str, names: dict[int, str] | None, value: Any) -> Any:
+    if not isinstance(value, str) or names is None:
+        return value
+    for number, name in names.items():
+        if name == value:
+            return number
+    raise LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"{where} has no value {value!r}",
+        hint=f"Use one of {', '.join(names.values())}.",
+    )

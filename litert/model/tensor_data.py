@@ -1,0 +1,126 @@
+"""Constant data as it lies in a TFLite file, from arrays, numbers, text or bytes.
+
+Elements are little-endian and in row order; those under 8 bits are packed, the first in the lowest bits; text
+is a table of offsets with the texts behind it (TFLite: `string_util.h`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    TypeLike: TypeAlias = ElementType | str | np.dtype[Any] | type
+    DataLike: TypeAlias = np.ndarray[Any, Any] | Blob | bytes | memoryview | Sequence[Any] | float
+
+
+def as_element_type(type_like: TypeLike) -> ElementType:
+    """An element type by itself, by name (`int8`, `INT4`), or from a NumPy type.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if there is none.
+    """
+    if isinstance(type_like, ElementType):
+        return type_like
+    if not isinstance(type_like, str):
+        return ElementType.from_numpy(type_like)
+    try:
+        return ElementType[type_like.upper()]
+    except KeyError:
+        names = ", ".join(t.name.lower() for t in ElementType)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"no element type is named {type_like!r}",
+            hint=f"Use one of {names}.",
+        ) from None
+
+
+def encode_constant(
+    data: DataLike, type_like: TypeLike | None = None, shape: Sequence[int] | None = None
+) -> tuple[RankedTensorType, Blob]:
+    """The type and the bytes of a constant.
+
+    Args:
+      data: bytes as they lie in a file, which need type and shape; texts; or what `numpy.asarray` takes.
+      type_like: of the elements; from the array where it is not given.
+      shape: from the array where it is not given.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, where data, type and shape do not agree.
+    """
+    if isinstance(data, (bytes, memoryview, Blob)):
+        if type_like is None or shape is None:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "a constant of bytes without a type or a shape"
+            )
+        tensor_type = RankedTensorType.of(as_element_type(type_like), tuple(shape))
+        blob = data if isinstance(data, Blob) else Blob(data)
+    else:
+        tensor_type, blob = _encode_array(data, type_like, shape)
+    if tensor_type.element_type.bits and blob.size != tensor_type.size_bytes:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{blob.size} bytes for a {tensor_type}, which has {tensor_type.size_bytes}",
+        )
+    return tensor_type, blob
+
+
+def _encode_array(
+    data: Any, type_like: TypeLike | None, shape: Sequence[int] | None
+) -> tuple[RankedTensorType, Blob]:
+    import numpy as np  # here, since a command that only reads a model must not pay for it
+
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"a constant: {error}") from None
+    is_text = array.dtype.kind in "US" or array.dtype == object
+    element_type = (
+        as_element_type(type_like)
+        if type_like is not None
+        else ElementType.STRING
+        if is_text
+        else ElementType.from_numpy(array.dtype)
+    )
+    try:
+        if shape is not None:
+            array = array.reshape(tuple(shape))
+        tensor_type = RankedTensorType.of(element_type, array.shape)
+        if element_type is ElementType.STRING:
+            return tensor_type, Blob(_pack_texts(array.ravel().tolist()))
+        if 0 < element_type.bits < 8:
+            return tensor_type, Blob(_pack_bits(array.ravel(), element_type.bits))
+        dtype = element_type.numpy_dtype
+        elements = array.astype(dtype.newbyteorder("<"))
+        if array.dtype.kind in "biuf" and dtype.kind in "biu" and not np.all(elements == array):
+            raise ValueError(f"elements that {element_type.name} cannot hold")
+        return tensor_type, Blob(elements.tobytes())
+    except (TypeError, ValueError) as error:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"a constant: {error}") from None
+
+
+def _pack_texts(texts: Sequence[str | bytes]) -> bytes:
+    encoded = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+    offsets = [4 * (len(encoded) + 2)]
+    for text in encoded:
+        offsets.append(offsets[-1] + len(text))
+    return struct.pack(f"<{len(offsets) + 1}i", len(encoded), *offsets) + b"".join(encoded)
+
+
+def _pack_bits(elements: np.ndarray[Any, Any], bits: int) -> bytes:
+    import numpy as np
+
+    per_byte = 8 // bits
+    low = elements.astype(np.int64) & ((1 << bits) - 1)
+    padded = np.pad(low, (0, -len(low) % per_byte)).reshape(-1, per_byte)
+    packed: bytes = (padded << (np.arange(per_byte) * bits)).sum(axis=1).astype(np.uint8).tobytes()
+    return packed
