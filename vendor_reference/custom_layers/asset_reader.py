@@ -1,0 +1,63 @@
+"""From an asset to a custom layer: each kind of asset has a reader of its own, found by the file's suffix."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.extensions import load_package
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+
+
+class AssetReader(ABC):
+    """Reads one kind of asset; its module, in `readers/`, has one as `READER`.
+
+    Attributes:
+      suffix: of the files it reads, in lower case: `.cl`.
+    """
+
+    suffix: str
+
+    @abstractmethod
+    def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
+        """Makes a layer of an asset.
+
+        Args:
+          op_name: the custom code that the user gave it for.
+          files: the asset's folder, for the files that it names.
+          data: the asset's bytes.
+
+        Raises:
+          LiteRtError: with file and element, for what cannot be read.
+        """
+
+
+def read_layer(op_name: str, path: str, data: memoryview) -> CustomLayer:
+    """The layer that an asset describes.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a kind of asset that has no reader; others from the reader.
+    """
+    readers = _readers()
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in readers:
+        kind = f"'{suffix}'" if suffix else "no suffix"
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"an asset with {kind}, which the reference vendor cannot read",
+            f"{path}, op '{op_name}'",
+            f"It reads {', '.join(sorted(readers))}.",
+        )
+    return readers[suffix].read(op_name, AssetFiles(path), data)
+
+
+@cache
+def _readers() -> Mapping[str, AssetReader]:
+    return load_package(
+        "vendor_reference.custom_layers.readers", "READER", lambda reader: str(reader.suffix)
+    )

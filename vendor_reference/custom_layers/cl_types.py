@@ -1,0 +1,26 @@
+"""Element types as OpenCL C has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from litert.core.element_type import ElementType
+
+_E = ElementType
+
+CL_TYPES: Mapping[ElementType, str] = {
+    _E.FLOAT32: "float", _E.FLOAT16: "half", _E.FLOAT64: "double",
+    _E.INT8: "char", _E.UINT8: "uchar", _E.BOOL: "uchar",
+    _E.INT16: "short", _E.UINT16: "ushort", _E.INT32: "int", _E.UINT32: "uint",
+    _E.INT64: "long", _E.UINT64: "ulong",
+}  # fmt: skip
+"""The C type of a tensor's elements; other tensors no kernel can read."""
+
+STRUCT_FORMATS: Mapping[ElementType, str] = {
+    _E.FLOAT32: "f", _E.FLOAT64: "d", _E.INT8: "b", _E.UINT8: "B", _E.INT16: "h",
+    _E.UINT16: "H", _E.INT32: "i", _E.UINT32: "I", _E.INT64: "q", _E.UINT64: "Q",
+}  # fmt: skip
+"""Types of single numbers (scalars, fields of a C struct), as `struct` spells them."""
+
+NUMBER_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in STRUCT_FORMATS}
+"""The same by the names that descriptions use: `float32`."""

@@ -1,0 +1,30 @@
+"""`.cl`: OpenCL C. The kernel is named like the op, or is the only one.
+
+Its arguments are the op's inputs, then its outputs, each in its own memory order. Each FlexBuffer option is a
+define `PARAM_<key>`. There is one work item for each element of the first output.
+"""
+
+from __future__ import annotations
+
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.asset_reader import AssetReader
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+
+
+class ClReader(AssetReader):
+    """Reads `.cl`."""
+
+    suffix = ".cl"
+
+    def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
+        source = files.asset(data)
+        return CustomLayer(
+            op_name,
+            files.file_name,
+            sources=[source],
+            headers=files.headers([source]),
+            defines_options=True,
+        )
+
+
+READER = ClReader()

@@ -1,0 +1,202 @@
+"""`.json`: a description of a custom layer, with its OpenCL C sources beside it.
+
+The format is published as a JSON Schema, `custom_layer.schema.json` in this package's parent; a test keeps
+schema and reader together. Errors name the file, the element and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.checked_json import JsonNode
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.asset_reader import AssetReader
+from vendor_reference.custom_layers.cl_types import NUMBER_TYPES
+from vendor_reference.custom_layers.custom_layer import (
+    Binding,
+    ConstantBinding,
+    CustomLayer,
+    Define,
+    InternalBinding,
+    LocalBinding,
+    ScalarBinding,
+    TensorBinding,
+    WorkSizes,
+)
+from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    Literal,
+    QuantizationOf,
+    Scalar,
+    StructField,
+    Value,
+    ValueSource,
+)
+
+_VERSION = 1
+_FIELDS = (
+    "$schema", "description", "entry", "headers", "build_options", "arguments", "defines",
+    "work_sizes",
+)  # fmt: skip
+_ARGUMENTS = ("input", "output", "scalar", "constant", "local", "internal")
+_SOURCES = ("value", "option", "field", "quantization")
+_DEFINE_TYPES = ("int", "float", "int[]", "float[]")
+_MOST_PORTS = 65_535
+_MOST_ELEMENTS = 1 << 20
+
+
+class JsonReader(AssetReader):
+    """Reads `.json`."""
+
+    suffix = ".json"
+
+    def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
+        root = JsonNode.parse(data, files.path, Status.INVALID_ARGUMENT)
+        fields = root.fields(("version", "sources"), _FIELDS)
+        version = fields["version"].integer(0, 2**31 - 1)
+        if version != _VERSION:
+            raise fields["version"].error(f"version {version}, this reader knows {_VERSION}")
+        for name in ("$schema", "description"):
+            if name in fields:
+                fields[name].text()
+        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
+        named = [files.read(n.text(), n.path) for n in _items(fields, "headers")]
+        included = files.headers([*sources, *named])
+        return CustomLayer(
+            op_name,
+            files.file_name,
+            sources,
+            headers=[*included, *named],
+            entry=_identifier(fields["entry"]) if "entry" in fields else "",
+            arguments=[_argument(n) for n in fields["arguments"].items(1)]
+            if "arguments" in fields
+            else None,
+            defines=_defines(_items(fields, "defines")),
+            build_options=_line(fields["build_options"]) if "build_options" in fields else "",
+            work_sizes=_work_sizes(fields["work_sizes"]) if "work_sizes" in fields else WorkSizes(),
+        )
+
+
+def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
+    return fields[name].items() if name in fields else ()
+
+
+def _argument(node: JsonNode) -> Binding:
+    fields = node.fields((), _ARGUMENTS)
+    kind = _only(node, fields, _ARGUMENTS)
+    value = fields[kind]
+    if kind in ("input", "output"):
+        return TensorBinding(kind == "output", value.integer(0, _MOST_PORTS))
+    if kind in ("local", "internal"):
+        parts = value.fields(("type", "size"))
+        binding = LocalBinding if kind == "local" else InternalBinding
+        return binding(NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], _formula(parts["size"]))
+    parts = value.fields(("type",), (*_SOURCES, "default"))
+    element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
+    source = _value_source(value, parts)
+    return (ScalarBinding if kind == "scalar" else ConstantBinding)(element_type, source)
+
+
+def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
+    defines: list[Define] = []
+    for node in nodes:
+        fields = node.fields(("name",), (*_SOURCES, "default", "type"))
+        name = _identifier(fields["name"])
+        if any(name == define.name for define in defines):
+            raise fields["name"].error(f"'{name}' is defined twice")
+        define_type = fields["type"].text(_DEFINE_TYPES) if "type" in fields else ""
+        defines.append(Define(name, _value_source(node, fields), define_type))
+    return defines
+
+
+def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource:
+    kind = _only(node, fields, _SOURCES)
+    if "default" in fields and kind != "option":
+        raise fields["default"].error("a default is for an 'option' alone")
+    value = fields[kind]
+    if kind == "value":
+        return Literal(_value(value))
+    if kind == "option":
+        default = _value(fields["default"]) if "default" in fields else None
+        return FlexOption(value.text(), default)
+    if kind == "field":
+        parts = value.fields(("type", "offset"), ("count",))
+        return StructField(
+            NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)],
+            parts["offset"].integer(0, 2**31 - 1),
+            parts["count"].integer(1, _MOST_ELEMENTS) if "count" in parts else None,
+        )
+    parts = value.fields(("parameter",), ("input", "output"))
+    port = _only(value, parts, ("input", "output"))
+    parameter = parts["parameter"].text(("scale", "zero_point"))
+    return QuantizationOf(parameter, port == "output", parts[port].integer(0, _MOST_PORTS))
+
+
+def _value(node: JsonNode) -> Value:
+    if isinstance(node.value, list):
+        return tuple(_scalar(item) for item in node.items(1, _MOST_ELEMENTS))
+    return _scalar(node)
+
+
+def _scalar(node: JsonNode) -> Scalar:
+    if isinstance(node.value, bool):
+        return node.value
+    if isinstance(node.value, int):
+        return node.integer(-(2**63), 2**64 - 1)
+    if isinstance(node.value, float):
+        return node.number()
+    if isinstance(node.value, str):
+        return _line(node)
+    raise node.error("not a number, true, false, a text, or an array of them")
+
+
+def _work_sizes(node: JsonNode) -> WorkSizes:
+    fields = node.fields((), ("global", "local", "of"))
+    sizes = [_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
+    local = [_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
+    if local and len(local) != max(len(sizes), 1):
+        raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
+    of = TensorBinding(is_output=True, index=0)
+    if "of" in fields:
+        ports = fields["of"].fields((), ("input", "output"))
+        port = _only(fields["of"], ports, ("input", "output"))
+        of = TensorBinding(port == "output", ports[port].integer(0, _MOST_PORTS))
+    return WorkSizes(sizes, local, of)
+
+
+def _formula(node: JsonNode) -> Formula:
+    if not isinstance(node.value, str):
+        return Formula(str(node.integer(0, 2**31 - 1)))
+    try:
+        return Formula(node.text())
+    except LiteRtError as error:
+        raise node.error(error.what, error.hint) from None
+
+
+def _identifier(node: JsonNode) -> str:
+    name = node.text()
+    if not name.isascii() or not name.isidentifier():
+        raise node.error(f"{name!r} is not a name in C")
+    return name
+
+
+def _line(node: JsonNode) -> str:
+    text = node.text()
+    if "\n" in text or "\r" in text:
+        raise node.error("more than one line")
+    return text
+
+
+def _only(node: JsonNode, fields: Mapping[str, JsonNode], names: Sequence[str]) -> str:
+    """The one of `names` that is there."""
+    given = [name for name in names if name in fields]
+    if len(given) != 1:
+        listed = ", ".join(names)
+        raise node.error(f"{' and '.join(given) or 'none'} given, expected one of {listed}")
+    return given[0]
+
+
+READER = JsonReader()

@@ -1,0 +1,154 @@
+"""Where the value of a define or an argument comes from: the description, or the op it is for."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.flexbuffer import FlexValue, is_whole_flexbuffer, read_flexbuffer
+from litert.model.graph import Op
+from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
+
+Scalar: TypeAlias = bool | int | float | str
+Value: TypeAlias = Scalar | Sequence[Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value that the description has."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class FlexOption:
+    """An entry of the op's FlexBuffer options; `default` where it is not there."""
+
+    key: str
+    default: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """Part of options that are a C struct.
+
+    Attributes:
+      offset: from the start of the options, in bytes.
+      count: elements of an array; None for a single number.
+    """
+
+    element_type: ElementType
+    offset: int
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationOf:
+    """Scale or zero point of an input or output; a sequence where it is per channel."""
+
+    parameter: str
+    is_output: bool
+    index: int
+
+
+ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf
+
+
+class OpValues:
+    """Values that one op has; its options are decoded when first asked for."""
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._options = bytes(op.custom_options) if op.custom_options else b""
+        self._entries: Mapping[str, FlexValue] | None = None
+
+    def resolve(self, source: ValueSource) -> Value:
+        """The value of a source.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if the op has no such value.
+        """
+        if isinstance(source, Literal):
+            return source.value
+        if isinstance(source, FlexOption):
+            return self._option(source)
+        if isinstance(source, StructField):
+            return self._field(source)
+        return self._quantization(source)
+
+    def options(self) -> Mapping[str, FlexValue]:
+        """The entries of FlexBuffer options; empty where they are something else."""
+        if self._entries is None:
+            entries: FlexValue = {}
+            if is_whole_flexbuffer(self._options):
+                entries = read_flexbuffer(self._options)
+            self._entries = entries if isinstance(entries, Mapping) else {}
+        return self._entries
+
+    def has_other_options(self) -> bool:
+        """Whether there are options that are not a FlexBuffer map."""
+        return bool(self._options) and not self.options() and not is_whole_flexbuffer(self._options)
+
+    def _option(self, source: FlexOption) -> Value:
+        entries = self.options()
+        if source.key in entries:
+            value = as_value(entries[source.key])
+            if value is None:
+                raise self._error(f"option '{source.key}' is neither numbers nor text")
+            return value
+        if source.default is not None:
+            return source.default
+        if self.has_other_options():
+            raise self._error(
+                f"no option '{source.key}': the {len(self._options)} bytes of options are no FlexBuffer",
+                "Read them by 'field', with type and offset.",
+            )
+        near = get_close_matches(source.key, entries, 1)
+        has = ", ".join(entries) or "none"
+        hint = f"Did you mean '{near[0]}'?" if near else "Give a default."
+        raise self._error(f"no option '{source.key}', the op has {has}", hint)
+
+    def _field(self, source: StructField) -> Value:
+        letter = STRUCT_FORMATS[source.element_type]
+        layout = struct.Struct(f"<{1 if source.count is None else source.count}{letter}")
+        end = source.offset + layout.size
+        if end > len(self._options):
+            raise self._error(
+                f"a field at bytes {source.offset} to {end}, the options have {len(self._options)}"
+            )
+        values: tuple[int | float, ...] = layout.unpack_from(self._options, source.offset)
+        return values[0] if source.count is None else values
+
+    def _quantization(self, source: QuantizationOf) -> Value:
+        tensors = self._op.outputs if source.is_output else self._op.inputs
+        name = f"{'output' if source.is_output else 'input'} {source.index}"
+        tensor = tensors[source.index] if source.index < len(tensors) else None
+        if tensor is None:
+            raise self._error(f"the op has no {name}")
+        quantization = tensor.quantization
+        if quantization is None or not quantization.scale:
+            raise self._error(f"{name} is not quantized")
+        if source.parameter == "scale":
+            values: Sequence[int | float] = [float(s) for s in quantization.scale]
+        else:
+            values = list(quantization.zero_point) or [0] * len(quantization.scale)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _error(self, what: str, hint: str = "") -> LiteRtError:
+        return LiteRtError(Status.INVALID_ARGUMENT, what, f"op '{self._op.name}'", hint)
+
+
+def as_value(value: FlexValue) -> Value | None:
+    """A FlexBuffer's value, if it is a number, text, or a vector of them."""
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        scalars = [v for v in value if isinstance(v, (bool, int, float, str))]
+        return tuple(scalars) if len(scalars) == len(value) else None
+    return None

@@ -1,0 +1,53 @@
+"""The SoC models of the reference vendor: what the emulated NPU has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_MIB = 1 << 20
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class SocModel:
+    """A SoC model.
+
+    Attributes:
+      name: `--soc_model`, and in the stamp of each compiled file.
+      shaves: vector processors.
+      cmx_size: fast memory on the chip, in bytes; a kernel's local memory lies in it.
+      ddr_size: memory for what lives between two tasks, in bytes.
+    """
+
+    name: str
+    shaves: int
+    cmx_size: int
+    ddr_size: int
+
+
+EMU4 = SocModel("EMU4", 4, 1 * _MIB, 1 * _GIB)
+EMU8 = SocModel("EMU8", 8, 2 * _MIB, 2 * _GIB)
+EMU16 = SocModel("EMU16", 16, 4 * _MIB, 4 * _GIB)
+
+SOC_MODELS = (EMU8, EMU4, EMU16)
+"""The first is the default."""
+
+
+def get_soc_model(name: str) -> SocModel:
+    """The SoC model of that name; the default for "".
+
+    Raises:
+      LiteRtError: UNSUPPORTED, with the names there are.
+    """
+    if not name:
+        return SOC_MODELS[0]
+    for soc in SOC_MODELS:
+        if soc.name == name:
+            return soc
+    known = ", ".join(soc.name for soc in SOC_MODELS)
+    raise LiteRtError(
+        Status.UNSUPPORTED, f"no SoC model '{name}'", "vendor 'Reference'", f"Known: {known}."
+    )
