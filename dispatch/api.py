@@ -19,12 +19,21 @@ from enum import IntEnum, IntFlag
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dispatch.event import Event
+from dispatch.graph_interface import GraphInterface, NodeType
+from dispatch.mem_buffer import MemBuffer
+from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
+
+__all__ = [
+    "AsyncInterface", "Capability", "Dispatch", "Event", "ExecutableType", "GraphInterface",
+    "HostInvocationContext", "MemBuffer", "Metric", "NodeType", "SchedulingInfo", "TensorBuffer",
+    "TensorBufferRequirements", "is_filled", "not_filled",
+]  # fmt: skip
 
 DeviceContext = TypeVar("DeviceContext")
 InvocationContext = TypeVar("InvocationContext")
@@ -50,39 +59,6 @@ class ExecutableType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MemBuffer:
-    """Bytes that the host hands to a vendor (LiteRT's `LiteRtMemBuffer`).
-
-    Attributes:
-      fd: of the open file that they lie in; -1 for bytes in memory alone.
-      base_address: where the file (or the memory) starts in this process.
-      offset: of the bytes from `base_address`, and from the start of the file.
-      size: in bytes.
-      view: the bytes, mapped and not read. Valid as long as the device context.
-    """
-
-    fd: int
-    base_address: int
-    offset: int
-    size: int
-    view: memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulingInfo:
-    """How a call stands among others; fields that are None were not given.
-
-    Attributes:
-      priority: 0 is the highest, 1000 the lowest.
-    """
-
-    original_uid: int | None = None
-    debug_feature_id: str | None = None
-    priority: int | None = None
-    job_group_id: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Metric:
     """One measurement of the metrics part: a name and a number or text."""
 
@@ -92,11 +68,14 @@ class Metric:
 
 @dataclass(slots=True)
 class HostInvocationContext:
-    """What the default `invocation_context_create` makes: attached buffers by index.
+    """What the default `invocation_context_create` makes, and the default attach and detach fill.
+
+    A vendor that needs more derives from it.
 
     Attributes:
-      byte_code, function_name: as given.
+      device_context, byte_code, function_name: as given.
       inputs, outputs: attached buffers as NumPy arrays; None while nothing is attached.
+      attached: the buffers themselves, by kind and index.
     """
 
     device_context: Any
@@ -104,6 +83,7 @@ class HostInvocationContext:
     function_name: str
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
+    attached: dict[tuple[str, int], TensorBuffer] = field(default_factory=dict)
 
 
 class Dispatch(Generic[DeviceContext, InvocationContext]):
@@ -160,8 +140,11 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def get_input_requirements(
         self, invocation_context: InvocationContext, input_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
-        """What memory input `input_index` must have; the default is host memory in row order."""
-        return TensorBufferRequirements(tensor_type.size_bytes)
+        """What memory input `input_index` must have; the default is host memory in row order.
+
+        A dimension of -1 is not known yet: the size must then do for the largest.
+        """
+        return _host_requirements(self, "get_input_requirements", tensor_type)
 
     def get_output_requirements(
         self,
@@ -169,8 +152,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         output_index: int,
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
-        """What memory output `output_index` must have; the default is host memory in row order."""
-        return TensorBufferRequirements(tensor_type.size_bytes)
+        """What memory output `output_index` must have; else as `get_input_requirements`."""
+        return _host_requirements(self, "get_output_requirements", tensor_type)
 
     def register_tensor_buffer(
         self, device_context: DeviceContext, tensor_buffer: TensorBuffer
@@ -218,19 +201,19 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         """Gives input `index` its buffer, in place of one attached before, for all runs to come."""
-        invocation_context.inputs[index] = handle.array()  # type: ignore[attr-defined]
+        _attach(self, invocation_context, "input", index, handle)
 
     def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         """Gives output `index` its buffer, in place of one attached before, for all runs to come."""
-        invocation_context.outputs[index] = handle.array()  # type: ignore[attr-defined]
+        _attach(self, invocation_context, "output", index, handle)
 
     def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         """Takes a buffer off; one that is not attached (any more) changes nothing."""
-        _detach(invocation_context.inputs, index, handle)  # type: ignore[attr-defined]
+        _detach(self, invocation_context, "input", index, handle)
 
     def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         """Takes a buffer off; one that is not attached (any more) changes nothing."""
-        _detach(invocation_context.outputs, index, handle)  # type: ignore[attr-defined]
+        _detach(self, invocation_context, "output", index, handle)
 
     def invoke(self, invocation_context: InvocationContext) -> None:
         """Runs the function on what is attached; when it returns, the outputs are written.
@@ -269,94 +252,10 @@ class AsyncInterface(ABC, Generic[InvocationContext]):
         """
 
 
-Graph = TypeVar("Graph")
-
-
-class NodeType(IntEnum):
-    """LiteRT's `LiteRtDispatchNodeType`."""
-
-    UNKNOWN = 0
-    DSP = 1
-    NPU = 2
-    CPU = 3
-
-
-class GraphInterface(ABC, Generic[DeviceContext, Graph]):
-    """The part for `Capability.GRAPH`: several executables as one call. Ids are the caller's."""
-
-    @abstractmethod
-    def graph_create(self, device_context: DeviceContext) -> Graph:
-        """Makes an empty graph."""
-
-    @abstractmethod
-    def graph_destroy(self, graph: Graph) -> None:
-        """Releases a graph."""
-
-    @abstractmethod
-    def add_node(self, graph: Graph, node_id: int, node_type: NodeType) -> None:
-        """Adds a node, which runs one function."""
-
-    @abstractmethod
-    def add_edge(self, graph: Graph, edge_id: int) -> None:
-        """Adds an edge, which is one tensor."""
-
-    @abstractmethod
-    def connect_node_input(
-        self, graph: Graph, node_id: int, input_index: int, edge_id: int
-    ) -> None:
-        """The node reads the edge."""
-
-    @abstractmethod
-    def connect_node_output(
-        self, graph: Graph, node_id: int, output_index: int, edge_id: int
-    ) -> None:
-        """The node writes the edge."""
-
-    @abstractmethod
-    def connect_graph_input(self, graph: Graph, input_index: int, edge_id: int) -> None:
-        """The edge is the graph's input."""
-
-    @abstractmethod
-    def connect_graph_output(self, graph: Graph, output_index: int, edge_id: int) -> None:
-        """The edge is the graph's output."""
-
-    @abstractmethod
-    def load_executable(
-        self, device_context: DeviceContext, executable_type: ExecutableType, byte_code: MemBuffer
-    ) -> int:
-        """Loads a module; returns its id."""
-
-    @abstractmethod
-    def unload_executable(self, device_context: DeviceContext, executable_id: int) -> None:
-        """Releases a module; no graph has it."""
-
-    @abstractmethod
-    def assign_node_function(
-        self, graph: Graph, node_id: int, executable_id: int, function_name: str
-    ) -> None:
-        """Says which function of which module a node runs."""
-
-    @abstractmethod
-    def annotate_graph(self, graph: Graph, key: str, value: str) -> None:
-        """Notes something for the vendor."""
-
-    @abstractmethod
-    def annotate_node(self, graph: Graph, node_id: int, key: str, value: str) -> None:
-        """Notes something about a node."""
-
-    @abstractmethod
-    def annotate_edge(self, graph: Graph, edge_id: int, key: str, value: str) -> None:
-        """Notes something about an edge."""
-
-    @abstractmethod
-    def invocation_context_create_from_graph(
-        self, device_context: DeviceContext, graph: Graph
-    ) -> Any:
-        """An invocation context that runs the whole graph."""
-
-    @abstractmethod
-    def invocation_context_get_graph(self, invocation_context: Any) -> Graph:
-        """The graph that a context was made from."""
+def is_filled(dispatch: Dispatch[Any, Any], function: str) -> bool:
+    """Whether a table has a function of its own, in place of the default."""
+    default = getattr(Dispatch, function)
+    return getattr(getattr(dispatch, function), "__func__", None) is not default
 
 
 def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
@@ -370,7 +269,54 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
     )
 
 
-def _detach(attached: list[Any], index: int, handle: Any) -> None:
-    array = attached[index]
-    if array is not None and array.ctypes.data == handle.address:
-        attached[index] = None
+def _host_requirements(
+    dispatch: Dispatch[Any, Any], function: str, tensor_type: RankedTensorType
+) -> TensorBufferRequirements:
+    if not tensor_type.layout.is_static:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"the size of {tensor_type} is not known",
+            hint=f"Override {function} in {type(dispatch).__name__}, and give the largest size.",
+        )
+    return TensorBufferRequirements(tensor_type.size_bytes)
+
+
+def _attach(
+    dispatch: Dispatch[Any, Any], context: object, kind: str, index: int, handle: object
+) -> None:
+    host = _host_context(dispatch, context, f"attach_{kind}")
+    if not isinstance(handle, TensorBuffer):
+        name = type(dispatch).__name__
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"the default attach_{kind} takes no handle of the type {type(handle).__name__}",
+            hint=f"Override it in {name}, or return the buffer from register_tensor_buffer.",
+        )
+    _arrays(host, kind)[index] = handle.array()
+    host.attached[kind, index] = handle
+
+
+def _detach(
+    dispatch: Dispatch[Any, Any], context: object, kind: str, index: int, handle: object
+) -> None:
+    host = _host_context(dispatch, context, f"detach_{kind}")
+    if host.attached.get((kind, index)) is handle:
+        del host.attached[kind, index]
+        _arrays(host, kind)[index] = None
+
+
+def _host_context(
+    dispatch: Dispatch[Any, Any], context: object, function: str
+) -> HostInvocationContext:
+    if isinstance(context, HostInvocationContext):
+        return context
+    name = type(dispatch).__name__
+    raise LiteRtError(
+        Status.DYNAMIC_LOADING,
+        f"the default {function} takes no context of the type {type(context).__name__}",
+        hint=f"Override it in {name}, or derive the context from HostInvocationContext.",
+    )
+
+
+def _arrays(context: HostInvocationContext, kind: str) -> list[Any]:
+    return context.inputs if kind == "input" else context.outputs

@@ -23,21 +23,26 @@ class Event:
         self._done.set()
 
     def fail(self, error: BaseException) -> None:
-        """Says that it will not happen: who waits gets the error."""
-        self._error = error
-        self._done.set()
+        """Says that it will not happen: who waits gets the error, as a LiteRtError."""
+        if not self._done.is_set():
+            self._error = error
+            self._done.set()
 
     def is_signaled(self) -> bool:
-        """Whether `wait` would return at once."""
+        """Whether `wait` would return, or raise the error, at once."""
         return self._done.is_set()
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Waits for the event; for ever, where no timeout is given.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED; or the error that the event failed with.
+          LiteRtError: TIMEOUT_EXPIRED; or the error that the event failed with, for each who waits.
         """
         if not self._done.wait(timeout_s):
             raise LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
-        if self._error is not None:
-            raise self._error
+        error = self._error
+        if isinstance(error, LiteRtError):
+            raise LiteRtError(error.status, error.what, error.where, error.hint) from error
+        if error is not None:
+            what = f"the run failed: {type(error).__name__}: {error}"
+            raise LiteRtError(Status.RUNTIME_FAILURE, what) from error

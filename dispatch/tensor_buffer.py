@@ -19,6 +19,13 @@ ALIGNMENT = 64
 """Of host memory that the runtime allocates, in bytes."""
 
 
+_WRITABLE = 0x200  # PyBUF_WRITE
+# A ctypes array would need a type of its own for each size, which only the garbage collector frees.
+_view_memory = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
+    ("PyMemoryView_FromMemory", ctypes.pythonapi)
+)
+
+
 class BufferType(IntEnum):
     """LiteRT's `LiteRtTensorBufferType`; other numbers are taken as they are."""
 
@@ -76,7 +83,8 @@ class TensorBuffer:
     def allocate(cls, tensor_type: RankedTensorType, size: int | None = None) -> TensorBuffer:
         """A zeroed buffer of its own memory, aligned to a page; `size` is in bytes."""
         size = tensor_type.size_bytes if size is None else size
-        memory = mmap.mmap(-1, max(size, 1))
+        # Private: shared memory, the default, is slower to touch first.
+        memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         return cls(tensor_type, address, size, memory)
 
@@ -89,10 +97,23 @@ class TensorBuffer:
         tensor_type = RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
         return cls(tensor_type, array.ctypes.data, array.nbytes, array)
 
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits for the asynchronous run that writes it, if there is one.
+
+        Raises:
+          LiteRtError: TIMEOUT_EXPIRED, or that of the run; until another run, what the buffer holds is unknown.
+        """
+        event = self.event
+        if event is not None:
+            event.wait(timeout_s)
+            if self.event is event:
+                self.event = None
+
     @property
     def view(self) -> memoryview:
         """Its bytes, writable. Valid as long as the buffer's memory is."""
-        return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B")
+        view: memoryview = _view_memory(self.address, self.size, _WRITABLE)
+        return view
 
     def array(self) -> np.ndarray[Any, Any]:
         """Its elements as an array over the same memory.

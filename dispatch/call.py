@@ -1,0 +1,334 @@
+"""One NPU call of a loaded model: its buffers and its runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dispatch.api import ExecutableType, Metric, is_filled
+from dispatch.device import Device
+from dispatch.event import Event
+from dispatch.mem_buffer import MemBuffer
+from dispatch.port import Port
+from dispatch.scheduling import SchedulingInfo
+from dispatch.tensor_buffer import TensorBuffer
+from dispatch.vendor import clean_up
+from dispatch.worker import Worker
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.host.vendor_call import VendorCall
+
+_LOG = logging.getLogger(__name__)
+
+
+class Call:
+    """One NPU call, to be closed by its session or before.
+
+    Its methods may be called from any thread: they wait for each other, and for an asynchronous run to end.
+
+    Attributes:
+      function_name: of the function in its byte code.
+      input_requirements, output_requirements: what memory each input and output must have.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        worker: Worker,
+        byte_code: MemBuffer,
+        function_name: str,
+        input_types: Sequence[RankedTensorType],
+        output_types: Sequence[RankedTensorType],
+        on_close: Callable[[], object],
+    ) -> None:
+        """Loads the function, and asks for the requirements of all inputs, then of all outputs.
+
+        Raises:
+          LiteRtError: what the vendor raised, or that it returned nonsense. Nothing is left open.
+        """
+        self.function_name = function_name
+        self._of_this = f" of '{function_name}'"  # follows a function's name in messages
+        self._device = device
+        self._vendor = vendor = device.vendor
+        self._worker = worker
+        self._byte_code = byte_code  # kept mapped while the call is open
+        self._lock = threading.Lock()
+        self._on_close = on_close
+        self._is_open = True
+        self._is_ready = False  # open, with all buffers bound, and no run under way
+        self._pending: Sequence[Event] = ()
+        self._buffers: tuple[TensorBuffer, ...] = ()
+        self._scheduling_info = SchedulingInfo().with_defaults()
+        self._options: Mapping[str, str] | None = None
+        # A default does nothing: spare each run two calls.
+        self._takes_scheduling_info = is_filled(vendor.dispatch, "set_scheduling_info")
+        self._takes_options = is_filled(vendor.dispatch, "set_options")
+        self._takes_settings = self._takes_scheduling_info or self._takes_options
+        self._invoke = vendor.dispatch.invoke
+        with device.lock:
+            self._context = vendor.create(
+                "invocation_context_create",
+                device.context,
+                ExecutableType.ML_MODEL,
+                byte_code,
+                function_name,
+                len(input_types),
+                len(output_types),
+                detail=self._of_this,
+            )
+        try:
+            self._inputs = [
+                Port(device, self._context, "input", index, tensor_type, self._of_this)
+                for index, tensor_type in enumerate(input_types)
+            ]
+            self._outputs = [
+                Port(device, self._context, "output", index, tensor_type, self._of_this)
+                for index, tensor_type in enumerate(output_types)
+            ]
+        except BaseException:
+            clean_up([self._destroy_context])
+            raise
+        self.input_requirements = [port.requirements for port in self._inputs]
+        self.output_requirements = [port.requirements for port in self._outputs]
+
+    def bind_input(self, index: int, buffer: TensorBuffer) -> None:
+        """Makes runs read input `index` from a buffer; nothing is done when it is bound there already.
+
+        The call keeps the buffer, and the buffer its owner, until another takes its place or the call is closed.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; INDEX_OOB; the vendor's.
+        """
+        self._bind(self._inputs, "input", index, buffer)
+
+    def bind_output(self, index: int, buffer: TensorBuffer) -> None:
+        """Makes runs write output `index` to a buffer; else as `bind_input`."""
+        self._bind(self._outputs, "output", index, buffer)
+
+    def invoke(self) -> None:
+        """Runs the call; when it returns, the outputs are written.
+
+        It waits for runs under way that write its inputs or outputs.
+
+        Raises:
+          LiteRtError: MISSING_INPUT_TENSOR, if a buffer is not bound; the vendor's, or that of a run under way
+            that was to write an input. The call can be run again.
+        """
+        with self._lock:
+            if not self._is_ready:
+                self._get_ready()
+            for buffer in self._buffers:
+                if buffer.event is not None:
+                    self._wait_for_buffers()
+                    break
+            if self._takes_settings:
+                self._give_settings()
+            try:
+                self._invoke(self._context)
+            except Exception:
+                with VendorCall(self._vendor.dispatch.vendor_id, "invoke" + self._of_this):
+                    raise
+
+    def invoke_async(self) -> Sequence[Event]:
+        """Starts a run, and does not wait for it.
+
+        A vendor without asynchronous runs gets a synchronous one in a thread of the session. Runs of one
+        call follow each other.
+
+        Returns:
+          An event for each output, which is its buffer's `event` until somebody has waited for it.
+
+        Raises:
+          LiteRtError: as `invoke`, before the run; an error in the run is raised by the events.
+        """
+        with self._lock:
+            self._get_ready()
+            self._wait_for_outputs()
+            self._give_settings()
+            if self._vendor.dispatch.async_interface is None:
+                events = self._start_in_worker()
+            else:
+                events = self._start_on_device()
+            for port, event in zip(self._outputs, events, strict=True):
+                assert port.buffer is not None
+                port.buffer.event = event
+            self._pending = events
+            self._is_ready = False
+            return events
+
+    def set_scheduling_info(self, scheduling_info: SchedulingInfo) -> None:
+        """Says how runs stand among others; what is not given is as LiteRT has it."""
+        with self._lock:
+            self._scheduling_info = scheduling_info.with_defaults()
+
+    def set_options(self, options: Mapping[str, str] | None) -> None:
+        """Sets the options of all runs to come; None is none."""
+        with self._lock:
+            self._options = options
+
+    def start_metrics(self, detail: int = 1) -> None:
+        """Measures from now on; a higher level of detail is finer and may be slower.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if the vendor has no metrics.
+        """
+        with self._lock:
+            self._settle()
+            self._call("start_metrics_collection", detail)
+
+    def stop_metrics(self) -> Sequence[Metric]:
+        """What was measured since the start.
+
+        Raises:
+          LiteRtError: as `start_metrics`; RUNTIME_FAILURE, if the vendor returned nonsense.
+        """
+        with self._lock:
+            self._settle()
+            metrics = self._call("stop_metrics_collection")
+            if not isinstance(metrics, Sequence) or not all(isinstance(m, Metric) for m in metrics):
+                raise self._vendor.nonsense(
+                    f"stop_metrics_collection{self._of_this}",
+                    f"it returned {metrics!r:.80}, not a sequence of Metric",
+                    "Return a list of Metric(name, value).",
+                )
+            return metrics
+
+    def close(self) -> None:
+        """Detaches and unregisters all buffers, and destroys the context; what goes wrong is logged."""
+        with self._lock:
+            if not self._is_open:
+                return
+            self._wait_for_run()
+            self._is_open = self._is_ready = False
+            ports = [*reversed(self._outputs), *reversed(self._inputs)]
+            self._buffers = ()
+            clean_up(
+                [
+                    *(port.detach for port in ports),
+                    *(port.release for port in ports),
+                    self._destroy_context,
+                    self._on_close,
+                ]
+            )
+
+    def __enter__(self) -> Call:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _bind(self, ports: Sequence[Port], kind: str, index: int, buffer: TensorBuffer) -> None:
+        if not 0 <= index < len(ports):
+            raise LiteRtError(
+                Status.INDEX_OOB,
+                f"{kind} {index} of a call with {len(ports)} {kind}s",
+                f"function '{self.function_name}'",
+            )
+        port = ports[index]
+        if port.buffer is buffer:
+            return
+        with self._lock:
+            self._settle()
+            self._is_ready = False
+            self._buffers = ()
+            port.bind(buffer)
+
+    def _settle(self) -> None:
+        """Checks that the call is open, and waits for a run under way."""
+        if not self._is_open:
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE, "the call is closed", f"function '{self.function_name}'"
+            )
+        self._wait_for_run()
+
+    def _get_ready(self) -> None:
+        self._settle()
+        ports = [*self._inputs, *self._outputs]
+        buffers = [port.buffer for port in ports]
+        unbound = [port.name for port, buffer in zip(ports, buffers, strict=True) if buffer is None]
+        if unbound:
+            raise LiteRtError(
+                Status.MISSING_INPUT_TENSOR,
+                f"no buffer is bound to {', '.join(unbound)}",
+                f"function '{self.function_name}'",
+                "Bind one before the run.",
+            )
+        self._buffers = tuple(buffer for buffer in buffers if buffer is not None)
+        self._is_ready = True
+
+    def _wait_for_run(self) -> None:
+        for event in self._pending:
+            with suppress(LiteRtError):  # whoever has the event gets it
+                event.wait()
+        self._pending = ()
+
+    def _wait_for_buffers(self) -> None:
+        """Waits until nobody writes the inputs or outputs any more."""
+        for buffer in self._buffers[: len(self._inputs)]:
+            buffer.wait()
+        self._wait_for_outputs()
+
+    def _wait_for_outputs(self) -> None:
+        for buffer in self._buffers[len(self._inputs) :]:
+            with suppress(LiteRtError):  # what failed is written anew
+                buffer.wait()
+            buffer.event = None
+
+    def _give_settings(self) -> None:
+        if self._takes_scheduling_info:
+            try:
+                self._call("set_scheduling_info", self._scheduling_info)
+            except LiteRtError as error:  # as in LiteRT, a run goes on without it
+                if error.status is not Status.UNSUPPORTED:
+                    _LOG.warning("A run goes on without its scheduling info: %s", error)
+        if self._takes_options:
+            try:
+                self._call("set_options", self._options)
+            except LiteRtError as error:
+                if error.status is not Status.UNSUPPORTED or self._options is not None:
+                    raise
+
+    def _start_on_device(self) -> Sequence[Event]:
+        for index, buffer in enumerate(self._buffers[: len(self._inputs)]):
+            if buffer.event is not None:
+                self._call("attach_input_event", index, buffer.event)
+        events = self._call("invoke_async")
+        if (
+            not isinstance(events, Sequence)
+            or len(events) != len(self._outputs)
+            or not all(isinstance(event, Event) for event in events)
+        ):
+            raise self._vendor.nonsense(
+                f"invoke_async{self._of_this}",
+                f"it returned {events!r:.80}, not {len(self._outputs)} events",
+                "Return a list with one Event for each output.",
+            )
+        return events
+
+    def _start_in_worker(self) -> Sequence[Event]:
+        ended = Event()
+        inputs = [b.event for b in self._buffers[: len(self._inputs)] if b.event is not None]
+
+        def run() -> None:
+            try:
+                for event in inputs:
+                    event.wait()
+                self._call("invoke")
+            except BaseException as error:  # this thread is ours: who waits gets it
+                ended.fail(error)
+            else:
+                ended.signal()
+
+        self._worker.submit(run)
+        return [ended] * len(self._outputs)
+
+    def _call(self, function: str, *args: object) -> Any:
+        return self._vendor.call(function, self._context, *args, detail=self._of_this)
+
+    def _destroy_context(self) -> None:
+        with self._device.lock:
+            self._call("invocation_context_destroy")

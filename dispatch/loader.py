@@ -1,0 +1,109 @@
+"""Finds a vendor's dispatch table: by entry point, or as a file in the dispatch library path."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from dispatch.api import Dispatch
+from dispatch.table_check import check_table
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.extensions import (
+    EntryPoint,
+    check_unique,
+    find_entry_points,
+    find_files,
+    load_entry_point,
+    load_file,
+)
+
+ENTRY_POINT_GROUP = "litert_npu.dispatch"
+FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
+"""`LiteRtDispatch_Acme.py` has the table for models that were compiled for manufacturer Acme."""
+
+_MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
+
+_found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
+_found_lock = threading.RLock()
+
+
+def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, Any]:
+    """The table for models that were compiled for a manufacturer; found and checked once in a process.
+
+    Args:
+      manufacturer: as the stamp of the compiled file has it: an entry point's name, or what follows
+        `LiteRtDispatch_` in a file's name.
+      library_path: a folder that is searched with its subfolders, beside entry points; empty for none.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with the manufacturers that there are; ALREADY_EXISTS, if two tables are for
+        this one; UNSUPPORTED for a shared library; WRONG_VERSION or DYNAMIC_LOADING for a table of no use.
+    """
+    key = manufacturer, os.path.realpath(library_path) if library_path else ""
+    with _found_lock:
+        table = _found.get(key)
+        if table is None:
+            table = _found[key] = _load(manufacturer, library_path)
+        return table
+
+
+def list_dispatch(library_path: str = "") -> Mapping[str, str]:
+    """Manufacturers that there is a table for, each with where it comes from; nothing is imported.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if there is no folder of that path.
+    """
+    entry_points, files = _find(library_path)
+    listed = {name: str(point) for name, point in entry_points.items()}
+    for name, path in files:
+        listed.setdefault(name, path)
+    return listed
+
+
+def _load(manufacturer: str, library_path: str) -> Dispatch[Any, Any]:
+    entry_points, files = _find(library_path)
+    paths = [path for name, path in files if name == manufacturer]
+    point = entry_points.get(manufacturer)
+    origins = [*([str(point)] if point else []), *paths]
+    check_unique([(manufacturer, origin) for origin in origins], "Take one of them away.")
+    if point is not None:
+        return check_table(load_entry_point(point), str(point))
+    if not paths:
+        raise _not_found(manufacturer, entry_points, files)
+    (path,) = paths
+    if path.endswith(".so"):
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "dispatch tables in shared libraries cannot be loaded yet",
+            path,
+            f"Use a table in Python: LiteRtDispatch_{manufacturer}.py.",
+        )
+    return check_table(load_file(path, "DISPATCH"), path)
+
+
+def _find(library_path: str) -> tuple[Mapping[str, EntryPoint], list[tuple[str, str]]]:
+    """Entry points by manufacturer; manufacturers and paths of files."""
+    paths = find_files([library_path], FILE_PATTERNS) if library_path else []
+    files = []
+    for path in paths:
+        match = _MANUFACTURER.fullmatch(os.path.basename(path))
+        assert match is not None
+        files.append((match[1], path))
+    return find_entry_points(ENTRY_POINT_GROUP), files
+
+
+def _not_found(
+    manufacturer: str, entry_points: Mapping[str, EntryPoint], files: list[tuple[str, str]]
+) -> LiteRtError:
+    there = sorted({*entry_points, *(name or path for name, path in files)})
+    return LiteRtError(
+        Status.NOT_FOUND,
+        f"no dispatch table for manufacturer '{manufacturer}', "
+        + (f"only for {', '.join(there)}" if there else "nor for any other"),
+        hint="Install the vendor's package, or set dispatch_library_path to the folder of its "
+        f"LiteRtDispatch_{manufacturer}.py.",
+    )

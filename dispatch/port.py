@@ -1,0 +1,125 @@
+"""One input or output of an NPU call: what memory it must have, and what buffer is bound to it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from dispatch.device import Device, Registration
+from dispatch.requirements import find_misfit, find_nonsense
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from dispatch.vendor import clean_up
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+Kind = Literal["input", "output"]
+
+
+class Port:
+    """Binds buffers to one input or output.
+
+    Attributes:
+      name: `input 0`, for messages.
+      requirements: the vendor's, checked.
+    """
+
+    __slots__ = (
+        "_context", "_device", "_index", "_kind", "_of_call", "_registration", "_tensor_type",
+        "name", "requirements",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        device: Device,
+        invocation_context: Any,
+        kind: Kind,
+        index: int,
+        tensor_type: RankedTensorType,
+        of_call: str,
+    ) -> None:
+        """Asks the vendor for the requirements.
+
+        Args:
+          device: what buffers are registered with.
+          invocation_context: the call's.
+          kind: input or output.
+          index: among the inputs, or among the outputs.
+          tensor_type: of what is bound; -1 stands for any dimension.
+          of_call: ` of 'Partition_0'`, for messages.
+
+        Raises:
+          LiteRtError: what the vendor raised, or that it returned nonsense.
+        """
+        self.name = f"{kind} {index}"
+        self._device = device
+        self._context = invocation_context
+        self._kind = kind
+        self._index = index
+        self._tensor_type = tensor_type
+        self._of_call = of_call
+        self._registration: Registration | None = None
+        function = f"get_{kind}_requirements"
+        detail = f" of {self.name}{of_call}"
+        requirements = device.vendor.call(
+            function, invocation_context, index, tensor_type, detail=detail
+        )
+        problem = find_nonsense(requirements, tensor_type)
+        if problem:
+            raise device.vendor.nonsense(
+                function + detail, problem, "Return the bytes that the tensor takes on the device."
+            )
+        self.requirements: TensorBufferRequirements = requirements
+
+    @property
+    def buffer(self) -> TensorBuffer | None:
+        """What is bound."""
+        return self._registration.buffer if self._registration else None
+
+    def bind(self, buffer: TensorBuffer) -> None:
+        """Registers and attaches a buffer, then takes off the one before, as LiteRT does.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; the one before stays bound,
+            as it does when the vendor cannot register the new one. If it cannot attach it, nothing is bound.
+        """
+        misfit = find_misfit(buffer, self.requirements, self._tensor_type)
+        if misfit:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the buffer does not fit: {misfit}",
+                f"{self.name}{self._of_call}",
+                "Allocate buffers by the requirements.",
+            )
+        registration = self._device.acquire(buffer)
+        former, self._registration = self._registration, registration
+        try:
+            self._call("attach", registration)
+        except BaseException:
+            self._registration = None
+            clean_up([lambda: self._call("detach", registration)])
+            self._device.release(registration)
+            raise
+        finally:
+            if former is not None:
+                old = former
+                clean_up([lambda: self._call("detach", old), lambda: self._device.release(old)])
+
+    def detach(self) -> None:
+        """Takes the buffer off the call; it stays registered until `release`."""
+        if self._registration is not None:
+            self._call("detach", self._registration)
+
+    def release(self) -> None:
+        """Lets go of the buffer, which is detached."""
+        if self._registration is not None:
+            self._device.release(self._registration)
+            self._registration = None
+
+    def _call(self, verb: str, registration: Registration) -> None:
+        self._device.vendor.call(
+            f"{verb}_{self._kind}",
+            self._context,
+            self._index,
+            registration.handle,
+            detail=f" {self._index}{self._of_call}",
+        )

@@ -1,0 +1,129 @@
+"""A loaded model on a vendor's device: the calls of the dispatch table in LiteRT's order.
+
+Open: `initialize` (once in a process), `check_runtime_compatibility`, `device_context_create`, `register_asset`
+for each asset. What was opened is released in reverse, also after an error halfway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from dispatch.api import Dispatch
+from dispatch.call import Call
+from dispatch.device import Device
+from dispatch.initialization import initialize_once
+from dispatch.mem_buffer import MemBuffer
+from dispatch.vendor import Vendor, clean_up
+from dispatch.worker import Worker
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.core.version import DISPATCH_API_VERSION
+
+
+class Session:
+    """Owns a device context, and the calls in it; a context manager.
+
+    Its methods may be called from any thread. The vendor gets one call at a time for a device context and for an
+    invocation context; different contexts are used in parallel.
+    """
+
+    def __init__(
+        self,
+        dispatch: Dispatch[Any, Any],
+        *,
+        environment_options: EnvironmentOptions,
+        options: Mapping[str, str],
+        assets: Sequence[tuple[str, MemBuffer]],
+    ) -> None:
+        """Opens the device and registers the assets.
+
+        Args:
+          dispatch: the vendor's table.
+          environment_options: of the environment that the model is in.
+          options: the vendor's own, by name.
+          assets: names and bytes, companions first; kept as long as the session, in files that stay open.
+
+        Raises:
+          LiteRtError: the vendor's, naming vendor and call. Nothing is left open.
+        """
+        initialize_once(dispatch, environment_options, options)
+        vendor = Vendor(dispatch)
+        vendor.call(
+            "check_runtime_compatibility", DISPATCH_API_VERSION, environment_options, options
+        )
+        self._device = Device(vendor, vendor.create("device_context_create", options))
+        self._worker = Worker()
+        self._assets = tuple(assets)
+        self._calls: dict[object, Call] = {}
+        self._is_open = True
+        try:
+            for name, buffer in self._assets:
+                vendor.call(
+                    "register_asset", self._device.context, name, buffer, detail=f" '{name}'"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def open_call(
+        self,
+        byte_code: MemBuffer,
+        function_name: str,
+        input_types: Sequence[RankedTensorType],
+        output_types: Sequence[RankedTensorType],
+    ) -> Call:
+        """Loads one NPU call of the model.
+
+        Args:
+          byte_code: the module that the function is in; its file stays open as long as the call.
+          function_name: as the dispatch op names it.
+          input_types: of the buffers to be bound; -1 stands for any dimension.
+          output_types: as the inputs.
+
+        Raises:
+          LiteRtError: the vendor's, or that it returned nonsense. Nothing is left open.
+        """
+        with self._device.lock:
+            if not self._is_open:
+                raise LiteRtError(Status.RUNTIME_FAILURE, "the session is closed")
+            key = object()
+            call = Call(
+                self._device,
+                self._worker,
+                byte_code,
+                function_name,
+                input_types,
+                output_types,
+                on_close=partial(self._calls.pop, key, None),
+            )
+            self._calls[key] = call
+            return call
+
+    def close(self) -> None:
+        """Closes the calls, last opened first, then the device; what goes wrong is logged."""
+        with self._device.lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+        clean_up(
+            [
+                *(call.close for call in reversed(list(self._calls.values()))),
+                self._worker.close,
+                self._destroy_context,
+            ]
+        )
+        self._assets = ()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _destroy_context(self) -> None:
+        with self._device.lock:
+            self._device.vendor.call("device_context_destroy", self._device.context)

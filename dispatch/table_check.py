@@ -1,0 +1,179 @@
+"""Checks a vendor's dispatch table before anything of it is called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dispatch.api import AsyncInterface, Capability, Dispatch, is_filled
+from dispatch.graph_interface import GraphInterface
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import DISPATCH_API_VERSION, ApiVersion
+
+REQUIRED = ("device_context_create", "invoke")
+"""Functions without a default."""
+
+_METRICS = ("start_metrics_collection", "stop_metrics_collection")
+_PARTS = (
+    (Capability.ASYNC, "async_interface", AsyncInterface),
+    (Capability.GRAPH, "graph_interface", GraphInterface),
+)
+
+
+def check_table(table: object, where: str) -> Dispatch[Any, Any]:
+    """Refuses what is no complete dispatch table of a version that this host speaks.
+
+    Args:
+      table: what a vendor's module holds as `DISPATCH`.
+      where: it was found, for messages.
+
+    Returns:
+      The table.
+
+    Raises:
+      LiteRtError: WRONG_VERSION; DYNAMIC_LOADING for all else.
+    """
+    if isinstance(table, type) and issubclass(table, Dispatch):
+        raise _broken(
+            f"DISPATCH is the class {table.__name__}",
+            where,
+            f"Write DISPATCH = {table.__name__}().",
+        )
+    if not isinstance(table, Dispatch):
+        raise _broken(
+            f"DISPATCH is a {type(table).__name__}, not a Dispatch",
+            where,
+            "Derive the table from dispatch.api.Dispatch.",
+        )
+    _check_version(table, where)
+    _check_ids(table, where)
+    name = type(table).__name__
+    _check_functions(table, Dispatch, name, where)
+    for function in REQUIRED:
+        if not is_filled(table, function):
+            raise _broken(
+                f"the dispatch table has no '{function}'", where, f"Override it in {name}."
+            )
+    if is_filled(table, _METRICS[0]) is not is_filled(table, _METRICS[1]):
+        raise _broken(
+            "the dispatch table has one of start_ and stop_metrics_collection",
+            where,
+            "Override both, or none.",
+        )
+    _check_parts(table, where)
+    return table
+
+
+def _check_version(table: Dispatch[Any, Any], where: str) -> None:
+    version: object = table.api_version
+    if (
+        not isinstance(version, tuple)
+        or len(version) != 3
+        or not all(isinstance(number, int) for number in version)
+    ):
+        raise _broken(
+            f"api_version is {version!r}",
+            where,
+            f"Give three numbers: {tuple(DISPATCH_API_VERSION)}.",
+        )
+    if not _speaks(ApiVersion(*version)):
+        raise LiteRtError(
+            Status.WRONG_VERSION,
+            f"the dispatch table is of version {ApiVersion(*version)}, "
+            f"and this host speaks {DISPATCH_API_VERSION}",
+            where,
+            "Install releases of the vendor's package and of litert-npu that go together.",
+        )
+
+
+def _speaks(version: ApiVersion) -> bool:
+    """Whether the host can call a table of that version: below 1.0 each minor version is another interface."""
+    host = DISPATCH_API_VERSION
+    if version.major != host.major:
+        return False
+    return version.minor == host.minor if host.major == 0 else version.minor <= host.minor
+
+
+def _check_ids(table: Dispatch[Any, Any], where: str) -> None:
+    vendor_id: object = getattr(table, "vendor_id", None)
+    if not isinstance(vendor_id, str) or not vendor_id:
+        raise _broken(f"vendor_id is {vendor_id!r}", where, "Give it the vendor's name.")
+    build_id: object = table.build_id
+    if not isinstance(build_id, str):
+        raise _broken(f"build_id is {build_id!r}", where, "Give it a text, which may be empty.")
+
+
+def _check_parts(table: Dispatch[Any, Any], where: str) -> None:
+    capabilities: object = table.capabilities
+    if not isinstance(capabilities, int) or not capabilities & Capability.BASIC:
+        raise _broken(
+            f"capabilities are {capabilities!r}, without BASIC", where, "Add Capability.BASIC."
+        )
+    for bit, attribute, interface in _PARTS:
+        part: object = getattr(table, attribute)
+        if bool(capabilities & bit) is not (part is not None):
+            has, lacks = (
+                (f"Capability.{bit.name}", f"no {attribute}")
+                if part is None
+                else (
+                    f"an {attribute}" if attribute[0] == "a" else f"a {attribute}",
+                    f"no Capability.{bit.name}",
+                )
+            )
+            raise _broken(
+                f"the dispatch table has {has} and {lacks}", where, "Fill both, or leave both out."
+            )
+        if part is not None:
+            if not isinstance(part, interface):
+                raise _broken(
+                    f"{attribute} is {part!r:.80}, not an object of a class derived from {interface.__name__}",
+                    where,
+                    f"Derive it from {interface.__name__}, and create one.",
+                )
+            _check_functions(part, interface, type(part).__name__, where)
+
+
+def _check_functions(table: object, interface: type, name: str, where: str) -> None:
+    """Each function of the interface can be called, with as many arguments as the host gives."""
+    for function, wanted in vars(interface).items():
+        if function.startswith("_") or not inspect.isfunction(wanted):
+            continue
+        filled = getattr(table, function)
+        if not callable(filled):
+            raise _broken(
+                f"'{function}' of the dispatch table is {filled!r}",
+                where,
+                f"Make it a method of {name}, or leave it out.",
+            )
+        if getattr(filled, "__func__", None) is wanted:
+            continue
+        if inspect.iscoroutinefunction(filled) or inspect.isgeneratorfunction(filled):
+            raise _broken(
+                f"'{function}' of the dispatch table would not run when it is called",
+                where,
+                "Make it a plain function, without async and yield.",
+            )
+        _check_arguments(function, filled, list(inspect.signature(wanted).parameters)[1:], where)
+
+
+def _check_arguments(
+    function: str, filled: Callable[..., object], names: list[str], where: str
+) -> None:
+    try:
+        signature = inspect.signature(filled)
+    except ValueError:
+        return  # native code that does not say
+    try:
+        signature.bind(*names)
+    except TypeError as error:
+        raise _broken(
+            f"'{function}' of the dispatch table cannot be called with {len(names)} arguments",
+            where,
+            f"They are: {', '.join(names)}.",
+        ) from error
+
+
+def _broken(what: str, where: str, hint: str) -> LiteRtError:
+    return LiteRtError(Status.DYNAMIC_LOADING, what, where, hint)

@@ -1,0 +1,78 @@
+"""Calls into a vendor's table: what goes wrong there ends in an error that names vendor and call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dispatch.api import Dispatch
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.vendor_call import VendorCall
+
+_LOG = logging.getLogger(__name__)
+ASYNC_FUNCTIONS = ("attach_input_event", "invoke_async")
+
+
+class Vendor:
+    """A vendor's table, as the host calls it."""
+
+    __slots__ = ("dispatch",)
+
+    def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
+        self.dispatch = dispatch
+
+    def call(self, function: str, *args: Any, detail: str = "") -> Any:
+        """Calls a function of the table.
+
+        Args:
+          function: its name in the table, or in its asynchronous part.
+          *args: what it gets.
+          detail: what the call is about, for messages: ` of 'Partition_0'`.
+
+        Raises:
+          LiteRtError: the vendor's own with its status, or RUNTIME_FAILURE for any other exception.
+            KeyboardInterrupt and SystemExit pass: a signal's handler may raise them anywhere.
+        """
+        part: object = self.dispatch
+        if function in ASYNC_FUNCTIONS:
+            part = self.dispatch.async_interface
+        try:
+            return getattr(part, function)(*args)
+        except Exception:
+            with VendorCall(self.dispatch.vendor_id, function + detail):
+                raise
+
+    def create(self, function: str, *args: Any, detail: str = "") -> Any:
+        """Calls a function that gives the host an object to keep; None is none.
+
+        Raises:
+          LiteRtError: as `call`; RUNTIME_FAILURE for None.
+        """
+        created = self.call(function, *args, detail=detail)
+        if created is None:
+            raise self.nonsense(function + detail, "it returned None", "Return what was created.")
+        return created
+
+    def nonsense(self, call: str, what: str, hint: str) -> LiteRtError:
+        """The error for a result that breaks the table's rules."""
+        where = f"vendor '{self.dispatch.vendor_id}', {call}"
+        return LiteRtError(Status.RUNTIME_FAILURE, what, where, hint)
+
+
+def clean_up(steps: Iterable[Callable[[], object]]) -> None:
+    """Runs all steps; an error in one is logged, and does not keep the rest from running."""
+    interrupt: BaseException | None = None
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            _LOG.error("While cleaning up: %s", error)
+        except BaseException as error:  # Ctrl-C: release first, then stop
+            interrupt = interrupt or error
+    if interrupt is not None:
+        try:
+            raise interrupt
+        finally:
+            del interrupt  # it holds this frame

@@ -1,0 +1,61 @@
+"""Null's compiler: takes the custom ops that the user brought assets for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    CompilerPluginFactory,
+    OpList,
+)
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.model.blob import Blob
+from litert.model.graph import Subgraph
+from litert_npu_null.byte_code import write_byte_code
+
+
+class NullPlugin(CompilerPlugin):
+    """Takes ops by their custom code."""
+
+    def __init__(self, compiler_options: CompilerOptions) -> None:
+        self._ops = {info.op_name for info in compiler_options.custom_op_infos}
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        for op in subgraph.ops:
+            if op.code.custom_code not in self._ops:
+                continue
+            if op.inputs and op.inputs[0] and op.inputs[0].type == op.outputs[0].type:
+                op_list.push(op, partition_index=len(op_list.selected))  # one copy for each op
+            else:
+                op_list.refuse(op, "input 0 and output 0 differ in type")
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        names = [f"copy_{index}" for index in range(len(partitions))]
+        return CompiledResult([Blob(write_byte_code(names))], [CallInfo(name) for name in names])
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        return ()
+
+    def close(self) -> None:
+        pass
+
+
+class NullPluginFactory(CompilerPluginFactory):
+    """Who Null is."""
+
+    soc_manufacturer = "Null"
+    soc_models = ("NULL1",)
+    sdk_version = "0.1.0"
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        return NullPlugin(compiler_options)
+
+
+PLUGIN = NullPluginFactory()
