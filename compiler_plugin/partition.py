@@ -1,0 +1,283 @@
+"""Groups the ops that a plugin takes into partitions, each of which becomes one NPU call.
+
+A partition is connected, holds ops of one partition index, and is as large as can be. It never closes a
+cycle: no value leaves it and comes back through other ops, whether by data or by the order of side effects.
+
+First, ops are grouped by level, which is how often the longest way to an op leaves the NPU; a way that leaves
+a group ends on a higher level, so that no cycle can be. Then neighbours on different levels are merged
+where nothing else leads from the one to the other. That search is bounded by a topological order, which each
+merge repairs (after Pearce and Kelly), so that the whole takes little more than linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+_CPU = -1
+_NONE = -1
+_LABEL_GAP = 1 << 60
+
+
+def find_partitions(
+    dependencies: Sequence[Sequence[int]], selected: Mapping[int, int]
+) -> list[list[int]]:
+    """Groups selected ops.
+
+    Args:
+      dependencies: for each op of a subgraph, in the order they run, the positions of those that it waits
+        for; all are smaller than its own.
+      selected: position and partition index of each op that the plugin takes; indices never mix.
+
+    Returns:
+      Partitions in the order of their first ops: positions, ascending.
+    """
+    numbers = {index: number for number, index in enumerate(dict.fromkeys(selected.values()))}
+    sides = [numbers[selected[op]] if op in selected else _CPU for op in range(len(dependencies))]
+    levels = _find_levels(dependencies, sides)
+    groups = _connect(dependencies, sides, levels)
+    if any(
+        sides[before] == sides[op] != _CPU and levels[before] != levels[op]
+        for op, all_before in enumerate(dependencies)
+        for before in all_before
+    ):
+        groups = _Merger(dependencies, sides, levels, groups).merge_all()
+    members: dict[int, list[int]] = {}
+    for op in sorted(selected):
+        members.setdefault(groups[op], []).append(op)
+    return list(members.values())
+
+
+def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
+    """Chooses the partitions that stay where a limit is set: those of most ops, earlier ones first.
+
+    Args:
+      partitions: to choose from.
+      limit: 0 is none.
+
+    Returns:
+      Indices of those that stay, ascending.
+    """
+    if not 0 < limit < len(partitions):
+        return list(range(len(partitions)))
+    largest_first = sorted(range(len(partitions)), key=lambda index: -len(partitions[index]))
+    return sorted(largest_first[:limit])
+
+
+def split(partition: Sequence[int], dependencies: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Halves a partition of two ops or more: the ops that run first, and the rest.
+
+    Each half falls into its connected parts. What was free of cycles stays so, since nothing leads from the
+    second half to the first.
+
+    Args:
+      partition: positions, ascending.
+      dependencies: as in `find_partitions`.
+    """
+    half = (len(partition) + 1) // 2
+    parts: list[list[int]] = []
+    for ops in (partition[:half], partition[half:]):
+        place = {op: index for index, op in enumerate(ops)}
+        inner = [[place[d] for d in dependencies[op] if d in place] for op in ops]
+        groups = _connect(inner, [0] * len(ops), [0] * len(ops))
+        members: dict[int, list[int]] = {}
+        for op, group in zip(ops, groups, strict=True):
+            members.setdefault(group, []).append(op)
+        parts += members.values()
+    return parts
+
+
+def _find_levels(dependencies: Sequence[Sequence[int]], sides: Sequence[int]) -> list[int]:
+    levels: list[int] = []
+    for op, all_before in enumerate(dependencies):
+        level = 0
+        for before in all_before:
+            leaves = sides[before] not in (_CPU, sides[op])
+            level = max(level, levels[before] + leaves)
+        levels.append(level)
+    return levels
+
+
+def _connect(
+    dependencies: Sequence[Sequence[int]], sides: Sequence[int], levels: Sequence[int]
+) -> list[int]:
+    """For each op the first op of its group; ops of the CPU are groups of their own."""
+    parents = list(range(len(dependencies)))
+
+    def root(index: int) -> int:
+        while parents[index] != index:
+            parents[index] = parents[parents[index]]
+            index = parents[index]
+        return index
+
+    for index, all_before in enumerate(dependencies):
+        for before in all_before:
+            if sides[before] == sides[index] != _CPU and levels[before] == levels[index]:
+                first, second = sorted((root(before), root(index)))
+                parents[second] = first
+    return [root(index) for index in range(len(parents))]
+
+
+class _Merger:
+    """Merges groups; a node is a group or an op of the CPU, known by its first op.
+
+    Nodes stand in a topological order: a list linked both ways, with labels that ascend along it.
+    """
+
+    def __init__(
+        self,
+        dependencies: Sequence[Sequence[int]],
+        sides: Sequence[int],
+        levels: Sequence[int],
+        groups: Sequence[int],
+    ) -> None:
+        self._groups = groups
+        self._sides = sides
+        self._merged_into: dict[int, int] = {}
+        self._before: dict[int, set[int]] = {group: set() for group in groups}
+        self._after: dict[int, set[int]] = {group: set() for group in groups}
+        for index, all_before in enumerate(dependencies):
+            for before in all_before:
+                if groups[before] != groups[index]:
+                    self._before[groups[index]].add(groups[before])
+                    self._after[groups[before]].add(groups[index])
+        # On one level the CPU's ops may feed groups, and no group feeds anything.
+        order = sorted(self._before, key=lambda node: (levels[node], sides[node] != _CPU, node))
+        self._label = {node: place * _LABEL_GAP for place, node in enumerate(order)}
+        self._next: dict[int, int] = dict(zip(order, [*order[1:], _NONE], strict=True))
+        self._previous: dict[int, int] = dict(zip(order, [_NONE, *order[:-1]], strict=True))
+
+    def merge_all(self) -> list[int]:
+        """For each op its group, with none left that could be merged with a neighbour."""
+        merged = True
+        while merged:
+            merged = False
+            for node in self._ordered(self._before):
+                if node in self._before and self._sides[node] != _CPU:
+                    merged |= self._merge_with_neighbours(node)
+        return [self._find(group) for group in self._groups]
+
+    def _merge_with_neighbours(self, node: int) -> bool:
+        # The nearest first: what lies between two nodes must join one before they can meet.
+        neighbours = {n for n in self._before[node] if self._sides[n] == self._sides[node]}
+        merged = False
+        for neighbour in reversed(self._ordered(neighbours)):
+            if self._merge(neighbour, node):
+                node = self._find(node)
+                merged = True
+        return merged
+
+    def _merge(self, first: int, second: int) -> bool:
+        """Merges two neighbours, unless a way through other nodes leads from one to the other."""
+        found = self._search(first, second)
+        if found is None:
+            return False
+        between, after_second = found
+        if after_second:
+            self._move(between, second, self._next[second])
+            self._absorb(second, first)
+        else:
+            self._move(between, self._previous[first], first)
+            self._absorb(first, second)
+        return True
+
+    def _search(self, first: int, second: int) -> tuple[list[int], bool] | None:
+        """Looks for another way from `first` to `second`, from both ends, an edge of each in turn.
+
+        Returns:
+          None if there is one. Else the nodes between the two that depend on `first`, and True; or those
+          that `second` depends on, and False: whichever was known sooner.
+        """
+        behind: set[int] = set()
+        ahead: set[int] = set()
+        forward = self._walk(first, second, self._after, behind, ahead)
+        backward = self._walk(second, first, self._before, ahead, behind)
+        while True:
+            if (meets := next(forward, None)) is None:
+                return self._ordered(behind), True
+            if meets:
+                return None
+            if (meets := next(backward, None)) is None:
+                return self._ordered(ahead), False
+            if meets:
+                return None
+
+    def _walk(
+        self, start: int, end: int, edges: Mapping[int, set[int]], seen: set[int], others: set[int]
+    ) -> Iterator[bool]:
+        """Walks the nodes between two, other than along the edge that joins them.
+
+        Args:
+          start: where the walk begins.
+          end: where the other walk begins.
+          edges: to walk along.
+          seen: gets the nodes walked to.
+          others: those that the other walk has seen.
+
+        Yields:
+          For each edge, whether it leads to what the other walk has seen.
+        """
+        low, high = sorted((self._label[start], self._label[end]))
+        waiting = [start]
+        while waiting:
+            source = waiting.pop()
+            for node in edges[source]:
+                if node not in seen and low < self._label[node] < high:
+                    seen.add(node)
+                    waiting.append(node)
+                yield node in others or (node == end and source != start)
+
+    def _absorb(self, kept: int, gone: int) -> None:
+        for here, there in ((self._before, self._after), (self._after, self._before)):
+            for node in here.pop(gone):
+                there[node].discard(gone)
+                if node != kept:
+                    there[node].add(kept)
+                    here[kept].add(node)
+        self._unlink(gone)
+        self._merged_into[gone] = kept
+        del self._label[gone]
+
+    def _find(self, node: int) -> int:
+        while node in self._merged_into:
+            node = self._merged_into[node]
+        return node
+
+    def _ordered(self, nodes: Iterable[int]) -> list[int]:
+        return sorted(nodes, key=self._label.__getitem__)
+
+    def _unlink(self, node: int) -> None:
+        before, after = self._previous.pop(node), self._next.pop(node)
+        if before != _NONE:
+            self._next[before] = after
+        if after != _NONE:
+            self._previous[after] = before
+
+    def _move(self, nodes: Sequence[int], left: int, right: int) -> None:
+        """Puts nodes, in their order, between two that are neighbours or an end of the list."""
+        for node in nodes:
+            self._unlink(node)
+        chain = [left, *nodes, right]
+        for before, after in pairwise(chain):
+            if before != _NONE:
+                self._next[before] = after
+            if after != _NONE:
+                self._previous[after] = before
+        reach = _LABEL_GAP * (len(nodes) + 1)
+        low = self._label[left] if left != _NONE else self._label[right] - reach
+        high = self._label[right] if right != _NONE else low + reach
+        step = (high - low) // (len(nodes) + 1)
+        if not step:
+            self._label_anew(left)
+            return
+        for place, node in enumerate(nodes, 1):
+            self._label[node] = low + step * place
+
+    def _label_anew(self, node: int) -> None:
+        while self._previous[node] != _NONE:
+            node = self._previous[node]
+        label = 0
+        while node != _NONE:
+            self._label[node] = label
+            label += _LABEL_GAP
+            node = self._next[node]
