@@ -1,0 +1,66 @@
+// Transposed convolution with bias, as in MediaPipe's networks: TFLite's TRANSPOSE_CONV, plus a bias.
+// Input and output are N, H, W, C; weights are O, H, W, I. One work item computes one output row, to which it adds
+// what each input pixel gives.
+//
+// All sizes are constants when this is built, so the inner loops unroll. STRIDE_H, STRIDE_W and PADDING come from
+// the op's options, by the description beside this file; the DIMS are built in: B, F, Y, X of each tensor.
+
+#define IN_H ((int)INPUT0_DIMS[2])
+#define IN_W ((int)INPUT0_DIMS[3])
+#define IN_C ((int)INPUT0_DIMS[1])
+#define FILTER_H ((int)INPUT1_DIMS[2])
+#define FILTER_W ((int)INPUT1_DIMS[3])
+#define OUT_H ((int)OUTPUT0_DIMS[2])
+#define OUT_W ((int)OUTPUT0_DIMS[3])
+#define OUT_C ((int)OUTPUT0_DIMS[1])
+
+#define SAME 1
+#define PAD(in, filter, stride) \
+  (PADDING == SAME ? max(0, (filter) - ((in) - 1) % (stride) - 1) / 2 : 0)
+#define PAD_TOP PAD(IN_H, FILTER_H, STRIDE_H)
+#define PAD_LEFT PAD(IN_W, FILTER_W, STRIDE_W)
+
+// Any address will do for it: a tensor's pixels are aligned to a float only.
+typedef float8 __attribute__((aligned(4))) float8u;
+
+// Sum of products over the input channels. Eight at a time: PoCL 3.0 crashes on some 16-wide vectors.
+static inline float dot_channels(const __global float* a, const __global float* b) {
+  float8 sums = 0.0f;
+  int c = 0;
+#pragma unroll 4
+  for (; c + 8 <= IN_C; c += 8)
+    sums += *(const __global float8u*)(a + c) * *(const __global float8u*)(b + c);
+  const float4 four = sums.lo + sums.hi;
+  const float2 two = four.lo + four.hi;
+  float sum = two.x + two.y;
+  for (; c < IN_C; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+__kernel void Convolution2DTransposeBias(const __global float* restrict input,
+                                         const __global float* restrict weights,
+                                         const __global float* restrict bias,
+                                         __global float* restrict output) {
+  const int n = get_global_id(0) / OUT_H;
+  const int y = get_global_id(0) % OUT_H;
+  __global float* row = output + get_global_id(0) * OUT_W * OUT_C;
+
+  for (int x = 0; x < OUT_W; ++x)
+    for (int o = 0; o < OUT_C; ++o) row[x * OUT_C + o] = bias[o];
+
+  for (int ky = 0; ky < FILTER_H; ++ky) {
+    const int in_y = (y + PAD_TOP - ky) / STRIDE_H;
+    if (y + PAD_TOP < ky || (y + PAD_TOP - ky) % STRIDE_H != 0 || in_y >= IN_H) continue;
+    const __global float* in_row = input + ((size_t)n * IN_H + in_y) * IN_W * IN_C;
+    for (int in_x = 0; in_x < IN_W; ++in_x) {
+#pragma unroll 4
+      for (int kx = 0; kx < FILTER_W; ++kx) {
+        const int x = in_x * STRIDE_W + kx - PAD_LEFT;
+        if (x < 0 || x >= OUT_W) continue;
+        for (int o = 0; o < OUT_C; ++o)
+          row[x * OUT_C + o] += dot_channels(
+              in_row + in_x * IN_C, weights + ((o * FILTER_H + ky) * FILTER_W + kx) * IN_C);
+      }
+    }
+  }
+}
