@@ -202,11 +202,11 @@ class _Object:
             raise ValueError(f"{self.where} has no '{key}'")
         return check(self.members[key], f"'{key}' of {self.where}")
 
-    def list_of(self, key: str, check: Callable[[Any, str], _Value]) -> list[_Value]:
+    def list_of(self, key: str, check: Callable[[Any, str], _Value]) -> tuple[_Value, ...]:
         values = self.get(key, lambda value, _: value)
         if not isinstance(values, list):
             raise ValueError(f"'{key}' of {self.where} is not a list")
-        return [check(value, f"'{key}' number {i}") for i, value in enumerate(values)]
+        return tuple(check(value, f"'{key}' number {i}") for i, value in enumerate(values))
 
     def map_of(self, key: str, check: Callable[[Any, str], _Value]) -> dict[str, _Value]:
         members = self.get(key, _Object).members

@@ -68,11 +68,11 @@ def set_stamp(model: Model, stamp: Stamp) -> None:
 
 
 def _field(name: str) -> bytes:
-    data = name.encode(errors="replace")
-    if len(data) > FIELD_SIZE - 2 or b"\0" in data:
+    data = name.encode(errors="surrogatepass")
+    if len(data) > FIELD_SIZE - 2 or not name.isprintable():
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"the name {name[:150]!r} does not fit a stamp",
-            hint=f"A manufacturer or SoC model has at most {FIELD_SIZE - 2} bytes, none of them 0.",
+            hint=f"A manufacturer or SoC model has at most {FIELD_SIZE - 2} printable bytes.",
         )
     return data.ljust(FIELD_SIZE, b"\0")

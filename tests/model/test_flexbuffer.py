@@ -1,0 +1,140 @@
+"""The strict FlexBuffer reader."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.flexbuffer import is_whole_flexbuffer, read_flexbuffer
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(width=32, allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
+    | st.binary(max_size=20)
+)
+KEYS = st.text(st.characters(min_codepoint=1, max_codepoint=127), min_size=1, max_size=8)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=12
+)
+
+
+def as_read(value: Any) -> Any:
+    """A value with lists as the reader gives them."""
+    if isinstance(value, list):
+        return tuple(as_read(item) for item in value)
+    if isinstance(value, dict):
+        return {key: as_read(item) for key, item in value.items()}
+    return value
+
+
+@given(VALUES)
+def test_what_flatbuffers_writes_is_read(value: Any) -> None:
+    data = bytes(flexbuffers.Dumps(value))
+    assert read_flexbuffer(data) == as_read(value)
+    assert is_whole_flexbuffer(data)
+
+
+def test_all_kinds_of_values_are_read() -> None:
+    builder = flexbuffers.Builder(share_strings=True)
+    with builder.Map():
+        builder.IndirectInt("ii", -5)
+        builder.IndirectUInt("iu", 2**40)
+        builder.IndirectFloat("if", 0.1)
+        builder.FixedTypedVectorFromElements("f2", [1.5, 2.5])
+        builder.FixedTypedVectorFromElements("i3", [1, -2, 3], flexbuffers.Type.INT)
+        builder.FixedTypedVectorFromElements("u4", [1, 2, 3, 4], flexbuffers.Type.UINT)
+        builder.TypedVectorFromElements("keys", ["a", "b"], flexbuffers.Type.KEY)
+        builder.TypedVectorFromElements("bools", [True, False])
+        builder.String("s", "same")
+        builder.String("t", "same")
+    data = bytes(builder.Finish())
+    value = read_flexbuffer(data)
+    assert value == {
+        "ii": -5,
+        "iu": 2**40,
+        "if": 0.1,
+        "f2": (1.5, 2.5),
+        "i3": (1, -2, 3),
+        "u4": (1, 2, 3, 4),
+        "keys": ("a", "b"),
+        "bools": (True, False),
+        "s": "same",
+        "t": "same",
+    }
+    assert is_whole_flexbuffer(data)
+
+
+@given(VALUES, st.data())
+def test_damaged_bytes_give_a_value_or_an_error(value: Any, data: st.DataObject) -> None:
+    damaged = bytearray(flexbuffers.Dumps(value))
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
+    try:
+        read_flexbuffer(bytes(damaged))
+    except LiteRtError as error:
+        assert error.status is Status.INVALID_FLATBUFFER
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes_give_a_value_or_an_error(data: bytes) -> None:
+    try:
+        read_flexbuffer(data)
+    except LiteRtError as error:
+        assert error.status is Status.INVALID_FLATBUFFER
+
+
+def nested(levels: int) -> bytes:
+    """A vector in a vector ..., without the package's own recursion."""
+    out = bytearray(b"\0")  # the innermost is empty
+    at = len(out)
+    for _ in range(levels):
+        out += b"\1"
+        start = len(out)
+        out += bytes((start - at, 10 << 2))
+        at = start
+    out += bytes((len(out) - at, 10 << 2, 1))
+    return bytes(out)
+
+
+def test_a_deep_buffer_is_refused() -> None:
+    assert read_flexbuffer(nested(60))
+    with pytest.raises(LiteRtError, match="levels"):
+        read_flexbuffer(nested(1000))
+
+
+def test_a_small_buffer_cannot_stand_for_a_huge_value() -> None:
+    # Each of 40 vectors holds the one before it four times: 4^40 values when followed naively.
+    out = bytearray(b"\0")
+    at = len(out)
+    for _ in range(40):
+        out += b"\4"
+        start = len(out)
+        out += bytes(start + i - at for i in range(4)) + bytes([10 << 2] * 4)
+        at = start
+    out += bytes((len(out) - at, 10 << 2, 1))
+    with pytest.raises(LiteRtError, match="overlap"):
+        read_flexbuffer(bytes(out))
+
+
+def test_bytes_that_are_left_over_are_noticed() -> None:
+    data = bytes(flexbuffers.Dumps({"a": 1}))
+    assert is_whole_flexbuffer(data)
+    assert not is_whole_flexbuffer(b"\1\2\3\4" + data)
+    assert not is_whole_flexbuffer(b"\0" * 8 + data)
+    assert read_flexbuffer(b"\1\2\3\4" + data) == {"a": 1}
+
+
+def test_floats_keep_their_value() -> None:
+    assert read_flexbuffer(bytes(flexbuffers.Dumps(0.1))) == 0.1
+    assert math.isinf(float(read_flexbuffer(bytes(flexbuffers.Dumps(math.inf)))))  # type: ignore[arg-type]

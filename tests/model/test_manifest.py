@@ -1,0 +1,135 @@
+"""The manifest of a compiled file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.assets import Asset
+from litert.model.blob import Blob
+from litert.model.graph import Model
+from litert.model.manifest import (
+    Digest,
+    Manifest,
+    ShapeOutput,
+    find_mismatches,
+    read_manifest,
+    set_manifest,
+)
+
+KERNEL, MODULE = Blob(b"kernel"), Blob(b"module")
+MANIFEST = Manifest(
+    soc_manufacturer="Reference",
+    soc_model="EMU8",
+    plugin_sdk_version="1.2",
+    flags={"z": "1", "max_partitions": "2"},
+    assets={"MyOp": Digest.of(KERNEL)},
+    modules=(Digest.of(MODULE),),
+    shape_outputs=(ShapeOutput("Partition_0", 0, 1),),
+)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+DIGESTS = st.builds(Digest, st.integers(0, 2**40), st.just("ab" * 32))
+
+
+def document(**changes: Any) -> bytes:
+    """The manifest's JSON with other values in some members."""
+    return json.dumps(json.loads(MANIFEST.to_json()) | changes).encode()
+
+
+def test_a_manifest_comes_back_as_it_was() -> None:
+    model = Model()
+    assert read_manifest(model) is None
+    set_manifest(model, MANIFEST)
+    assert read_manifest(model) == MANIFEST
+
+
+@given(
+    st.builds(
+        Manifest, TEXT, TEXT, TEXT, st.dictionaries(TEXT, TEXT), st.dictionaries(TEXT, DIGESTS),
+        st.lists(DIGESTS).map(tuple),
+    )
+)  # fmt: skip
+def test_any_manifest_comes_back_as_it_was(manifest: Manifest) -> None:
+    assert Manifest.from_json(manifest.to_json()) == manifest
+
+
+def test_the_order_of_flags_does_not_change_the_bytes() -> None:
+    other = Manifest("Reference", "EMU8", flags={"b": "1", "a": "2"})
+    assert other.to_json() == Manifest("Reference", "EMU8", flags={"a": "2", "b": "1"}).to_json()
+
+
+def test_members_that_a_later_version_adds_are_left_out() -> None:
+    assert Manifest.from_json(document(colour="blue")) == MANIFEST
+
+
+def test_a_later_version_is_refused_as_such() -> None:
+    with pytest.raises(LiteRtError) as error:
+        Manifest.from_json(document(version=2))
+    assert error.value.status is Status.WRONG_VERSION
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"{}",
+        b"[" * 100_000,
+        b'{"version":1,"version":1}',
+        b'{"version":' + b"9" * 10_000 + b"}",
+        document(flags=[]),
+        document(flags={"a": 1}),
+        document(soc_model=None),
+        document(soc_model="\ud800"),
+        document(flags={"\ud800": ""}),
+        document(modules={}),
+        document(modules=[{"size": 1}]),
+        document(modules=[{"size": -1, "sha256": "ab" * 32}]),
+        document(modules=[{"size": True, "sha256": "ab" * 32}]),
+        document(modules=[{"size": 1.5, "sha256": "ab" * 32}]),
+        document(modules=[{"size": 1, "sha256": "AB" * 32}]),
+        document(shape_outputs=[{"call_name": "f", "output": 2**64, "shape_output": 0}]),
+    ],
+    ids=lambda data: data[:20].decode(errors="replace"),
+)
+def test_a_damaged_manifest_is_refused(data: bytes) -> None:
+    with pytest.raises(LiteRtError) as error:
+        Manifest.from_json(data, "model.bin")
+    assert error.value.status is Status.INVALID_FLATBUFFER
+    assert error.value.where == "model.bin" and error.value.hint
+
+
+def test_a_file_as_it_was_written_has_no_mismatch() -> None:
+    assert find_mismatches(MANIFEST, [Asset("MyOp", "", KERNEL)], [MODULE]) == []
+
+
+def test_each_change_is_named() -> None:
+    problems = find_mismatches(
+        MANIFEST,
+        [Asset("MyOp", "", Blob(b"kernfl")), Asset("Other", "", KERNEL)],
+        [Blob(b"modules"), MODULE],
+    )
+    assert problems[0].startswith("asset 'MyOp' has changed: sha256 ")
+    assert problems[1:] == [
+        "asset 'Other' is not in the manifest",
+        "byte code module 0 has changed: 7 bytes, not 6",
+        "byte code module 1 is not in the manifest",
+    ]
+    assert find_mismatches(MANIFEST, [], []) == [
+        "asset 'MyOp' is in the manifest, and not in the file",
+        "byte code module 0 is in the manifest, and not in the file",
+    ]
+
+
+def test_what_is_above_the_limit_is_not_read() -> None:
+    changed = [Asset("MyOp", "", Blob(b"kernfl"))]
+    assert find_mismatches(MANIFEST, changed, [MODULE], size_limit=5) == []
+    assert len(find_mismatches(MANIFEST, changed, [MODULE], size_limit=6)) == 1
