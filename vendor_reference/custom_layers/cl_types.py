@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from litert.core.element_type import ElementType
+from litert.model.custom_options import RAW_TYPES
 
 _E = ElementType
 
@@ -20,7 +21,10 @@ STRUCT_FORMATS: Mapping[ElementType, str] = {
     _E.FLOAT32: "f", _E.FLOAT64: "d", _E.INT8: "b", _E.UINT8: "B", _E.INT16: "h",
     _E.UINT16: "H", _E.INT32: "i", _E.UINT32: "I", _E.INT64: "q", _E.UINT64: "Q",
 }  # fmt: skip
-"""Types of single numbers (scalars, fields of a C struct), as `struct` spells them."""
+"""Types of numbers that a description has (scalars, constants), as `struct` spells them."""
 
 NUMBER_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in STRUCT_FORMATS}
 """The same by the names that descriptions use: `float32`."""
+
+FIELD_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in RAW_TYPES}
+"""Types of the fields of a C struct, by the names that descriptions use."""

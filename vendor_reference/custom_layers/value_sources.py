@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,9 +10,9 @@ from typing import TypeAlias
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.flexbuffer import FlexValue, is_whole_flexbuffer, read_flexbuffer
+from litert.model.custom_options import RawField, find_flexbuffer_options, read_raw_fields
+from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
-from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 
 Scalar: TypeAlias = bool | int | float | str
 Value: TypeAlias = Scalar | Sequence[Scalar]
@@ -83,17 +82,11 @@ class OpValues:
         return self._quantization(source)
 
     def options(self) -> Mapping[str, FlexValue]:
-        """The entries of FlexBuffer options; empty where they are something else."""
+        """The entries of options that are a FlexBuffer map; empty where they are something else."""
         if self._entries is None:
-            entries: FlexValue = {}
-            if is_whole_flexbuffer(self._options):
-                entries = read_flexbuffer(self._options)
-            self._entries = entries if isinstance(entries, Mapping) else {}
+            root = find_flexbuffer_options(self._options)
+            self._entries = root if isinstance(root, Mapping) else {}
         return self._entries
-
-    def has_other_options(self) -> bool:
-        """Whether there are options that are not a FlexBuffer map."""
-        return bool(self._options) and not self.options() and not is_whole_flexbuffer(self._options)
 
     def _option(self, source: FlexOption) -> Value:
         entries = self.options()
@@ -104,10 +97,11 @@ class OpValues:
             return value
         if source.default is not None:
             return source.default
-        if self.has_other_options():
+        if self._options and not entries:
             raise self._error(
-                f"no option '{source.key}': the {len(self._options)} bytes of options are no FlexBuffer",
-                "Read them by 'field', with type and offset.",
+                f"no option '{source.key}': the op's options ({len(self._options)} bytes) are no "
+                "FlexBuffer map",
+                "Read a C struct by 'field', with type and offset.",
             )
         near = get_close_matches(source.key, entries, 1)
         has = ", ".join(entries) or "none"
@@ -115,14 +109,12 @@ class OpValues:
         raise self._error(f"no option '{source.key}', the op has {has}", hint)
 
     def _field(self, source: StructField) -> Value:
-        letter = STRUCT_FORMATS[source.element_type]
-        layout = struct.Struct(f"<{1 if source.count is None else source.count}{letter}")
-        end = source.offset + layout.size
-        if end > len(self._options):
-            raise self._error(
-                f"a field at bytes {source.offset} to {end}, the options have {len(self._options)}"
-            )
-        values: tuple[int | float, ...] = layout.unpack_from(self._options, source.offset)
+        size = source.element_type.bits // 8
+        fields = [
+            RawField(f"[{i}]", source.element_type, source.offset + i * size)
+            for i in range(1 if source.count is None else source.count)
+        ]
+        values = tuple(read_raw_fields(self._options, fields, f"op '{self._op.name}'").values())
         return values[0] if source.count is None else values
 
     def _quantization(self, source: QuantizationOf) -> Value:

@@ -13,7 +13,7 @@ from litert.core.status import Status
 from vendor_reference.checked_json import JsonNode
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import AssetReader
-from vendor_reference.custom_layers.cl_types import NUMBER_TYPES
+from vendor_reference.custom_layers.cl_types import FIELD_TYPES, NUMBER_TYPES
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
     ConstantBinding,
@@ -125,7 +125,7 @@ def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource
     if kind == "field":
         parts = value.fields(("type", "offset"), ("count",))
         return StructField(
-            NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)],
+            FIELD_TYPES[parts["type"].text(FIELD_TYPES)],
             parts["offset"].integer(0, 2**31 - 1),
             parts["count"].integer(1, _MOST_ELEMENTS) if "count" in parts else None,
         )

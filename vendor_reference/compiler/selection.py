@@ -1,0 +1,179 @@
+"""Which ops of a subgraph the reference NPU takes, and why it leaves the others.
+
+It takes custom ops that have a layer, with the DEQUANTIZE ops of constants that feed only them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.custom_layer import CustomLayer, TensorBinding
+
+DEQUANTIZED_TYPES = (
+    ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
+)  # fmt: skip
+"""Stored types of constants that the device turns into float32 as it loads them."""
+
+_BUILTIN = "a builtin op; the reference vendor takes custom ops that have an asset"
+_MAX_RANK = 16
+_INDEX_PAIRS = (("MaxPoolingWithArgmax2D", "MaxUnpooling2D"),)
+"""Ops of MediaPipe of which the second reads indices that the first writes. Stock's kernels on the CPU have
+another encoding of them than MediaPipe's definition: one on the CPU and one on the NPU is silently wrong."""
+
+
+@dataclass(slots=True)
+class Selected:
+    """The answer for a subgraph.
+
+    Attributes:
+      taken: in execution order.
+      refused: all other ops, each with a reason.
+    """
+
+    taken: list[Op] = field(default_factory=list)
+    refused: dict[Op, str] = field(default_factory=dict)
+
+
+def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selected:
+    """Says what the NPU takes of a subgraph.
+
+    Args:
+      subgraph: is not changed.
+      layers: by custom code.
+    """
+    refused: dict[Op, str] = {}
+    taken: set[Op] = set()
+    dequantize: list[Op] = []
+    for op in subgraph.ops:
+        if op.is_custom:
+            reason = _custom_refusal(op, layers.get(op.name))
+            if reason:
+                refused[op] = reason
+            else:
+                taken.add(op)
+        elif op.name == "DEQUANTIZE":
+            dequantize.append(op)
+        else:
+            refused[op] = _BUILTIN
+    _keep_pairs_together(subgraph.ops, taken, refused)
+    outputs = set(subgraph.outputs)
+    for op in dequantize:
+        reason = _dequantize_refusal(op, taken, outputs)
+        if reason:
+            refused[op] = reason
+        else:
+            taken.add(op)
+    return Selected([op for op in subgraph.ops if op in taken], refused)
+
+
+def _custom_refusal(op: Op, layer: CustomLayer | None) -> str:
+    """Why a custom op stays on the CPU; "" where it does not."""
+    if layer is None:
+        return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
+    for binding in layer.arguments or ():
+        if isinstance(binding, TensorBinding) and not binding.is_output:
+            left_out = binding.index < len(op.inputs) and op.inputs[binding.index] is None
+            if left_out:
+                return f"input {binding.index} is left out, and its kernel reads it"
+    if layer.arguments is None and None in op.inputs:
+        return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
+    for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
+        for index, tensor in enumerate(tensors):
+            reason = _tensor_refusal(tensor) if tensor is not None else ""
+            if reason:
+                return f"{kind} {index} {reason}"
+    return "" if op.outputs else "it has no outputs"
+
+
+def _tensor_refusal(tensor: Tensor) -> str:
+    """What keeps a kernel from reading or writing a tensor."""
+    if tensor.element_type not in CL_TYPES:
+        return f"is of type {tensor.element_type.name}, which no kernel can read"
+    if not tensor.type.layout.is_static:
+        return f"has a shape that is known at run time only: {tensor.type}"
+    if len(tensor.shape) > _MAX_RANK:
+        return f"has {len(tensor.shape)} dimensions"
+    if tensor.is_variable:
+        return "is a variable tensor, which a kernel cannot keep"
+    return _constant_refusal(tensor)
+
+
+def _constant_refusal(tensor: Tensor) -> str:
+    """What keeps a constant from being embedded."""
+    if not tensor.is_constant:
+        return ""
+    if tensor.sparsity is not None:
+        return "is sparse"
+    if not tensor.type.layout.is_static:
+        return "is a constant of unknown shape"
+    expected = tensor.type.size_bytes
+    if tensor.data.nbytes != expected:
+        return f"is a constant of {tensor.data.nbytes} bytes, expected {expected} for {tensor.type}"
+    return ""
+
+
+def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
+    """Why a DEQUANTIZE stays on the CPU; "" where it does not."""
+    stored = op.inputs[0] if op.inputs else None
+    if stored is None or not stored.is_constant or len(op.outputs) != 1:
+        return "it dequantizes no constant; " + _BUILTIN
+    result = op.outputs[0]
+    others = [use for use in result.uses if use not in taken]
+    if others:
+        return f"its result is read by {others[0].name}, which stays on the CPU"
+    if result in outputs or not result.uses:
+        return "its result is an output of the model" if result in outputs else "nobody reads it"
+    if (
+        stored.element_type not in DEQUANTIZED_TYPES
+        or result.element_type is not ElementType.FLOAT32
+    ):
+        return f"it makes {result.element_type.name} of {stored.element_type.name}"
+    if stored.shape != result.shape:
+        return f"it makes {result.type} of {stored.type}"
+    return _constant_refusal(stored) or _quantization_refusal(stored)
+
+
+def _quantization_refusal(stored: Tensor) -> str:
+    """What keeps the device from dequantizing a constant."""
+    if stored.element_type is ElementType.FLOAT16:
+        return ""
+    quantization = stored.quantization
+    if quantization is None or quantization.blockwise or not quantization.scale:
+        return "its constant has no scale"
+    scales, dimension = len(quantization.scale), quantization.quantized_dimension
+    zero_points = len(quantization.zero_point)
+    in_range = 0 <= dimension < len(stored.shape) or scales == 1
+    if not in_range or scales not in (1, stored.shape[dimension] if stored.shape else 1):
+        return f"its constant has {scales} scales along dimension {dimension} of {stored.type}"
+    if zero_points not in (0, scales):
+        return f"its constant has {scales} scales, and {zero_points} zero points"
+    return ""
+
+
+def _keep_pairs_together(ops: Sequence[Op], taken: set[Op], refused: dict[Op, str]) -> None:
+    """Takes both ops of a pair that shares indices, or none."""
+    links = [
+        (tensor.producer, op)
+        for op in ops
+        if op.is_custom
+        for tensor in op.inputs
+        if tensor is not None
+        and tensor.producer is not None
+        and (tensor.producer.name, op.name) in _INDEX_PAIRS
+    ]
+    changed = True
+    while changed:
+        changed = False
+        for writer, reader in links:
+            if (writer in taken) != (reader in taken):
+                alone, other = (writer, reader) if writer in taken else (reader, writer)
+                taken.discard(alone)
+                refused[alone] = (
+                    f"{other.name}, which shares its indices, stays on the CPU, where they have another "
+                    "encoding: bring an asset for both"
+                )
+                changed = True
