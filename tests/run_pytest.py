@@ -1,0 +1,10 @@
+"""Runs pytest on the files named on the command line: the main of each Bazel test target."""
+
+import os
+import sys
+
+import pytest
+
+if __name__ == "__main__":
+    os.environ.setdefault("LITERT_NPU_CACHE_DIR", os.environ["TEST_TMPDIR"])  # HOME is read-only
+    sys.exit(pytest.main(["-p", "no:cacheprovider", *sys.argv[1:]]))
