@@ -93,7 +93,8 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
                 f"{_describe(other)} and {_describe(asset)} are both named '{asset.name}'",
                 hint="Rename the companion's file or folder.",
             )
-    model.metadata = [e for e in model.metadata if not e.name.startswith(ASSET_KEY_PREFIX)]
+    if any(entry.name.startswith(ASSET_KEY_PREFIX) for entry in model.metadata):
+        model.metadata = [e for e in model.metadata if not e.name.startswith(ASSET_KEY_PREFIX)]
     for asset in assets:
         model.set_metadata(ASSET_KEY_PREFIX + asset.name, asset.blob)
 

@@ -22,6 +22,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Signature, Subgraph, Tensor
+from litert.model.schema import BUILTIN_OPERATORS
 from litert.model.table import Table
 from litert.model.tensor_data import as_element_type, encode_constant
 
@@ -169,8 +170,6 @@ class SubgraphBuilder:
           LiteRtError: INVALID_ARGUMENT, for an operator or option that the schema does not have, or a
             tensor of another subgraph.
         """
-        from litert.model.schema import BUILTIN_OPERATORS  # here, since it takes a while to load
-
         code = next((number for number, known in BUILTIN_OPERATORS.items() if known == name), None)
         if code is None:
             raise LiteRtError(

@@ -7,6 +7,8 @@ from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.schema import ENUMS, UNIONS
+from litert.model.schema_types import table_schema
 from litert.model.table import Table
 
 _SHARED = {
@@ -34,8 +36,6 @@ _SHARED = {
 
 def find_options_type(op_name: str) -> tuple[str, str] | None:
     """The union and the table of an operator's options; None for an operator without options."""
-    from litert.model.schema import UNIONS  # here, since it takes a while to load
-
     wanted = _SHARED.get(op_name, f"{op_name}Options").replace("_", "").lower()
     for union in ("BuiltinOptions", "BuiltinOptions2"):
         for table in UNIONS[union].values():
@@ -64,31 +64,21 @@ def make_builtin_options(
             )
         return None, None
     union, type_name = found
-    enums = field_enums(type_name)
-    values = {
-        name: _enum_value(f"{type_name}.{name}", enums.get(name), value)
-        for name, value in fields.items()
-    }
+    values = {name: _enum_value(type_name, name, value) for name, value in fields.items()}
     table = Table.make(type_name, **values)
     return (table, None) if union == "BuiltinOptions" else (None, table)
 
 
-def field_enums(type_name: str) -> dict[str, dict[int, str]]:
-    """The fields of a table that are enums, each with its values' names by number."""
-    from litert.model.schema import ENUMS, TABLES
-
-    types = (field.partition("=")[0].partition(":") for field in TABLES[type_name].split())
-    return {name: ENUMS[kind] for name, _, kind in types if kind in ENUMS}
-
-
-def _enum_value(where: str, names: dict[int, str] | None, value: Any) -> Any:
-    if not isinstance(value, str) or names is None:
+def _enum_value(type_name: str, name: str, value: Any) -> Any:
+    """A field's value, with an enum's name replaced by its number."""
+    enum = ENUMS.get(table_schema(type_name).field(name).type_name)
+    if enum is None or not isinstance(value, str):
         return value
-    for number, name in names.items():
-        if name == value:
+    for number, known in enum.items():
+        if known == value:
             return number
     raise LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"{where} has no value {value!r}",
-        hint=f"Use one of {', '.join(names.values())}.",
+        f"{type_name}.{name} has no value {value!r}",
+        hint=f"Use one of {', '.join(enum.values())}.",
     )

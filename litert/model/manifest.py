@@ -76,7 +76,7 @@ class Manifest:
       plugin_sdk_version: of the vendor's compiler.
       flags: those that were given, by name, without any that hold a path.
       assets: by name, as `register_asset` has it.
-      modules: byte code, in the order in which the model's dispatch ops first name them.
+      modules: byte code, in the order in which it lies in the file (`Model.byte_code`).
       shape_outputs: of all calls.
       sdk_version: of this project, as it wrote the file.
     """
@@ -159,7 +159,7 @@ def find_mismatches(
     Args:
       manifest: of the file.
       assets: of the file.
-      modules: its byte code, in the order in which its dispatch ops first name it.
+      modules: its byte code, in the file's order.
       size_limit: of what is read for its digest, in bytes; above it only sizes are compared.
     """
     found = [(f"asset '{asset.name}'", manifest.assets.get(asset.name), asset.blob)
