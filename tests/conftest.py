@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from examples import downloads
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -22,6 +24,15 @@ def models() -> Path:
     if not folder:
         pytest.skip("LITERT_NPU_MODELS names no folder of real models")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def networks() -> Path:
+    """The folder of MediaPipe's networks, which real tools made: fourteen `.tflite`."""
+    try:
+        return downloads.networks()
+    except (RuntimeError, OSError) as error:
+        pytest.skip(f"no networks to test with: {error}")
 
 
 @pytest.fixture
