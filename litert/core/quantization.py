@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 
 class QuantizationKind(IntEnum):
@@ -16,18 +17,35 @@ class QuantizationKind(IntEnum):
     BLOCK_WISE = 3
 
 
+class ConstantTensor(Protocol):
+    """What scales or zero points in a tensor of their own are: a `Tensor` of the graph."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def data(self) -> memoryview: ...
+
+
 @dataclass(frozen=True, slots=True)
 class BlockwiseQuantization:
     """Scales (and zero points) in tensors of their own, one element for each block.
 
     Attributes:
-      scales, zero_points: indices of tensors of the same subgraph; zero_points is -1 for none.
-      block_size: elements along the quantized dimension.
+      scales, zero_points: tensors of the same subgraph; None is none.
+      block_size: elements along the quantized dimension; 0 with `quantized_dimensions` is per channel.
+      block_shape: elements of a block along each dimension; empty where `block_size` says it all.
+      quantized_dimensions: None, but for the schema's `MultiAxisQuantization`.
     """
 
-    scales: int
-    zero_points: int
-    block_size: int
+    scales: ConstantTensor | None
+    zero_points: ConstantTensor | None = None
+    block_size: int = 0
+    block_shape: Sequence[int] = ()
+    quantized_dimensions: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +56,7 @@ class Quantization:
       scale, zero_point: one for the tensor, or one for each index of `quantized_dimension`.
       min, max: the range seen in training; empty where not recorded.
       blockwise: set for block-wise quantization, with `scale` empty.
+      custom: bytes of a technique that the schema does not know; None for all others.
     """
 
     scale: Sequence[float] = ()
@@ -45,7 +64,8 @@ class Quantization:
     quantized_dimension: int = 0
     min: Sequence[float] = ()
     max: Sequence[float] = ()
-    blockwise: BlockwiseQuantization | None = field(default=None)
+    blockwise: BlockwiseQuantization | None = None
+    custom: bytes | None = None
 
     @property
     def kind(self) -> QuantizationKind:

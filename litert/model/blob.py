@@ -57,7 +57,17 @@ class MappedFile:
             raise LiteRtError(
                 Status.INDEX_OOB, f"bytes {offset} to {end} of a file of {self.size}", self.path
             )
-        return Blob(self.view[offset:end], self, offset)
+        return Blob.within(self, offset, end - offset)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `fd` may still be read from."""
+        return not self._file.closed
+
+    def release_pages(self) -> None:
+        """Lets the kernel take back the memory of pages that were looked at; a next look maps them again."""
+        if self._map is not None and hasattr(self._map, "madvise"):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
         """Closes the file. The mapping lives on until the last view of it is gone."""
@@ -74,22 +84,44 @@ class Blob:
     """Bytes in memory, or a range of a mapped file; never changed once made.
 
     Attributes:
-      view: the bytes.
+      size: in bytes.
       file, offset: where they lie in a file, if they do; a writer then copies in the kernel.
+      base: what they are a range of, from `offset` on: the file, or a whole model in memory; None for bytes alone.
     """
 
-    __slots__ = ("file", "offset", "view")
+    __slots__ = ("_view", "base", "offset", "size")
 
     def __init__(
         self, view: bytes | memoryview, file: MappedFile | None = None, offset: int = 0
     ) -> None:
-        self.view = memoryview(view).cast("B") if isinstance(view, bytes) else view
-        self.file = file
+        self._view: memoryview | None = memoryview(view).cast("B")
+        self.size = self._view.nbytes
+        self.base: MappedFile | memoryview | None = file
         self.offset = offset
 
+    @classmethod
+    def within(cls, base: MappedFile | memoryview, offset: int, size: int) -> Blob:
+        """A range that lies in `base`; no view is made of it before it is asked for."""
+        blob = cls.__new__(cls)
+        blob._view = None
+        blob.base = base
+        blob.offset = offset
+        blob.size = size
+        return blob
+
     @property
-    def size(self) -> int:
-        return self.view.nbytes
+    def file(self) -> MappedFile | None:
+        return self.base if isinstance(self.base, MappedFile) else None
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes."""
+        if self._view is None:
+            base = self.base
+            assert base is not None
+            whole = base.view if isinstance(base, MappedFile) else base
+            self._view = whole[self.offset : self.offset + self.size]
+        return self._view
 
     def __bytes__(self) -> bytes:
         return bytes(self.view)

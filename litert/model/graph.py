@@ -11,10 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from litert.core.element_type import ElementType
-from litert.core.quantization import Quantization
+from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.core.tensor_type import RankedTensorType
+from litert.model.absent import NO_TEXT, NO_VECTOR, AbsentList
 from litert.model.blob import Blob, MappedFile
+from litert.model.quantization_table import read_quantization
 from litert.model.table import Table
+
+EXTERNAL_SIZE = 1 << 20
+"""Data that are new and at least this large go behind the flatbuffer."""
 
 
 class Buffer:
@@ -33,35 +38,39 @@ class Buffer:
 
 
 class OperatorCode:
-    """What an op is: a builtin operator's number and version, or a custom code."""
+    """What an op is: a builtin operator's number and version, or a custom code.
 
-    __slots__ = ("builtin_code", "custom_code", "version")
+    Attributes:
+      builtin_code: of the two fields that the schema has for it, the greater counts.
+      fields: both of them, as in the file: the deprecated byte, and the int that came after it.
+    """
+
+    __slots__ = ("builtin_code", "custom_code", "fields", "version")
 
     def __init__(self, builtin_code: int, custom_code: str | None = None, version: int = 1) -> None:
         self.builtin_code = builtin_code
         self.custom_code = custom_code
         self.version = version
+        self.fields = (min(builtin_code, PLACEHOLDER), builtin_code)
 
 
 class Tensor:
     """A value of a subgraph.
 
     Attributes:
-      name: "" where the file has none.
+      name: "" where the file has none; bytes that are not UTF-8 are lone surrogates, as in file names.
       shape: as the interpreter starts with it; -1 never occurs in well-formed files.
       shape_signature: with -1 for unknown dimensions; None is the same as `shape`.
       buffer: its constant data; one without a blob for all other tensors.
       is_variable: keeps its value between runs.
-      quantization: None where there is none.
-      sparsity, variant_tensors, external_buffer: as in the schema, untouched.
+      sparsity, variant_tensors, external_buffer, has_rank: as in the schema, untouched.
       producer: the op that it is an output of.
-      uses: ops that read it, once for each input that it is.
     """
 
     __slots__ = (
-        "buffer", "element_type", "external_buffer", "has_rank", "is_variable", "name",
-        "producer", "quantization", "shape", "shape_signature", "sparsity", "uses",
-        "variant_tensors",
+        "_quantization", "_quantization_table", "_uses", "buffer", "element_type",
+        "external_buffer", "has_rank", "is_variable", "name", "producer", "shape",
+        "shape_signature", "sparsity", "variant_tensors",
     )  # fmt: skip
 
     def __init__(
@@ -77,14 +86,72 @@ class Tensor:
         self.shape = shape
         self.shape_signature: tuple[int, ...] | None = None
         self.buffer = buffer
-        self.quantization = quantization
+        self._quantization = quantization
+        self._quantization_table: Table | None = None
         self.is_variable = False
         self.has_rank = False
         self.sparsity: Table | None = None
-        self.variant_tensors: Sequence[Table] = ()
+        self.variant_tensors: tuple[Table, ...] = NO_VECTOR
         self.external_buffer = 0
         self.producer: Op | None = None
-        self.uses: list[Op] = []
+        self._uses: dict[Op, int] = {}  # how often each op reads it
+
+    @property
+    def quantization(self) -> Quantization | None:
+        """How its integers stand for real numbers; None where the file does not say."""
+        if self._quantization is None and self._quantization_table is not None:
+            # Block-wise quantization, which names tensors, the reader has set already.
+            self._quantization = read_quantization(self._quantization_table, lambda index: None)
+        return self._quantization
+
+    @quantization.setter
+    def quantization(self, quantization: Quantization | None) -> None:
+        self._quantization = quantization
+        self._quantization_table = None
+
+    @property
+    def blockwise(self) -> BlockwiseQuantization | None:
+        """Its block-wise quantization, without a look at any other."""
+        return None if self._quantization is None else self._quantization.blockwise
+
+    @property
+    def quantization_table(self) -> Table | None:
+        """The quantization as it was read; None once another was set."""
+        return self._quantization_table
+
+    def keep_quantization(self, table: Table, quantization: Quantization | None = None) -> None:
+        """Sets a quantization that is written back as it was read, but for indices of tensors."""
+        self._quantization_table = table
+        self._quantization = quantization
+
+    @property
+    def uses(self) -> Sequence[Op]:
+        """Ops that read it, once for each input that it is."""
+        return [op for op, count in self._uses.items() for _ in range(count)]
+
+    def add_use(self, op: Op) -> None:
+        """For `Op`: it reads this tensor once more."""
+        self._uses[op] = self._uses.get(op, 0) + 1
+
+    def remove_use(self, op: Op) -> None:
+        """For `Op`: it reads this tensor once less."""
+        count = self._uses.pop(op) - 1
+        if count:
+            self._uses[op] = count
+
+    def clone(self) -> Tensor:
+        """A tensor with the same buffer and the same of all else, which no op has yet.
+
+        Block-wise quantization still names the tensors that the original names.
+        """
+        copy = Tensor(self.name, self.element_type, self.shape, self.buffer, self._quantization)
+        copy._quantization_table = self._quantization_table
+        for name in (
+            "shape_signature", "is_variable", "has_rank", "sparsity", "variant_tensors",
+            "external_buffer",
+        ):  # fmt: skip
+            setattr(copy, name, getattr(self, name))
+        return copy
 
     @property
     def is_constant(self) -> bool:
@@ -136,8 +203,8 @@ class Op:
         self.custom_options = custom_options
         self.custom_options_format = 0
         self.has_large_custom_options = False
-        self.intermediates: Sequence[Tensor] = ()
-        self.mutating_variable_inputs: Sequence[bool] = ()
+        self.intermediates: tuple[Tensor | None, ...] = NO_VECTOR
+        self.mutating_variable_inputs: tuple[bool, ...] = NO_VECTOR
         self.debug_metadata_index = -1
         self._inputs: list[Tensor | None] = []
         self._outputs: list[Tensor] = []
@@ -145,6 +212,21 @@ class Op:
             self.append_input(tensor)
         for tensor in outputs:
             self.append_output(tensor)
+
+    @classmethod
+    def from_lists(
+        cls, code: OperatorCode, inputs: list[Tensor | None], outputs: list[Tensor]
+    ) -> Op:
+        """For the reader: an op whose lists are kept as they are."""
+        op = cls(code, (), ())
+        op._inputs = inputs
+        op._outputs = outputs
+        for tensor in inputs:
+            if tensor is not None:
+                tensor.add_use(op)
+        for output in outputs:
+            output.producer = op
+        return op
 
     @property
     def inputs(self) -> Sequence[Tensor | None]:
@@ -169,7 +251,7 @@ class Op:
     def append_input(self, tensor: Tensor | None) -> None:
         self._inputs.append(tensor)
         if tensor is not None:
-            tensor.uses.append(self)
+            tensor.add_use(self)
 
     def append_output(self, tensor: Tensor) -> None:
         self._outputs.append(tensor)
@@ -179,16 +261,16 @@ class Op:
         """Reads `tensor` as input `index` from now on."""
         old = self._inputs[index]
         if old is not None:
-            old.uses.remove(self)
+            old.remove_use(self)
         self._inputs[index] = tensor
         if tensor is not None:
-            tensor.uses.append(self)
+            tensor.add_use(self)
 
     def release(self) -> None:
         """Takes the op off its tensors: they no longer have it as producer or use."""
         for tensor in self._inputs:
             if tensor is not None:
-                tensor.uses.remove(self)
+                tensor.remove_use(self)
         for tensor in self._outputs:
             if tensor.producer is self:
                 tensor.producer = None
@@ -201,7 +283,7 @@ class Op:
 class Subgraph:
     """A function of the model: its tensors, and its ops in execution order."""
 
-    name: str = ""
+    name: str = NO_TEXT
     tensors: list[Tensor] = field(default_factory=list)
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
@@ -245,6 +327,20 @@ class Metadata:
 
 
 @dataclass(slots=True, eq=False)
+class Appended:
+    """A byte code module behind the flatbuffer.
+
+    Attributes:
+      blob: the module.
+      users: the dispatch ops that point at it, each with the name of its function in the module. Their custom
+        options are made by the writer, once it knows the module's place.
+    """
+
+    blob: Blob
+    users: list[tuple[Op, str]]
+
+
+@dataclass(slots=True, eq=False)
 class Model:
     """A TFLite model.
 
@@ -252,18 +348,25 @@ class Model:
       version: of the schema, 3.
       operator_codes: also those that no op has.
       buffers: also those that nothing has; the first is empty, by the schema's rule.
+      metadata_buffers: of the schema's deprecated `metadata_buffer`; an index where there is no such buffer.
+      external_buffer_groups, external_buffers: as in the schema, untouched.
+      byte_code: modules behind the flatbuffer, with the NPU calls into them.
       trailing: bytes behind the flatbuffer that nothing in it points at (a ZIP of associated files).
       source: the file that it was read from; None for a model in memory.
       warnings: what the reader could not keep, in sentences.
     """
 
     subgraphs: list[Subgraph] = field(default_factory=list)
-    signatures: list[Signature] = field(default_factory=list)
-    metadata: list[Metadata] = field(default_factory=list)
+    signatures: list[Signature] = field(default_factory=AbsentList)
+    metadata: list[Metadata] = field(default_factory=AbsentList)
     operator_codes: list[OperatorCode] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     description: str | None = None
     version: int = 3
+    metadata_buffers: Sequence[Buffer | int] = NO_VECTOR
+    external_buffer_groups: Sequence[Table] = NO_VECTOR
+    external_buffers: Sequence[Table] = NO_VECTOR
+    byte_code: list[Appended] = field(default_factory=list)
     trailing: Blob | None = None
     source: MappedFile | None = None
     warnings: list[str] = field(default_factory=list)
@@ -282,7 +385,7 @@ class Model:
 
     def set_metadata(self, name: str, blob: Blob) -> None:
         """Puts data under a name: in place of the first entry of that name, else at the end."""
-        buffer = Buffer(blob)
+        buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.buffers.append(buffer)
         for entry in self.metadata:
             if entry.name == name:
@@ -304,6 +407,9 @@ class Model:
 
 CUSTOM = 32
 """BuiltinOperator.CUSTOM."""
+
+PLACEHOLDER = 127
+"""BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: what the deprecated byte says of greater codes."""
 
 
 def builtin_name(builtin_code: int) -> str:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model import schema
+from litert.model.flatbuffer import OUTSIDE, Source
+from litert.model.schema_types import Field, Kind, TableSchema, table_schema
 
 
 class Table:
@@ -13,25 +20,167 @@ class Table:
     `memoryview`), a union the `Table` it holds.
     """
 
-    type_name: str
+    __slots__ = ("position", "source", "type_name", "values")
+
+    def __init__(self, type_name: str, source: Source, position: int) -> None:
+        """A table in a file; `make` is for others."""
+        self.type_name = type_name
+        self.source: Source | None = source
+        self.position = position
+        self.values: Mapping[str, Any] | None = None
 
     @classmethod
     def make(cls, type_name: str, **fields: Any) -> Table:
-        """A table with these fields; the others have the schema's defaults.
+        """A table with these fields; the others have the schema's defaults. None is an absent field.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a table or field that the schema does not have.
+          LiteRtError: INVALID_ARGUMENT, for a table or field that the schema does not have, or for a value
+            that does not fit the field.
         """
-        raise NotImplementedError
+        shape = table_schema(type_name)
+        values: dict[str, Any] = {}
+        for name, value in fields.items():
+            field = shape.field(name)
+            if value is not None:
+                values[name] = _checked(shape, field, value)
+            if field.kind is Kind.UNION:
+                values.pop(f"{name}_type", None)
+                if value is not None:
+                    values[f"{name}_type"] = _union_type(shape, field, value)
+        table = cls.__new__(cls)
+        table.type_name = type_name
+        table.source = None
+        table.position = 0
+        table.values = {name: values[name] for name in shape.fields if name in values}
+        return table
 
     def get(self, field: str) -> Any:
-        """A field's value; the schema's default (None for tables and vectors) where it is absent."""
-        raise NotImplementedError
+        """A field's value; the schema's default (None for tables and vectors) where it is absent.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a field that the schema does not have; INVALID_FLATBUFFER.
+        """
+        found = table_schema(self.type_name).field(field)
+        if self.values is not None:
+            return self.values.get(field, found.default)
+        return self._decode(found)
 
     def fields(self) -> Mapping[str, Any]:
-        """The fields that are present, in the schema's order."""
-        raise NotImplementedError
+        """The fields that are present, in the schema's order.
+
+        Raises:
+          LiteRtError: INVALID_FLATBUFFER.
+        """
+        if self.values is not None:
+            return self.values
+        return {
+            field.name: self._decode(field)
+            for field in table_schema(self.type_name).fields.values()
+            if self._offset(field)
+        }
 
     def with_fields(self, **changes: Any) -> Table:
-        """The same table with other values in some fields."""
-        raise NotImplementedError
+        """The same table with other values in some fields; None takes a field away."""
+        fields = dict(self.fields())
+        for name, field in table_schema(self.type_name).fields.items():
+            if field.kind is Kind.UNION:  # the union's own field sets it again
+                fields.pop(f"{name}_type", None)
+        return Table.make(self.type_name, **{**fields, **changes})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return self.type_name == other.type_name and self.fields() == other.fields()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.fields().items())
+        return f"{self.type_name}({fields})"
+
+    def _offset(self, field: Field) -> int:
+        """Of a field from the table's position; 0 where it is absent."""
+        assert self.source is not None
+        try:
+            offsets = self.source.fields(self.position)
+        except struct.error:
+            raise self.source.damaged(OUTSIDE, self.type_name) from None
+        return offsets[field.slot] if field.slot < len(offsets) else 0
+
+    def _decode(self, field: Field) -> Any:
+        offset = self._offset(field)
+        if not offset:
+            return field.default
+        source = self.source
+        assert source is not None
+        place = self.position + offset
+        try:
+            if field.kind is Kind.SCALAR:
+                return struct.unpack_from(f"<{field.code}", source.view, place)[0]
+            target = source.target(place)
+            if field.kind is Kind.VECTOR:
+                if field.code == "B":
+                    _, start, end = source.span(target, 1)
+                    return source.view[start:end]
+                return source.numbers(target, field.code, field.element_size)
+            if field.kind is Kind.STRING:
+                return source.text(target)
+            if field.kind is Kind.TABLES:
+                return tuple(
+                    Table(field.type_name, source, position) for position in source.tables(target)
+                )
+            source.spend_tables(1)
+            if field.kind is Kind.TABLE:
+                return Table(field.type_name, source, target)
+            type_name = schema.UNIONS[field.type_name].get(self.get(f"{field.name}_type"))
+            return Table(type_name, source, target) if type_name not in (None, "NONE") else None
+        except struct.error:
+            raise source.damaged(OUTSIDE, f"{field.name} of {self.type_name}") from None
+
+
+def _checked(shape: TableSchema, field: Field, value: Any) -> Any:
+    """A value for a field, as the field keeps it."""
+    kind = field.kind
+    try:
+        if kind is Kind.SCALAR:
+            if field.code == "?":
+                return bool(value)
+            if field.code == "f":
+                return float(value)
+            struct.pack(f"<{field.code}", value)
+            return int(value)
+        if kind is Kind.VECTOR:
+            if field.code == "B" and isinstance(value, bytes | bytearray | memoryview):
+                return memoryview(bytes(value))
+            struct.pack(f"<{len(value)}{field.code}", *value)
+            return memoryview(bytes(value)) if field.code == "B" else tuple(value)
+    except (struct.error, TypeError, ValueError, OverflowError) as error:
+        raise _unfit(shape, field, value) from error
+    if kind is Kind.STRING and isinstance(value, str):
+        return value
+    if kind is Kind.TABLE and isinstance(value, Table) and value.type_name == field.type_name:
+        return value
+    if kind is Kind.UNION and isinstance(value, Table):
+        return value
+    if (
+        kind is Kind.TABLES
+        and isinstance(value, Sequence)
+        and all(isinstance(v, Table) and v.type_name == field.type_name for v in value)
+    ):
+        return tuple(value)
+    raise _unfit(shape, field, value)
+
+
+def _union_type(shape: TableSchema, field: Field, value: Table) -> int:
+    for number, type_name in schema.UNIONS[field.type_name].items():
+        if type_name == value.type_name:
+            return number
+    raise _unfit(shape, field, value)
+
+
+def _unfit(shape: TableSchema, field: Field, value: Any) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"{value!r:.200} is no value for {shape.type_name}.{field.name}, "
+        f"a field of type {field.type_name}",
+    )

@@ -1,0 +1,181 @@
+"""A planned file, written: in the kernel where it can be, beside its target, and renamed when complete."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import stat
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Progress
+from litert.model.placement import Plan, Run
+
+_PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
+_BUFFERED_PIECE = 1 << 20
+_SMALL_FILE = 1 << 20  # written from memory, in one go
+
+_NO_KERNEL_COPY = {
+    errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF,
+    errno.ETXTBSY, errno.ENOTSOCK, errno.ENODEV,
+}  # fmt: skip
+
+_numbers = itertools.count()
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """The file in memory."""
+    out = bytearray(plan.size)
+    view = memoryview(out)
+    for run in plan.runs:
+        view[run.target : run.target + run.size] = run.file.view[run.source : run.source + run.size]
+    for target, data, _, _ in plan.gaps:
+        view[target : target + len(data)] = data
+    for target, text in plan.texts:
+        view[target : target + len(text)] = text
+    view.release()
+    return bytes(out)
+
+
+def write_plan(plan: Plan, path: str, progress: Progress | None = None) -> None:
+    """Writes a file, which appears when it is complete; what was there stays until then.
+
+    Raises:
+      LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
+    """
+    try:
+        target = os.path.realpath(path)  # a link stays, as with any program that opens it
+        mode = _mode(target, path)
+        beside, fd = _create_beside(target)
+    except OSError as error:
+        raise _failed(error, path) from error
+    try:
+        try:
+            if mode is not None:
+                os.fchmod(fd, mode)
+            _fill(fd, plan, progress)
+        finally:
+            os.close(fd)
+        os.replace(beside, target)
+    except BaseException as error:
+        os.unlink(beside)
+        if isinstance(error, OSError):
+            raise _failed(error, path) from error
+        raise
+
+
+def _mode(target: str, path: str) -> int | None:
+    """The permissions to keep; None for a new file's."""
+    try:
+        found = os.stat(target)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(found.st_mode):
+        return stat.S_IMODE(found.st_mode)
+    what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+    raise LiteRtError(
+        Status.INVALID_ARGUMENT, f"the output is {what}", path, "Name a file to write."
+    )
+
+
+def _create_beside(target: str) -> tuple[str, int]:
+    folder, name = os.path.split(target)
+    while True:
+        beside = os.path.join(folder, f".{name[:200]}.{os.getpid()}.{next(_numbers)}.tmp")
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            return beside, os.open(beside, flags, 0o666)
+        except FileExistsError:  # of a process that was killed
+            continue
+
+
+def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
+    if plan.size <= _SMALL_FILE:
+        _write(fd, plan_bytes(plan), 0)
+        if progress is not None:
+            progress(plan.size, plan.size)
+        return
+    os.ftruncate(fd, plan.size)
+    done = 0
+    for target, text in plan.texts:
+        _write(fd, text, target)
+        done += len(text)
+    copy = _Copy(fd)
+    for run in plan.runs:
+        for start in range(0, run.size, _PIECE):
+            size = min(_PIECE, run.size - start)
+            copy.copy(Run(run.file, run.source + start, run.target + start, size))
+            done += size
+            if progress is not None:
+                progress(min(done, plan.size), plan.size)
+    for target, expected, file, source in plan.gaps:
+        if not file.is_open or os.pread(file.fd, len(expected), source) != expected:
+            _write(fd, expected, target)
+    if progress is not None:
+        progress(plan.size, plan.size)
+
+
+def _write(fd: int, data: bytes | memoryview, target: int) -> None:
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(fd, view[:_PIECE], target)
+        view = view[count:]
+        target += count
+
+
+class _Copy:
+    """Copies between files by the fastest way that works: one that failed is not tried again."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._ways = [self._read_and_write]
+        if hasattr(os, "sendfile"):
+            self._ways.append(self._send)
+        if hasattr(os, "copy_file_range"):
+            self._ways.append(self._copy_range)
+
+    def copy(self, run: Run) -> None:
+        if not run.file.is_open:
+            _write(self._fd, run.file.view[run.source : run.source + run.size], run.target)
+            return
+        source, target, left = run.source, run.target, run.size
+        while left:
+            try:
+                count = self._ways[-1](run.file.fd, source, target, left)
+            except OSError as error:
+                if error.errno not in _NO_KERNEL_COPY or len(self._ways) == 1:
+                    raise
+                self._ways.pop()
+                continue
+            if not count:
+                if len(self._ways) > 1:  # some file systems answer 0 for what they do not do
+                    self._ways.pop()
+                    continue
+                raise LiteRtError(
+                    Status.FILE_IO, "the file became shorter while it was copied", run.file.path
+                )
+            source, target, left = source + count, target + count, left - count
+
+    def _copy_range(self, fd: int, source: int, target: int, size: int) -> int:
+        return os.copy_file_range(fd, self._fd, size, source, target)
+
+    def _send(self, fd: int, source: int, target: int, size: int) -> int:
+        os.lseek(self._fd, target, os.SEEK_SET)
+        return os.sendfile(self._fd, fd, source, size)
+
+    def _read_and_write(self, fd: int, source: int, target: int, size: int) -> int:
+        data = os.pread(fd, min(size, _BUFFERED_PIECE), source)
+        _write(self._fd, data, target)
+        return len(data)
+
+
+def _failed(error: OSError, path: str) -> LiteRtError:
+    reason = (error.strerror or str(error)).lower()
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return LiteRtError(
+        Status.FILE_IO,
+        f"cannot write: {reason}",
+        path,
+        "Make room, or write elsewhere." if full else "",
+    )

@@ -1,0 +1,88 @@
+"""`QuantizationParameters` tables: to a `Quantization`, and back.
+
+Block-wise quantization names tensors by index. In the graph they are tensors, so that an index is made anew
+when the model is written, whatever happened to the other tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from litert.core.quantization import BlockwiseQuantization, ConstantTensor, Quantization
+from litert.model.table import Table
+
+IndexOf = Callable[[ConstantTensor], int]
+"""A tensor's index in its subgraph."""
+
+_BLOCKWISE, _MULTI_AXIS = "BlockwiseQuantization", "MultiAxisQuantization"
+
+
+def read_quantization(
+    table: Table, tensor_of: Callable[[int], ConstantTensor | None]
+) -> Quantization | None:
+    """What a table says; None where it says nothing.
+
+    Args:
+      table: `QuantizationParameters`.
+      tensor_of: the tensor at an index of the subgraph; None for -1.
+    """
+    fields = dict(table.fields())
+    details: Table | None = fields.pop("details", None)
+    fields.pop("details_type", None)
+    if details is not None and details.type_name in (_BLOCKWISE, _MULTI_AXIS):
+        fields["blockwise"] = BlockwiseQuantization(
+            tensor_of(details.get("scales")),
+            tensor_of(details.get("zero_points")),
+            details.get("block_size"),
+            details.get("block_shape") or () if details.type_name == _BLOCKWISE else (),
+            None if details.type_name == _BLOCKWISE else details.get("quantized_dimensions") or (),
+        )
+    elif details is not None:
+        fields["custom"] = bytes(details.get("custom") or b"")
+    quantization = Quantization(**fields)
+    return None if quantization == Quantization() else quantization
+
+
+def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
+    """The table that says the same."""
+    fields: dict[str, Any] = {
+        name: tuple(getattr(quantization, name)) or None
+        for name in ("min", "max", "scale", "zero_point")
+    }
+    if quantization.blockwise is not None:
+        fields["details"] = _details(quantization.blockwise, index_of)
+    elif quantization.custom is not None:
+        fields["details"] = Table.make("CustomQuantization", custom=quantization.custom)
+    return Table.make(
+        "QuantizationParameters", quantized_dimension=quantization.quantized_dimension, **fields
+    )
+
+
+def with_indices(table: Table, blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
+    """A table as it was read, with today's indices of the tensors that it names."""
+    details: Table = table.get("details")
+    return table.with_fields(
+        details=details.with_fields(
+            scales=_index(blockwise.scales, index_of),
+            zero_points=_index(blockwise.zero_points, index_of),
+        )
+    )
+
+
+def _details(blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
+    indices = {
+        "scales": _index(blockwise.scales, index_of),
+        "zero_points": _index(blockwise.zero_points, index_of),
+        "block_size": blockwise.block_size,
+    }
+    if blockwise.quantized_dimensions is None:
+        shape = tuple(blockwise.block_shape) or None
+        return Table.make(_BLOCKWISE, **indices, block_shape=shape)
+    return Table.make(
+        _MULTI_AXIS, **indices, quantized_dimensions=tuple(blockwise.quantized_dimensions)
+    )
+
+
+def _index(tensor: ConstantTensor | None, index_of: IndexOf) -> int:
+    return -1 if tensor is None else index_of(tensor)

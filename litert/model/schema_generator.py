@@ -1,0 +1,175 @@
+"""Makes `schema.py` from the schema that stock LiteRT's package was generated from.
+
+`python -m litert.model.schema_generator > litert/model/schema.py`, with `ai-edge-litert` installed. What is read
+are facts: names, slots, types and defaults, found in the text of `ai_edge_litert/schema_py_generated.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+_SCALARS = {
+    "Bool": "bool", "Int8": "byte", "Uint8": "ubyte", "Int16": "short", "Uint16": "ushort",
+    "Int32": "int", "Uint32": "uint", "Int64": "long", "Uint64": "ulong", "Float32": "float",
+}  # fmt: skip
+
+# The generated code has an enum's field as a number: which enum it is goes by the field's name.
+_FIELD_ENUMS = {
+    "type": "TensorType",
+    "idx_out_type": "TensorType",
+    "in_data_type": "TensorType",
+    "out_data_type": "TensorType",
+    "out_type": "TensorType",
+    "output_type": "TensorType",
+    "key_dtype": "TensorType",
+    "value_dtype": "TensorType",
+    "quantized_bias_type": "TensorType",
+    "format": "DimensionType",
+    "padding": "Padding",
+    "fused_activation_function": "ActivationFunctionType",
+    "combiner": "CombinerType",
+    "weights_format": "FullyConnectedOptionsWeightsFormat",
+    "mode": "MirrorPadMode",
+    "custom_options_format": "CustomOptionsFormat",
+    "composite_attributes_format": "CustomOptionsFormat",
+    "reduce_function": "ReduceWindowFunction",
+    "comparison_direction": "StablehloComparisonDirection",
+    "compare_type": "StablehloComparisonType",
+    "algorithm": "RngAlgorithm",
+    "LSTMOptions.kernel_type": "LSTMKernelType",
+    "UnidirectionalSequenceLSTMOptions.kernel_type": "LSTMKernelType",
+    "LSHProjectionOptions.type": "LSHProjectionType",
+    "OperatorCode.builtin_code": "BuiltinOperator",
+}
+_NOT_ENUMS = {"OperatorCode.deprecated_builtin_code"}
+
+_RENAMED = {
+    "builtin_options2": "builtin_options_2",
+    "builtin_options2_type": "builtin_options_2_type",
+}
+
+_HEADER = '''\
+"""The TFLite schema as data; made by `schema_generator.py` from ai-edge-litert, not edited.
+
+A table's text has its fields in the order of their slots: `name:type`, with `=default` where that is not zero.
+Types are those of the schema's language: `int`, `[int]`, `string`, an enum, a table, `[Table]`, a union (its
+number is the field before it). `_` is a slot that is no longer used.
+"""
+
+# fmt: off
+# ruff: noqa: E501
+'''
+
+
+def generate(source: str) -> str:
+    """The text of `schema.py`.
+
+    Args:
+      source: the text of `schema_py_generated.py`.
+    """
+    enums = _find_enums(source)
+    unions = {name for name in enums if f"def {name}Creator(" in source}
+    bases: dict[str, str] = {}
+    tables = {
+        name: _table(source, name, bases)
+        for name in re.findall(r"^def (\w+)Start\(", source, re.M)
+        if f"class {name}(object)" in source
+    }
+    assert set(bases) == set(enums) - unions - {"StablehloPrecisionConfig"}, "an enum has no field"
+
+    out = [_HEADER]
+    out.append("TABLES: dict[str, str] = {\n")
+    out += [f"    {name!r}: {fields!r},\n" for name, fields in tables.items()]
+    out.append("}\n\nUNIONS: dict[str, dict[int, str]] = {\n")
+    out += [f"    {name!r}: {_by_value(enums[name])!r},\n" for name in enums if name in unions]
+    out.append("}\n\nENUM_BASES: dict[str, str] = ")
+    out.append(f"{bases!r}\n\nENUMS: dict[str, dict[int, str]] = {{\n")
+    out += [f"    {name!r}: {_by_value(enums[name])!r},\n" for name in enums if name not in unions]
+    out.append("}\n\nBUILTIN_OPERATORS = ENUMS['BuiltinOperator']\n")
+    return "".join(out)
+
+
+def installed_source() -> str:
+    """The text of the installed `schema_py_generated.py`."""
+    spec = importlib.util.find_spec("ai_edge_litert")
+    assert spec is not None and spec.origin is not None, "ai-edge-litert is not installed"
+    return (Path(spec.origin).parent / "schema_py_generated.py").read_text()
+
+
+def _find_enums(source: str) -> dict[str, dict[str, int]]:
+    enums = {}
+    for name, body in re.findall(
+        r"^class (\w+)\(object\):\n((?:    \w+ = -?\d+\n)+)", source, re.M
+    ):
+        enums[name] = {key: int(value) for key, value in re.findall(r"(\w+) = (-?\d+)", body)}
+    return enums
+
+
+def _by_value(enum: dict[str, int]) -> dict[int, str]:
+    return {value: key for key, value in enum.items()}
+
+
+def _table(source: str, table: str, bases: dict[str, str]) -> str:
+    match = re.search(rf"^class {table}\(object\):.*?^def {table}End\(", source, re.M | re.S)
+    assert match
+    body = match[0]
+    size = re.search(r"StartObject\((\d+)\)", body)
+    assert size
+    fields = ["_"] * int(size[1])
+    for camel, kind, slot, default in re.findall(
+        rf"^def {table}Add(\w+)\(builder.*?Prepend(\w+?)Slot\((\d+), .*?, ([-\w.]+)\)$",
+        body,
+        re.M | re.S,
+    ):
+        name = _snake(camel)
+        if kind == "UOffsetTRelative":
+            text = f"{name}:{_reference(source, table, camel, body)}"
+        else:
+            base = _SCALARS[kind]
+            enum = _FIELD_ENUMS.get(f"{table}.{name}") or _FIELD_ENUMS.get(name)
+            if enum:
+                assert bases.setdefault(enum, base) == base, f"{table}.{name} is not a {base}"
+            else:
+                assert kind != "Int8" or f"{table}.{name}" in _NOT_ENUMS, (
+                    f"{table}.{name}: which enum?"
+                )
+            text = f"{name}:{enum or base}"
+            if float(default if default not in ("False", "True") else default == "True"):
+                text += f"={default}"
+        fields[int(slot)] = text
+    return " ".join(fields)
+
+
+def _reference(source: str, table: str, camel: str, body: str) -> str:
+    """The type of a field that is an offset."""
+    accessor = re.search(rf"    def {camel}\(self(, j)?\):\n(.*?)\n\n", body, re.S)
+    assert accessor
+    is_vector, code = bool(accessor[1]), accessor[2]
+    if "_tab.Union(" in code:
+        unpack = re.search(
+            rf"^class {table}T\(object\):.*?= (\w+)Creator\(self\.\w+, \w+\.{camel}\(\)\)",
+            source,
+            re.M | re.S,
+        )
+        assert unpack
+        return unpack[1]
+    if "_tab.String(" in code:
+        assert not is_vector, "a vector of strings: the reader has none"
+        return "string"
+    scalar = re.search(r"number_types\.(\w+)Flags, a \+", code)
+    if scalar:
+        return f"[{_SCALARS[scalar[1]]}]"
+    target = re.search(r"obj = (\w+)\(\)", code)
+    assert target
+    return f"[{target[1]}]" if is_vector else target[1]
+
+
+def _snake(camel: str) -> str:
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", camel).lower()
+    return _RENAMED.get(name, name)
+
+
+if __name__ == "__main__":
+    print(generate(installed_source()), end="")

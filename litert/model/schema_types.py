@@ -1,0 +1,121 @@
+"""The schema's tables as objects: which field has which slot, type and default. Parsed when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model import schema
+
+_SCALARS = {  # the type's code for `struct`, and its size
+    "bool": ("?", 1), "byte": ("b", 1), "ubyte": ("B", 1), "short": ("h", 2), "ushort": ("H", 2),
+    "int": ("i", 4), "uint": ("I", 4), "long": ("q", 8), "ulong": ("Q", 8), "float": ("f", 4),
+}  # fmt: skip
+
+
+class Kind(Enum):
+    """What a field holds."""
+
+    SCALAR = 0
+    STRING = 1
+    VECTOR = 2
+    TABLE = 3
+    TABLES = 4
+    UNION = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a table.
+
+    Attributes:
+      slot: its place in the vtable.
+      code: of a scalar, or of a vector's elements, as `struct` has it; else "I", an offset.
+      size: in the table, in bytes.
+      element_size: of a vector's elements.
+      default: of a scalar that is absent; None for all others.
+      type_name: the table, the union or the enum.
+    """
+
+    name: str
+    slot: int
+    kind: Kind
+    code: str
+    size: int
+    element_size: int
+    default: int | float | bool | None
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSchema:
+    """A table: its fields by slot (None is a slot that is no longer used), and by name."""
+
+    type_name: str
+    slots: tuple[Field | None, ...]
+    fields: dict[str, Field]
+
+    def field(self, name: str) -> Field:
+        """The field of that name.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if there is none.
+        """
+        found = self.fields.get(name)
+        if found is None:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{self.type_name} has no field '{name}'",
+                hint=f"It has {', '.join(self.fields) or 'none'}.",
+            )
+        return found
+
+
+@cache
+def table_schema(type_name: str) -> TableSchema:
+    """A table's schema.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if the schema has no such table.
+    """
+    text = schema.TABLES.get(type_name)
+    if text is None:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"the TFLite schema has no table '{type_name}'")
+    slots = tuple(_field(slot, entry) for slot, entry in enumerate(text.split()))
+    return TableSchema(type_name, slots, {field.name: field for field in slots if field})
+
+
+def enum_name(enum: str, value: int) -> str:
+    """The name of an enum's value; the number itself, if the schema has no name for it."""
+    return schema.ENUMS[enum].get(value, str(value))
+
+
+def _field(slot: int, entry: str) -> Field | None:
+    name, _, text = entry.partition(":")
+    if name == "_":
+        return None
+    type_name, _, default_text = text.partition("=")
+    scalar = _SCALARS.get(schema.ENUM_BASES.get(type_name, type_name))
+    if scalar:
+        code, size = scalar
+        default: int | float | bool = float(default_text or 0)
+        if code != "f":
+            default = bool(default) if code == "?" else int(default)
+        return Field(name, slot, Kind.SCALAR, code, size, 0, default, type_name)
+    if type_name.startswith("["):
+        element = type_name[1:-1]
+        if element in _SCALARS:
+            code, size = _SCALARS[element]
+            return Field(name, slot, Kind.VECTOR, code, 4, size, None, element)
+        return Field(name, slot, Kind.TABLES, "I", 4, 4, None, element)
+    kind = (
+        Kind.STRING
+        if type_name == "string"
+        else Kind.UNION
+        if type_name in schema.UNIONS
+        else Kind.TABLE
+    )
+    return Field(name, slot, kind, "I", 4, 0, None, type_name)
