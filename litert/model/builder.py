@@ -311,7 +311,9 @@ def _write_flexbuffer(options: Mapping[str, FlexValue]) -> bytes:
 
     try:
         return bytes(flexbuffers.Dumps(dict(options)))
-    except (OverflowError, TypeError, ValueError) as error:
+    except (AttributeError, OverflowError, RuntimeError, TypeError, ValueError):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"options that a FlexBuffer cannot hold: {error}"
+            Status.INVALID_ARGUMENT,
+            f"options that a FlexBuffer cannot hold: {options!r:.200}",
+            hint="Use numbers of 64 bits, text, bytes, None, and lists and maps of these.",
         ) from None

@@ -18,14 +18,15 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.flexbuffer import FlexValue, is_whole_flexbuffer, read_flexbuffer
 
-_FORMATS = {
+RAW_FORMATS = {
     ElementType.BOOL: "?", ElementType.INT8: "b", ElementType.UINT8: "B", ElementType.INT16: "h",
     ElementType.UINT16: "H", ElementType.INT32: "i", ElementType.UINT32: "I",
     ElementType.INT64: "q", ElementType.UINT64: "Q", ElementType.FLOAT16: "e",
     ElementType.FLOAT32: "f", ElementType.FLOAT64: "d",
 }  # fmt: skip
+"""Codes of `struct`, by element type."""
 
-RAW_TYPES: Sequence[ElementType] = tuple(_FORMATS)
+RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
 """What a field of a C struct may be; enums are INT32, and `bool` takes a byte."""
 
 
@@ -68,7 +69,7 @@ def read_raw_fields(
     """
     values: dict[str, bool | int | float] = {}
     for field in fields:
-        layout = _FORMATS.get(field.element_type)
+        layout = RAW_FORMATS.get(field.element_type)
         if layout is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
