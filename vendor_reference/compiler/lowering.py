@@ -63,6 +63,8 @@ def lower_partitions(
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
+    Its tasks for custom ops have "" as their entry: `entry_points.py` settles it.
+
     Args:
       soc: what it is made for.
       partitions: of ops that `select_ops` took.

@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from litert.model.graph import Buffer, Tensor
+from litert.model.graph import Tensor
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 from vendor_reference.custom_layers.value_sources import Value
@@ -34,7 +34,6 @@ class ModuleBuilder:
         self._programs: dict[Program, int] = {}
         self._constants: list[Constant] = []
         self._places: dict[object, int] = {}
-        self._buffers: list[Buffer] = []  # kept: their ids are keys
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
 
     def program(self, layer: CustomLayer, prelude: str) -> int:
@@ -52,12 +51,11 @@ class ModuleBuilder:
         return self._programs.setdefault(program, len(self._programs))
 
     def tensor_constant(self, tensor: Tensor, dequantization: Dequantization | None = None) -> int:
-        """The index of a constant tensor; those that share a buffer are stored once."""
+        """The index of a constant tensor; those that share their data are stored once."""
         blob = tensor.buffer.blob
         assert blob is not None
         tensor_type = RankedTensorType.of(tensor.element_type, tensor.shape)
-        self._buffers.append(tensor.buffer)
-        key = (id(tensor.buffer), tensor_type, repr(dequantization))
+        key = (id(blob), tensor_type, repr(dequantization))  # the constant keeps the blob
         return self._constant(key, Constant(tensor_type, blob, dequantization))
 
     def value_constant(self, element_type: ElementType, value: Value) -> int:

@@ -104,15 +104,16 @@ def _tensor_refusal(tensor: Tensor) -> str:
 
 def _constant_refusal(tensor: Tensor) -> str:
     """What keeps a constant from being embedded."""
-    if not tensor.is_constant:
+    blob = tensor.buffer.blob
+    if blob is None:
         return ""
     if tensor.sparsity is not None:
         return "is sparse"
     if not tensor.type.layout.is_static:
         return "is a constant of unknown shape"
     expected = tensor.type.size_bytes
-    if tensor.data.nbytes != expected:
-        return f"is a constant of {tensor.data.nbytes} bytes, expected {expected} for {tensor.type}"
+    if blob.size != expected:
+        return f"is a constant of {blob.size} bytes, expected {expected} for {tensor.type}"
     return ""
 
 

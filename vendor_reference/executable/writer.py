@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 
 from litert.core.tensor_type import RankedTensorType
-from litert.model.blob import Blob
+from litert.model.blob import Blob, MappedFile
+from litert.model.output import write_plan
+from litert.model.placement import Plan, Run
 from vendor_reference.executable.executable import (
     Argument,
     Constant,
@@ -18,6 +21,8 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.format import MAGIC, PREFIX, VERSION, align
+
+_SPOOLED_SIZE = 8 << 20
 
 
 def executable_parts(executable: Executable) -> list[Blob]:
@@ -39,8 +44,28 @@ def executable_parts(executable: Executable) -> list[Blob]:
 
 
 def write_executable(executable: Executable) -> Blob:
-    """The module as one blob in memory."""
-    return Blob(b"".join(part.view for part in executable_parts(executable)))
+    """The module: in memory, or, where its constants are large and lie in files, in a file without a name."""
+    parts = executable_parts(executable)
+    if sum(part.size for part in parts if part.file) >= _SPOOLED_SIZE:
+        return _spool(parts)
+    return Blob(b"".join(part.view for part in parts))
+
+
+def _spool(parts: Sequence[Blob]) -> Blob:
+    """The parts in one file, whose large ones the kernel copies; it is gone when the last view of it is."""
+    import tempfile  # here: few modules are so large
+
+    plan = Plan()
+    for part in parts:
+        if part.file:
+            plan.runs.append(Run(part.file, part.offset, plan.size, part.size))
+        else:
+            plan.texts.append((plan.size, part.view))
+        plan.size += part.size
+    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+        path = os.path.join(folder, "executable")
+        write_plan(plan, path)
+        return MappedFile(path).blob()
 
 
 def _header(executable: Executable, offsets: Sequence[int]) -> bytes:

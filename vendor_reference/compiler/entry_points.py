@@ -1,0 +1,99 @@
+"""Which kernel of its program a task runs, and whether that kernel takes the task's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.built_kernels import BuiltProgram
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_source import (
+    choose_kernel,
+    decode_source,
+    kernel_names,
+)
+from vendor_reference.executable.executable import Executable, KernelTask
+
+
+def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -> Executable | None:
+    """The executable with the kernels that the sources show; None where only a build can tell.
+
+    Args:
+      executable: whose tasks for custom ops have "" as their entry.
+      layers: by custom code.
+    """
+    entries: dict[str, str] = {}
+    for name in {t.op_name for f in executable.functions for t in f.tasks if not t.entry}:
+        entry = layers[name].entry or choose_kernel(name, _kernels_in_text(layers[name]))
+        if entry is None:
+            return None
+        entries[name] = entry
+    return _with_tasks(
+        executable, lambda task: task if task.entry else replace(task, entry=entries[task.op_name])
+    )
+
+
+def entries_by_build(
+    executable: Executable, built: Sequence[BuiltProgram], layers: Mapping[str, CustomLayer]
+) -> Executable:
+    """The executable with the kernels that its programs have.
+
+    Args:
+      executable: whose tasks for custom ops have "" as their entry.
+      built: its programs.
+      layers: by custom code.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments.
+    """
+
+    def settle(task: KernelTask) -> KernelTask:
+        if task.entry:
+            return task
+        layer, kernels = layers[task.op_name], built[task.program].kernels
+        entry = layer.entry or choose_kernel(layer.op_name, list(kernels))
+        if entry is None or entry not in kernels:
+            raise _no_kernel(layer, kernels)
+        if kernels[entry] != len(task.arguments):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"kernel '{entry}' has {kernels[entry]} arguments, {len(task.arguments)} are bound",
+                _where(layer),
+                _arguments_hint(layer),
+            )
+        return replace(task, entry=entry)
+
+    return _with_tasks(executable, settle)
+
+
+def _kernels_in_text(layer: CustomLayer) -> Sequence[str]:
+    return kernel_names(
+        [decode_source(file.data, file.path) for file in (*layer.headers, *layer.sources)]
+    )
+
+
+def _with_tasks(executable: Executable, change: Callable[[KernelTask], KernelTask]) -> Executable:
+    functions = [replace(f, tasks=[change(t) for t in f.tasks]) for f in executable.functions]
+    return replace(executable, functions=functions)
+
+
+def _no_kernel(layer: CustomLayer, kernels: Mapping[str, int]) -> LiteRtError:
+    has = ", ".join(sorted(kernels)) or "none"
+    return LiteRtError(
+        Status.NOT_FOUND,
+        f"no kernel '{layer.entry or layer.op_name}' in the asset, which has {has}",
+        _where(layer),
+        "Name the kernel like the op, or set its entry in a description (.json).",
+    )
+
+
+def _arguments_hint(layer: CustomLayer) -> str:
+    if layer.arguments is None:
+        return "They are the op's inputs, then its outputs; a description (.json) can bind others."
+    return "Give the description an argument for each of the kernel's."
+
+
+def _where(layer: CustomLayer) -> str:
+    return f"{layer.file_name}, op '{layer.op_name}'"

@@ -1,0 +1,42 @@
+"""The reference vendor's compiler plugin, as the host finds it."""
+
+from __future__ import annotations
+
+from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import SDK_VERSION, ApiVersion
+from vendor_reference.soc import SOC_MODELS, get_soc_model
+
+
+class ReferencePluginFactory(CompilerPluginFactory):
+    """The reference vendor."""
+
+    soc_manufacturer = "Reference"
+    soc_models = tuple(soc.name for soc in SOC_MODELS)
+    sdk_version = SDK_VERSION
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        for name in compiler_options.vendor_options:
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"no option '{name}'",
+                "vendor 'Reference'",
+                "It has no options of its own.",
+            )
+        # Here, since the host imports this module also where it only asks who the vendor is.
+        from vendor_reference.compiler.reference_plugin import ReferencePlugin
+
+        return ReferencePlugin(compiler_options)
+
+    def check_compiler_compatibility(
+        self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
+    ) -> None:
+        get_soc_model(soc_model)
+
+
+PLUGIN = ReferencePluginFactory()

@@ -1,0 +1,72 @@
+"""One run of the reference vendor's compiler: custom ops with an asset become kernels of the emulated NPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    OpList,
+)
+from litert.core.compiler_options import CompilerOptions
+from litert.model.blob import Blob, MappedFile
+from litert.model.graph import Subgraph
+from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
+from vendor_reference.compiler.kernel_check import build_programs
+from vendor_reference.compiler.lowering import lower_partitions
+from vendor_reference.compiler.selection import select_ops
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.writer import write_executable
+from vendor_reference.soc import get_soc_model
+
+
+class ReferencePlugin(CompilerPlugin):
+    """Holds the layers that the user's assets describe."""
+
+    def __init__(self, compiler_options: CompilerOptions) -> None:
+        self._options = compiler_options
+        self._layers: dict[str, CustomLayer] = {}
+        for info in compiler_options.custom_op_infos:
+            with MappedFile(info.asset_path) as file:
+                self._layers[info.op_name] = read_layer(info.op_name, info.asset_path, file.view)
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        selected = select_ops(subgraph, self._layers)
+        for op in selected.taken:
+            op_list.push(op)
+        for op, reason in selected.refused.items():
+            op_list.refuse(op, reason)
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        lowered = lower_partitions(get_soc_model(soc_model), partitions, self._layers)
+        notes = list(lowered.notes)
+        executable = None
+        if not self._options.check_kernels:
+            executable = entries_by_text(lowered.executable, self._layers)
+        if executable is None:
+            executable = self._check_kernels(lowered.executable, notes)
+        calls = [CallInfo(function.name) for function in executable.functions]
+        return CompiledResult([write_executable(executable)], calls, notes)
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        layer = self._layers.get(op_name) or read_layer(op_name, asset_path, data)
+        files = {file.path: file.data for file in layer.files() if not file.is_asset}
+        return [Companion(path, Blob(text)) for path, text in files.items()]
+
+    def close(self) -> None:
+        self._layers.clear()
+
+    def _check_kernels(self, executable: Executable, notes: list[str]) -> Executable:
+        assets = {
+            layer.asset_name(file): file.data
+            for layer in self._layers.values()
+            for file in layer.files()
+        }
+        built = build_programs(executable, assets)
+        notes += dict.fromkeys(program.log for program in built if program.log)
+        return entries_by_build(executable, built, self._layers)
