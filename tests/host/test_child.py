@@ -1,0 +1,208 @@
+"""Functions in a child process: answers, errors, crashes, hangs; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+
+FUNCTIONS = """
+import os, signal, time
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+def echo(argument):
+    yield argument
+    yield from (1, None, {"a": ["b", 2.5]})
+
+def chatter(argument):
+    print("printed by Python", flush=True)
+    os.system("echo printed by native code")
+    yield "answer"
+
+def crash(argument):
+    yield "before"
+    os.write(2, b"about to crash")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def hang(argument):
+    yield "before"
+    time.sleep(60)
+
+def refuse(argument):
+    yield "before"
+    raise LiteRtError(Status.NOT_FOUND, "what", "where", "Hint.")
+
+def fail(argument):
+    yield from ()
+    raise ZeroDivisionError("of a kind")
+
+def leave(argument):
+    yield "before"
+    os._exit(7)
+
+def flood(argument):
+    while True:
+        yield "x" * (1 << 20)
+
+def leave_a_child_behind(argument):
+    if os.fork() == 0:
+        time.sleep(60)
+    yield os.getpid()
+
+def say_pid_and_hang(argument):
+    with open(argument, "w") as stream:
+        stream.write(str(os.getpid()))
+    yield "started"
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "functions_of_test_child.py").write_text(FUNCTIONS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def call(function: str, argument: object = None, timeout_s: float = 30) -> list[object]:
+    target = f"functions_of_test_child:{function}"
+    return list(call_in_child(target, argument, timeout_s=timeout_s, subject="the child"))
+
+
+def fails(function: str, timeout_s: float = 30) -> LiteRtError:
+    with pytest.raises(LiteRtError) as error:
+        call(function, None, timeout_s)
+    return error.value
+
+
+def num_open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_answers_come_as_they_were_given() -> None:
+    assert call("echo", "ä") == ["ä", 1, None, {"a": ["b", 2.5]}]
+
+
+def test_a_megabyte_goes_there_and_back() -> None:
+    argument = "x" * (1 << 20)
+    assert call("echo", argument)[0] == argument
+
+
+def test_what_the_child_prints_is_no_answer() -> None:
+    assert call("chatter") == ["answer"]
+
+
+def test_an_error_keeps_status_place_and_hint() -> None:
+    assert fails("refuse").args == (Status.NOT_FOUND, "what", "where", "Hint.")
+
+
+def test_any_other_exception_is_named() -> None:
+    error = fails("fail")
+    assert error.status is Status.UNKNOWN and "ZeroDivisionError: of a kind" in error.what
+
+
+def test_a_crash_is_an_error_that_names_the_signal() -> None:
+    error = fails("crash")
+    assert error.status is Status.RUNTIME_FAILURE
+    assert "the child crashed (SIGSEGV" in error.what and "about to crash" in error.what
+
+
+def test_a_child_that_leaves_early_is_an_error() -> None:
+    assert "status 7" in fails("leave").what
+
+
+def test_a_hang_ends_with_the_time_limit() -> None:
+    error = fails("hang", timeout_s=0.5)
+    assert error.status is Status.TIMEOUT_EXPIRED and "0.5 s" in error.what
+
+
+def test_answers_before_a_crash_are_not_lost() -> None:
+    answers = call_in_child(
+        "functions_of_test_child:crash", None, timeout_s=30, subject="the child"
+    )
+    assert next(answers) == "before"
+    with pytest.raises(LiteRtError):
+        next(answers)
+
+
+def test_a_child_that_says_too_much_is_stopped() -> None:
+    assert "64 MiB" in fails("flood").what
+
+
+def test_a_module_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(LiteRtError) as error:
+        list(call_in_child("no_such_module:f", None, timeout_s=30, subject="the child"))
+    assert "no_such_module" in error.value.what
+
+
+def test_who_stops_listening_stops_the_child(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    answers = call_in_child(
+        "functions_of_test_child:say_pid_and_hang", str(path), timeout_s=60, subject="the child"
+    )
+    assert next(answers) == "started"
+    del answers
+    assert not is_alive(int(path.read_text()))
+
+
+def test_ctrl_c_stops_parent_and_child(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from litert.host.child import call_in_child\n"
+        "target = 'functions_of_test_child:say_pid_and_hang'\n"
+        f"for _ in call_in_child(target, {str(tmp_path / 'pid')!r}, timeout_s=60, subject='x'):\n"
+        "    print('started', flush=True)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert parent.stdout is not None and parent.stdout.readline() == b"started\n"
+    parent.send_signal(2)
+    assert parent.wait(30) != 0
+    parent.stdout.close()
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("function", ["echo", "crash", "hang", "leave_a_child_behind"])
+def test_neither_processes_nor_files_are_left(function: str) -> None:
+    before = num_open_files()
+    pids: list[object] = []
+    with suppress(LiteRtError):
+        pids = call(function, None, 0.5 if function == "hang" else 30)
+    assert num_open_files() == before
+    assert not [f for f in all_processes() if f[0] == "Z" and f[1] == str(os.getpid())]
+    if function == "leave_a_child_behind":
+        assert isinstance(pids[0], int)
+        deadline = time.monotonic() + 10  # the kernel's init reaps it when it can
+        while any_in_group(pids[0]) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not any_in_group(pids[0])
+
+
+def any_in_group(group: int) -> bool:
+    return any(f[2] == str(group) and f[0] != "Z" for f in all_processes())
+
+
+def all_processes() -> list[list[str]]:
+    """Of each process, from /proc: state, parent, process group and more."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            found.append(path.read_text().rsplit(")", 1)[1].split())
+    return found
