@@ -1,0 +1,129 @@
+"""Assets and the files they name: what is read, from where, and what becomes a companion."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+
+
+def read(path: Path) -> CustomLayer:
+    return read_layer("MyOp", str(path), memoryview(path.read_bytes()))
+
+
+def describe(folder: Path, *sources: str) -> Path:
+    path = folder / "layer.json"
+    path.write_text(json.dumps({"version": 1, "sources": sources}))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "assets"
+    (folder / "inc").mkdir(parents=True)
+    (folder / "k.cl").write_text('#include "inc/a.h"\n__kernel void MyOp() {}')
+    (folder / "inc" / "a.h").write_text('#include "b.h"\n#include "../top.h"')
+    (folder / "inc" / "b.h").write_text("")
+    (folder / "top.h").write_text("")
+    (tmp_path / "outside.cl").write_text("secret")
+    return folder
+
+
+def test_a_cl_file_is_the_source_and_what_it_includes_are_headers(folder: Path) -> None:
+    layer = read(folder / "k.cl")
+    assert [(f.path, f.is_asset) for f in layer.sources] == [("k.cl", True)]
+    assert [f.path for f in layer.headers] == ["inc/b.h", "top.h", "inc/a.h"]  # before their users
+    assert layer.arguments is None and layer.defines_options
+    assert layer.asset_name(layer.sources[0]) == "MyOp"
+    assert layer.asset_name(layer.headers[0]) == "MyOp/inc/b.h"
+
+
+def test_sources_of_a_description_are_companions(folder: Path) -> None:
+    layer = read(describe(folder, "./k.cl"))
+    assert [layer.asset_name(f) for f in layer.files()] == [
+        "MyOp/k.cl", "MyOp/inc/b.h", "MyOp/top.h", "MyOp/inc/a.h",
+    ]  # fmt: skip
+
+
+def test_headers_that_include_each_other_are_read_once(folder: Path) -> None:
+    (folder / "inc" / "b.h").write_text('#include "a.h"\n#include "../k.cl"')
+    assert sorted(f.path for f in read(folder / "k.cl").headers) == ["inc/a.h", "inc/b.h", "top.h"]
+
+
+def test_an_include_that_does_not_exist_is_left_to_the_build(folder: Path) -> None:
+    (folder / "k.cl").write_text('#ifdef NEVER\n#include "nowhere.h"\n#endif\n')
+    assert not read(folder / "k.cl").headers
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside.cl", "inc/../../outside.cl", "/etc/passwd", "..", "inc\\a.h", "C:k.cl", ""]
+)
+def test_a_source_path_cannot_leave_its_folder(folder: Path, name: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read(describe(folder, name))
+    assert error.value.status is Status.INVALID_ARGUMENT
+    assert (
+        "is not in the asset's folder" in error.value.what and "$.sources[0]" in error.value.where
+    )
+
+
+@pytest.mark.parametrize("name", ["../outside.cl", "/etc/passwd"])
+def test_an_include_cannot_leave_the_folder(folder: Path, name: str) -> None:
+    (folder / "inc" / "b.h").write_text(f'#include "{name if name[0] == "/" else "../" + name}"')
+    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+        read(folder / "k.cl")
+
+
+def test_a_link_cannot_leave_the_folder(folder: Path) -> None:
+    (folder / "link.cl").symlink_to("../outside.cl")
+    with pytest.raises(LiteRtError, match="a link out of the asset's folder"):
+        read(describe(folder, "link.cl"))
+
+
+def test_a_link_to_an_asset_brings_its_neighbours(folder: Path, tmp_path: Path) -> None:
+    link = tmp_path / "linked.json"
+    link.symlink_to(describe(folder, "k.cl"))
+    assert [f.path for f in read(link).sources] == ["k.cl"]
+
+
+def test_a_missing_source_is_named_with_its_element(folder: Path) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read(describe(folder, "k.cl", "nowhere.cl"))
+    assert error.value.status is Status.NOT_FOUND
+    assert "no file 'nowhere.cl' in" in error.value.what
+    assert error.value.where.endswith("layer.json, $.sources[1]")
+
+
+def test_a_folder_is_no_source(folder: Path) -> None:
+    with pytest.raises(LiteRtError, match="no file 'inc'"):
+        read(describe(folder, "inc"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("k.txt", "'.txt'"), ("kernel", "no suffix"), ("k.CU", "'.cu'")]
+)
+def test_an_unknown_kind_of_asset_is_refused_with_those_known(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_layer("MyOp", str(tmp_path / name), memoryview(b""))
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
+    assert f"an asset with {kind}" in error.value.what
+    assert ".cl, .json" in error.value.hint
+
+
+def test_a_suffix_in_capitals_is_the_same(folder: Path) -> None:
+    (folder / "K.CL").write_text("__kernel void MyOp() {}")
+    assert read(folder / "K.CL").sources[0].path == "K.CL"
+
+
+def test_a_binary_is_no_source(folder: Path) -> None:
+    (folder / "k.cl").write_bytes(b"\x7fELF\0\0")
+    with pytest.raises(LiteRtError, match="not OpenCL C"):
+        read(folder / "k.cl")

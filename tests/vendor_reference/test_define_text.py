@@ -1,0 +1,76 @@
+"""Values behind a `#define`."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.errors import LiteRtError
+from vendor_reference.compiler.define_text import define_text, is_define_text
+from vendor_reference.custom_layers.value_sources import Value
+
+
+@pytest.mark.parametrize(
+    ("value", "define_type", "text"),
+    [
+        (3, "", "3"),
+        (True, "", "1"),
+        (False, "int", "0"),
+        (-3, "", "-3"),
+        (2**63, "", "9223372036854775808UL"),
+        (-(2**63), "", "(-9223372036854775807L - 1)"),
+        (0.5, "", "0.5f"),
+        (1e-9, "", "1e-09f"),
+        (1e300, "", "1e+300"),
+        (float("inf"), "", "INFINITY"),
+        (float("-inf"), "", "(-INFINITY)"),
+        (float("nan"), "", "NAN"),
+        (3, "float", "3.0f"),
+        (3.0, "int", "3"),
+        ("SAME", "", "SAME"),
+        ("a + b", "", "a + b"),
+        ((1, 2, 3), "", "1,2,3"),
+        ((0.5, 1), "", "0.5f,1"),
+        ((1, 2), "int[]", "(int[]) {1,2}"),
+        ((1, 2.5), "float[]", "(float[]) {1.0f,2.5f}"),
+        (7, "int[]", "(int[]) {7}"),
+    ],
+)
+def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
+    assert define_text(value, define_type) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "define_type", "says"),
+    [
+        (2.7, "int", "2.7 where int is expected"),
+        ((1, 2.5), "int[]", "2.5 where int is expected"),
+        ((1, 2), "int", "2 values where one int is expected"),
+        ("x", "float", "the text 'x' where float is expected"),
+        ("a\nb", "", "which a #define cannot hold"),
+        ("a\\", "", "which a #define cannot hold"),
+        ("a // b", "", "which a #define cannot hold"),
+        ("a /* b", "", "which a #define cannot hold"),
+        ("it's", "", "which a #define cannot hold"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(value: Value, define_type: str, says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        define_text(value, define_type)
+    assert says in error.value.what
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_a_float_reads_back_exactly(value: float) -> None:
+    text = define_text(value)
+    assert text.endswith("f")
+    assert struct.pack("f", float(text[:-1])) == struct.pack("f", value)
+
+
+@given(st.text())
+def test_a_text_that_is_let_through_stays_on_its_line(text: str) -> None:
+    if is_define_text(text):
+        assert len(text.splitlines()) <= 1 and not text.rstrip().endswith("\\")

@@ -1,0 +1,261 @@
+"""`.json` assets: the reader, and the published schema, which say the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import (
+    ConstantBinding,
+    CustomLayer,
+    Define,
+    InternalBinding,
+    LocalBinding,
+    ScalarBinding,
+    TensorBinding,
+)
+from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    Literal,
+    QuantizationOf,
+    StructField,
+)
+
+FULL: dict[str, Any] = {
+    "$schema": "custom_layer.schema.json",
+    "version": 1,
+    "description": "all that a description can have",
+    "entry": "run",
+    "sources": ["k.cl"],
+    "headers": ["h.h"],
+    "build_options": "-cl-mad-enable",
+    "arguments": [
+        {"input": 1},
+        {"output": 0},
+        {"scalar": {"type": "float32", "option": "alpha", "default": 0.5}},
+        {"constant": {"type": "int32", "value": [1, 2, 3]}},
+        {"local": {"type": "float32", "size": "X*4"}},
+        {"internal": {"type": "float32", "size": 16}},
+    ],
+    "defines": [
+        {"name": "STRIDE", "field": {"type": "int32", "offset": 4}},
+        {"name": "SIZES", "type": "int[]", "field": {"type": "int16", "offset": 0, "count": 2}},
+        {"name": "SCALE", "quantization": {"parameter": "scale", "input": 0}},
+        {"name": "MODE", "option": "mode"},
+        {"name": "FAST", "value": True},
+    ],
+    "work_sizes": {"global": ["((X+15)/16)*16", 4], "local": [16, 1], "of": {"input": 0}},
+}
+
+SCHEMA = json.loads(
+    resources.files("vendor_reference.custom_layers")
+    .joinpath("custom_layer.schema.json")
+    .read_text()
+)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[object], CustomLayer]:
+    (tmp_path / "k.cl").write_text('#include "h.h"\n__kernel void run() {}')
+    (tmp_path / "h.h").write_text("")
+
+    def read(description: object) -> CustomLayer:
+        text = description if isinstance(description, str) else json.dumps(description)
+        return read_layer("MyOp", str(tmp_path / "layer.json"), memoryview(text.encode()))
+
+    return read
+
+
+def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
+    layer = read(FULL)
+    assert (layer.entry, layer.build_options) == ("run", "-cl-mad-enable")
+    assert [f.path for f in layer.sources] == ["k.cl"] and {f.path for f in layer.headers} == {
+        "h.h"
+    }
+    assert layer.arguments == [
+        TensorBinding(is_output=False, index=1),
+        TensorBinding(is_output=True, index=0),
+        ScalarBinding(ElementType.FLOAT32, FlexOption("alpha", 0.5)),
+        ConstantBinding(ElementType.INT32, Literal((1, 2, 3))),
+        LocalBinding(ElementType.FLOAT32, Formula("X*4")),
+        InternalBinding(ElementType.FLOAT32, Formula("16")),
+    ]
+    assert layer.defines == [
+        Define("STRIDE", StructField(ElementType.INT32, 4)),
+        Define("SIZES", StructField(ElementType.INT16, 0, 2), "int[]"),
+        Define("SCALE", QuantizationOf("scale", is_output=False, index=0)),
+        Define("MODE", FlexOption("mode")),
+        Define("FAST", Literal(True)),
+    ]
+    assert [f.text for f in layer.work_sizes.global_size] == ["((X+15)/16)*16", "4"]
+    assert [f.text for f in layer.work_sizes.local_size] == ["16", "1"]
+    assert layer.work_sizes.of == TensorBinding(is_output=False, index=0)
+
+
+def test_little_is_enough(read: Callable[[object], CustomLayer]) -> None:
+    layer = read({"version": 1, "sources": ["k.cl"]})
+    assert layer.arguments is None and layer.entry == "" and not layer.work_sizes.global_size
+    assert not layer.defines_options
+
+
+def test_a_byte_order_mark_is_no_harm(read: Callable[[object], CustomLayer]) -> None:
+    assert read("\ufeff" + json.dumps(FULL)).entry == "run"
+
+
+DELETE = object()
+CHANGES: list[tuple[str, list[str | int], object, str]] = [
+    ("no version", ["version"], DELETE, "$: field 'version' is missing"),
+    ("another version", ["version"], 2, "$.version: version 2, this reader knows 1"),
+    ("no sources", ["sources"], [], "$.sources: 0 elements, expected 1 or more"),
+    ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
+    ("an unknown field", ["source"], "k.cl", "$: unknown field 'source'. Did you mean 'sources'?"),
+    ("an entry that is no name", ["entry"], "a b", "$.entry: 'a b' is not a name in C"),
+    ("an argument of two kinds", ["arguments", 0, "output"], 0, "$.arguments[0]: input and output given"),
+    ("an argument of no kind", ["arguments", 0], {}, "$.arguments[0]: none given, expected one of input"),
+    ("a negative input", ["arguments", 0, "input"], -1, "$.arguments[0].input: -1 is not from 0"),
+    ("a float for an input", ["arguments", 0, "input"], 0.5, "$.arguments[0].input: 0.5 is not a whole"),
+    ("true for an input", ["arguments", 0, "input"], True, "true is not a whole number"),
+    ("a scalar without a value", ["arguments", 2, "scalar", "option"], DELETE, "$.arguments[2].scalar: none"),
+    ("an unknown type", ["arguments", 2, "scalar", "type"], "float", "unknown value 'float'. Did you mean 'float"),
+    ("a scalar of half", ["arguments", 2, "scalar", "type"], "float16", "unknown value 'float16'"),
+    ("no arguments", ["arguments"], [], "$.arguments: 0 elements"),
+    ("a formula with a letter", ["arguments", 4, "local", "size"], "Q", "$.arguments[4].local.size: formula 'Q'"),
+    ("a negative size", ["arguments", 5, "internal", "size"], -1, "size: -1 is not from 0"),
+    ("a define without a name", ["defines", 0, "name"], DELETE, "$.defines[0]: field 'name' is missing"),
+    ("a define with two values", ["defines", 0, "value"], 1, "$.defines[0]: value and field given"),
+    ("a default without an option", ["defines", 0, "default"], 1, "$.defines[0].default: a default is for"),
+    ("a define of unknown type", ["defines", 1, "type"], "char", "$.defines[1].type: unknown value 'char'"),
+    ("a field without an offset", ["defines", 0, "field", "offset"], DELETE, "field 'offset' is missing"),
+    ("a field of no elements", ["defines", 1, "field", "count"], 0, "$.defines[1].field.count: 0 is not from 1"),
+    ("a value of two lines", ["defines", 4, "value"], "a\nb", "$.defines[4].value: more than one line"),
+    ("a value that is an object", ["defines", 4, "value"], {"a": 1}, "$.defines[4].value: not a number"),
+    ("an empty value", ["defines", 4, "value"], [], "$.defines[4].value: 0 elements"),
+    ("quantization of both", ["defines", 2, "quantization", "output"], 0, "input and output given"),
+    ("quantization of what", ["defines", 2, "quantization", "parameter"], "min", "unknown value 'min'"),
+    ("four sizes", ["work_sizes", "global"], [1, 1, 1, 1], "$.work_sizes.global: 4 elements, expected 1 to 3"),
+    ("sizes of a text", ["work_sizes", "global"], "X", '$.work_sizes.global: "X" is not an array'),
+    ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "$.work_sizes.of: input and output given"),
+    ("options of two lines", ["build_options"], "-g\n-w", "$.build_options: more than one line"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES]
+)
+def test_reader_and_schema_refuse_the_same(
+    read: Callable[[object], CustomLayer], path: list[str | int], value: object, says: str
+) -> None:
+    description = _changed(path, value)
+    with pytest.raises(LiteRtError) as error:
+        read(description)
+    assert says in f"{error.value.what}. {error.value.hint}"
+    assert error.value.status is Status.INVALID_ARGUMENT and "layer.json" in error.value.where
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(description, SCHEMA)
+
+
+def test_the_schema_accepts_what_the_reader_accepts() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(FULL, SCHEMA)
+    jsonschema.validate({"version": 1, "sources": ["k.cl"]}, SCHEMA)
+
+
+@given(st.data())
+def test_reader_and_schema_agree_on_any_change(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "descriptions"
+    folder.mkdir(exist_ok=True)
+    (folder / "k.cl").write_text("")
+    (folder / "h.h").write_text("")
+    description = deepcopy(FULL)
+    place: Any = description
+    while True:
+        keys = sorted(place) if isinstance(place, dict) else range(len(place))
+        key = data.draw(st.sampled_from(keys))
+        child = place[key]
+        if not isinstance(child, (dict, list)) or not child or data.draw(st.booleans()):
+            place[key] = data.draw(_values)
+            break
+        place = child
+    try:
+        text = json.dumps(description).encode()
+        read_layer("MyOp", str(folder / "layer.json"), memoryview(text))
+        accepted, reason = True, ""
+    except LiteRtError as error:
+        accepted, reason = False, error.what
+    valid = jsonschema.Draft202012Validator(SCHEMA).is_valid(description)
+    # What a schema cannot say: files that exist, formulas, what belongs together.
+    beyond = ("no file", "folder", "formula", "sizes for", "defined twice", "zero byte")
+    assert accepted == valid or (valid and any(word in reason for word in beyond)), reason
+
+
+_values = st.one_of(
+    st.booleans(), st.integers(-3, 70_000), st.just(0.25), st.sampled_from(["X", "k.cl", "a b", "float32"]),
+    st.lists(st.integers(0, 3), max_size=4), st.just({}), st.just({"input": 0}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "line 1, column 2"),
+        ('{"version": 1,\n "sources": [}', "line 2, column 14"),
+        ('{"version": 1, "version": 1}', "field 'version' occurs twice"),
+        ("[]", "$: [] is not an object"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON to be read"),
+        ('{"version": NaN}', "$: field 'sources' is missing"),
+        ('{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": NaN}]}', "finite"),
+        (
+            '{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": 1e999}]}',
+            "finite",
+        ),
+        ('{"version": ' + "9" * 5000 + "}", "not JSON to be read"),
+        ('{"version": 1, "sources": ["\\u0000"]}', "$.sources[0]"),
+        ('{"version": 1, "sources": ["\\ud800"]}', "half of a surrogate pair"),
+    ],
+)
+def test_a_text_that_is_no_description_is_refused(
+    read: Callable[[object], CustomLayer], text: str, says: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read(text)
+    assert says in str(error.value)
+
+
+def test_two_defines_of_one_name_are_refused(read: Callable[[object], CustomLayer]) -> None:
+    defines = [{"name": "N", "value": 1}, {"name": "N", "value": 2}]
+    with pytest.raises(LiteRtError, match="'N' is defined twice"):
+        read({"version": 1, "sources": ["k.cl"], "defines": defines})
+
+
+def test_local_sizes_are_as_many_as_global_ones(read: Callable[[object], CustomLayer]) -> None:
+    with pytest.raises(LiteRtError, match="1 sizes for 2 global sizes"):
+        read(_changed(["work_sizes", "local"], [16]))
+
+
+def _changed(path: list[str | int], value: object) -> dict[str, Any]:
+    description = deepcopy(FULL)
+    place: Any = description
+    for step in path[:-1]:
+        place = place[step]
+    if value is DELETE:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return description
