@@ -1,0 +1,91 @@
+"""What must hold before and after a command's work: its paths, its model, and what the user requires."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from compiler_plugin.report import Report
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.stamp import STAMP_KEY, read_stamp
+
+ALL = "all"
+
+
+def check_output(target: str, sources: Iterable[str]) -> None:
+    """Refuses an output that would replace an input, or that has no place, before any work is done.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT or NOT_FOUND.
+    """
+    if not target:
+        return
+    for source in sources:
+        if os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                "the output is the input" if source == target else f"the output is {source}",
+                target,
+                "Write to another file.",
+            )
+    folder = os.path.dirname(target) or os.curdir
+    if not os.path.isdir(folder):
+        raise LiteRtError(
+            Status.NOT_FOUND, "no folder for the output", folder, "Make it, or write elsewhere."
+        )
+    if os.path.isdir(target):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "the output is a folder", target, "Name a file to write."
+        )
+
+
+def read_uncompiled(path: str) -> Model:
+    """Reads a model; refuses one that was compiled before.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS; and those of `read_model`.
+    """
+    model = read_model(path)
+    stamped = model.find_metadata(STAMP_KEY) is not None
+    if stamped or any(is_dispatch_op(op) for op in model.ops()):
+        stamp = read_stamp(model, path) if stamped else None
+        model.close()
+        whom = f" for {stamp.soc_manufacturer} {stamp.soc_model}" if stamp else ""
+        raise LiteRtError(
+            Status.ALREADY_EXISTS,
+            f"the model is compiled already{whom}",
+            path,
+            "Give the model that it was made from.",
+        )
+    return model
+
+
+def check_required(report: Report, required: Sequence[str]) -> None:
+    """Fails if an op that must go to the NPU stays on the CPU.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, with each op's reason; NOT_FOUND, for a name that no op has.
+    """
+    names = {op.name for op in report.ops}
+    for name in required:
+        if name != ALL and name not in names:
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"the model has no op '{name}', which is required on the NPU",
+                report.model_path,
+                f"It has {', '.join(sorted(names)) or 'no ops'}.",
+            )
+    left = [op for op in report.cpu_ops if ALL in required or op.name in required]
+    if left:
+        reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in left)
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"{len(left)} of the ops that are required on the NPU stay on the CPU: "
+            + "; ".join(reasons),
+            report.model_path,
+            "Compile without --require_npu to leave them there.",
+        )

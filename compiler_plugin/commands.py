@@ -1,0 +1,202 @@
+"""The other commands of `apply_plugin`: `partition`, `compile`, `noop` and `info`, as stock LiteRT has them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler_plugin.checks import check_output, read_uncompiled
+from compiler_plugin.outline import Partition, extract, replace_partitions
+from compiler_plugin.pipeline import (
+    ApplyOptions,
+    Progress,
+    choose_plugin,
+    create_plugin,
+    new_report,
+    no_progress,
+    report_ops,
+)
+from compiler_plugin.plan import plan_model
+from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
+from compiler_plugin.report import CallReport, Report
+from litert.core.errors import LiteRtError
+from litert.model.graph import Model
+from litert.model.output import write_plan
+from litert.model.placement import Plan
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+
+
+def partition_model(
+    model_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str],
+    options: ApplyOptions | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Shows what a vendor takes: dispatch ops without byte code, and the partitions as further subgraphs.
+
+    Nothing is compiled, and no asset embedded. Arguments, result and errors are those of `apply_plugin`.
+    """
+    start = time.perf_counter()
+    options = options or ApplyOptions()
+    source, target = os.fspath(model_path), os.fspath(output_path)
+    check_output(target, [source, *options.asset_paths])
+    registered, soc_model = choose_plugin(options)
+    report = new_report("partition", source, options, registered, soc_model)
+    with read_uncompiled(source) as model, create_plugin(registered, soc_model, options) as plugin:
+        report.warnings += model.warnings
+        plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
+        report.ops = report_ops(plans)
+        for plan in plans:
+            model.subgraphs += [extract(p, share_buffers=True) for p in plan.partitions]
+            replace_partitions(model, plan.dependencies, plan.partitions)
+            report.calls = [
+                *report.calls,
+                *(
+                    CallReport(
+                        p.name, plan.index, "", -1, len(p.ops), len(p.inputs), len(p.outputs)
+                    )
+                    for p in plan.partitions
+                ),
+            ]
+        _write(report, model, target, progress)
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def compile_model(
+    model_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str],
+    options: ApplyOptions | None = None,
+) -> Report:
+    """Has a vendor compile whole subgraphs, whether it takes their ops or not, and writes its byte code alone.
+
+    That is the first module, as in stock LiteRT. Arguments, result and errors are those of `apply_plugin`.
+    """
+    start = time.perf_counter()
+    options = options or ApplyOptions()
+    source, target = os.fspath(model_path), os.fspath(output_path)
+    check_output(target, [source, *options.asset_paths])
+    registered, soc_model = choose_plugin(options)
+    report = new_report("compile", source, options, registered, soc_model)
+    with read_uncompiled(source) as model, create_plugin(registered, soc_model, options) as plugin:
+        report.warnings += model.warnings
+        result = plugin.compile([extract(_whole(model, i)) for i in range(len(model.subgraphs))])
+        report.calls = [
+            CallReport(
+                f"Subgraph_{index}",
+                index,
+                call.name,
+                call.byte_code_index,
+                len(subgraph.ops),
+                len(subgraph.inputs),
+                len(subgraph.outputs),
+            )
+            for index, (subgraph, call) in enumerate(
+                zip(model.subgraphs, result.calls, strict=True)
+            )
+        ]
+        report.modules = [module.size for module in result.byte_code]
+        report.notes = list(result.notes)
+        if len(result.byte_code) > 1:
+            report.warnings.append(
+                f"of {len(result.byte_code)} byte code modules only the first is written"
+            )
+        if target:
+            module = result.byte_code[0]
+            write_plan(Plan([(0, module.view)], size=module.size), target)
+            report.output_path, report.output_size = target, module.size
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def copy_model(
+    model_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str],
+    progress: Progress | None = None,
+) -> Report:
+    """Reads a model and writes it, without a plugin (`--cmd=noop`): what is in it stays as it is.
+
+    Raises:
+      LiteRtError: those of reading and writing, with nothing written.
+    """
+    start = time.perf_counter()
+    source, target = os.fspath(model_path), os.fspath(output_path)
+    check_output(target, [source])
+    report = Report("noop", source)
+    with read_model(source) as model:
+        report.warnings += model.warnings
+        _write(report, model, target, progress)
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """What `--cmd=info` says of one plugin.
+
+    Attributes:
+      soc_manufacturer, soc_models, sdk_version: its own; empty where it does not load.
+      origin: where it was found.
+      problem: why it does not load; "" where it does.
+    """
+
+    soc_manufacturer: str
+    soc_models: tuple[str, ...]
+    sdk_version: str
+    origin: str
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"< not loaded > {self.origin} | {self.problem}"
+        models = ", ".join(f'"{model}"' for model in self.soc_models)
+        return f'< LiteRtCompilerPlugin > "{self.soc_manufacturer}" | {models}'
+
+
+def list_plugins(libs: Sequence[str] = ()) -> list[PluginInfo]:
+    """All plugins that are installed or in folders, also those that do not load.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
+    """
+    registry = find_plugins(libs)
+    infos: list[PluginInfo] = []
+    for point in registry.entry_points:
+        try:
+            infos.append(_info(load_point(point)))
+        except LiteRtError as error:
+            infos.append(PluginInfo(point.name, (), "", str(point), str(error)))
+    infos += [_info(plugin) for plugin in registry.plugins]
+    infos += [PluginInfo("", (), "", error.where, str(error)) for error in registry.broken]
+    return sorted(infos, key=lambda info: (info.problem != "", info.soc_manufacturer, info.origin))
+
+
+def _info(plugin: RegisteredPlugin) -> PluginInfo:
+    factory = plugin.factory
+    return PluginInfo(
+        factory.soc_manufacturer, tuple(factory.soc_models), factory.sdk_version, plugin.origin
+    )
+
+
+def _whole(model: Model, index: int) -> Partition:
+    subgraph = model.subgraphs[index]
+    return Partition(
+        f"Subgraph_{index}",
+        subgraph,
+        range(len(subgraph.ops)),
+        subgraph.ops,
+        subgraph.inputs,
+        subgraph.outputs,
+    )
+
+
+def _write(report: Report, model: Model, target: str, progress: Progress | None) -> None:
+    if target:
+        tell = progress or no_progress
+        written = write_model(
+            model, target, progress=lambda done, total: tell("write", done, total)
+        )
+        report.output_path, report.output_size = written.path, written.size

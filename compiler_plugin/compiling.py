@@ -1,0 +1,122 @@
+"""Partitions become byte code; what the vendor refuses is tried in smaller parts, and then left on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from compiler_plugin.outline import Partition, extract
+from compiler_plugin.plan import SubgraphPlan
+from compiler_plugin.plugin import CompiledResult
+from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledPartition:
+    """A partition that the vendor has taken.
+
+    Attributes:
+      module: of byte code; partitions may share one.
+      function_name: of the partition in its module.
+    """
+
+    partition: Partition
+    module: Blob
+    function_name: str
+
+
+@dataclass(slots=True)
+class Compilation:
+    """What came of all partitions of a model.
+
+    Attributes:
+      partitions: compiled, by the plan's partition.
+      notes: the vendor's sentences for the report, none twice.
+      warnings: the host's.
+    """
+
+    partitions: dict[Partition, CompiledPartition] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def compile_partitions(
+    plugin: VendorPlugin,
+    plans: Sequence[SubgraphPlan],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Compilation:
+    """Compiles the partitions of plans.
+
+    All are compiled together, so that they can share byte code. If the vendor refuses (UNSUPPORTED), each is
+    compiled alone, then in halves, and at last single ops are left on the CPU; the plans then say why.
+
+    Args:
+      plugin: of the vendor.
+      plans: whose partitions are compiled; they lose those that are refused.
+      progress: told ops done and ops in all.
+
+    Raises:
+      LiteRtError: any other error of the vendor.
+    """
+    compilation = Compilation()
+    waiting = [(plan, partition) for plan in plans for partition in plan.partitions]
+    total, done = sum(len(partition.ops) for _, partition in waiting), 0
+    progress(0, total)
+    batch = waiting[:]
+    waiting.clear()
+    while batch:
+        result = _compile(plugin, [partition for _, partition in batch])
+        if isinstance(result, CompiledResult):
+            _keep(compilation, result, [partition for _, partition in batch])
+            done += sum(len(partition.ops) for _, partition in batch)
+        elif len(batch) > 1:
+            waiting += reversed(batch)
+        else:
+            plan, partition = batch[0]
+            if len(partition.ops) > 1:
+                waiting += [(plan, half) for half in reversed(plan.split(partition))]
+            else:
+                plan.leave(partition, _reason(result))
+                done += 1
+        progress(done, total)
+        batch = [waiting.pop()] if waiting else []
+    for plan in plans:
+        plan.partitions.sort(key=lambda partition: partition.positions[0])
+    return compilation
+
+
+def _compile(plugin: VendorPlugin, partitions: Sequence[Partition]) -> CompiledResult | LiteRtError:
+    try:
+        return plugin.compile([extract(partition) for partition in partitions])
+    except LiteRtError as error:
+        if error.status is not Status.UNSUPPORTED:
+            raise
+        return error
+
+
+def _keep(
+    compilation: Compilation, result: CompiledResult, partitions: Sequence[Partition]
+) -> None:
+    for partition, call in zip(partitions, result.calls, strict=True):
+        module = result.byte_code[call.byte_code_index]
+        compilation.partitions[partition] = CompiledPartition(partition, module, call.name)
+    unused = set(range(len(result.byte_code))) - {call.byte_code_index for call in result.calls}
+    for index in sorted(unused):
+        size = result.byte_code[index].size
+        compilation.warnings.append(
+            f"no call is in byte code module {index} ({size} bytes): it is left out"
+        )
+    for note in result.notes:
+        if note not in compilation.notes:
+            compilation.notes.append(note)
+
+
+def _reason(error: LiteRtError) -> str:
+    """A refusal as the vendor words it."""
+    words = error.__cause__ if isinstance(error.__cause__, LiteRtError) else error
+    where = f" ({words.where})" if words.where else ""
+    hint = f". {words.hint}" if words.hint else ""
+    return f"{words.what}{where}{hint}"

@@ -1,0 +1,234 @@
+"""A partition becomes a subgraph of its own, and one `DISPATCH_OP` in its place.
+
+Extracting copies: the model stays as it is until the vendor has compiled the copy. Replacing changes the model,
+once for all partitions of a subgraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from compiler_plugin.execution_order import find_execution_order
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Ops of one subgraph that are to become one NPU call.
+
+    Attributes:
+      name: of the partition, unique in the model.
+      subgraph: that the ops are in.
+      positions: of the ops in it, ascending.
+      ops: at these positions.
+      inputs: what the call reads, in the order of first use, none twice; no constants.
+      outputs: what is read elsewhere, in the order in which it is written.
+    """
+
+    name: str
+    subgraph: Subgraph
+    positions: Sequence[int]
+    ops: Sequence[Op]
+    inputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]
+
+
+def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
+    """The tensors of a subgraph that are read from outside its ops: its outputs, and its signatures'."""
+    results = set(subgraph.outputs)
+    for signature in model.signatures:
+        if signature.subgraph is subgraph:
+            results.update(tensor for _, tensor in signature.outputs)
+    return results
+
+
+def make_partition(
+    name: str, subgraph: Subgraph, positions: Sequence[int], results: set[Tensor]
+) -> Partition:
+    """Finds what a partition reads and what others read of it.
+
+    Args:
+      name: of the partition.
+      subgraph: that its ops are in.
+      positions: of the ops, ascending.
+      results: of the subgraph, from `find_results`.
+    """
+    ops = [subgraph.ops[position] for position in positions]
+    own = set(ops)
+    inputs = {
+        tensor: None
+        for op in ops
+        for tensor in op.inputs
+        if tensor is not None and not tensor.is_constant and tensor.producer not in own
+    }
+    outputs = [
+        tensor
+        for op in ops
+        for tensor in op.outputs
+        if tensor in results or not own.issuperset(tensor.uses)
+    ]
+    return Partition(name, subgraph, positions, ops, list(inputs), outputs)
+
+
+def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
+    """A copy of a partition as a subgraph: its ops, and the tensors that they have.
+
+    Bytes are shared, and so are operator codes and builtin options, which nobody changes.
+
+    Args:
+      partition: to copy.
+      share_buffers: whether the copy's tensors have the model's own buffers, so that it can be put into the
+        model. Otherwise a vendor may change it as it likes.
+    """
+    copy = Subgraph(partition.name)
+    tensors: dict[Tensor, Tensor] = {}
+    buffers: dict[Buffer, Buffer] = {}
+
+    def copy_tensor(tensor: Tensor) -> Tensor:
+        if tensor not in tensors:
+            tensors[tensor] = clone = tensor.clone()
+            copy.tensors.append(clone)
+            if not share_buffers:
+                old = tensor.buffer
+                clone.buffer = buffers.setdefault(old, Buffer(old.blob, old.is_external))
+        return tensors[tensor]
+
+    copy.inputs = [copy_tensor(tensor) for tensor in partition.inputs]
+    copy.ops = [_copy_op(op, copy_tensor) for op in partition.ops]
+    copy.outputs = [copy_tensor(tensor) for tensor in partition.outputs]
+    for tensor in list(tensors):
+        _copy_block_scales(tensor, copy_tensor)
+    return copy
+
+
+def replace_partitions(
+    model: Model, dependencies: Sequence[Sequence[int]], partitions: Sequence[Partition]
+) -> list[Op]:
+    """Puts a `DISPATCH_OP` in the place of each partition, all of one subgraph, and drops what is dead.
+
+    What only the replaced ops used is dropped: tensors, their buffers, operator codes. What nothing used
+    before stays.
+
+    Args:
+      model: to change.
+      dependencies: of the subgraph's ops.
+      partitions: that do not overlap.
+
+    Returns:
+      The dispatch ops, without options, in the partitions' order.
+    """
+    if not partitions:
+        return []
+    subgraph = partitions[0].subgraph
+    order = find_execution_order(dependencies, [p.positions for p in partitions])
+    code = _dispatch_code(model)
+    replaced = [op for partition in partitions for op in partition.ops]
+    touched = {tensor for op in replaced for tensor in _tensors_of(op)}
+    touched |= {scales for tensor in touched for scales in _block_scales(tensor)}
+    for op in replaced:
+        op.release()
+    calls = [Op(code, p.inputs, p.outputs) for p in partitions]
+    subgraph.ops = [subgraph.ops[place] if place >= 0 else calls[~place] for place in order]
+    dead = _find_dead(model, subgraph, touched)
+    subgraph.remove_tensors(dead)
+    _drop_buffers(model, dead)
+    _drop_codes(model, {op.code for op in replaced})
+    return calls
+
+
+def _copy_op(op: Op, copy_tensor: Callable[[Tensor], Tensor]) -> Op:
+    copy = Op(
+        op.code,
+        [None if tensor is None else copy_tensor(tensor) for tensor in op.inputs],
+        [copy_tensor(tensor) for tensor in op.outputs],
+        op.options,
+        op.custom_options,
+    )
+    copy.options_2 = op.options_2
+    copy.custom_options_format = op.custom_options_format
+    copy.has_large_custom_options = op.has_large_custom_options
+    if op.intermediates:
+        copy.intermediates = tuple(
+            None if tensor is None else copy_tensor(tensor) for tensor in op.intermediates
+        )
+    copy.mutating_variable_inputs = op.mutating_variable_inputs
+    copy.debug_metadata_index = op.debug_metadata_index
+    return copy
+
+
+def _copy_block_scales(tensor: Tensor, copy_tensor: Callable[[Tensor], Tensor]) -> None:
+    """Brings the tensors along that block-wise quantization names."""
+    quantization, copy = tensor.quantization, copy_tensor(tensor)
+    if quantization is None or quantization.blockwise is None:
+        return
+    old = quantization.blockwise
+    blockwise = replace(
+        old,
+        scales=copy_tensor(old.scales) if isinstance(old.scales, Tensor) else old.scales,
+        zero_points=(
+            copy_tensor(old.zero_points) if isinstance(old.zero_points, Tensor) else old.zero_points
+        ),
+    )
+    quantization = replace(quantization, blockwise=blockwise)
+    if copy.quantization_table is None:
+        copy.quantization = quantization
+    else:
+        copy.keep_quantization(copy.quantization_table, quantization)
+
+
+def _dispatch_code(model: Model) -> OperatorCode:
+    for code in model.operator_codes:
+        if code.builtin_code == CUSTOM and code.custom_code == DISPATCH_OP:
+            return code
+    code = OperatorCode(CUSTOM, DISPATCH_OP)
+    model.operator_codes.append(code)
+    return code
+
+
+def _tensors_of(op: Op) -> Iterator[Tensor]:
+    for tensor in (*op.inputs, *op.outputs, *op.intermediates):
+        if tensor is not None:
+            yield tensor
+
+
+def _block_scales(tensor: Tensor) -> Iterator[Tensor]:
+    """The tensors that a block-wise quantization names: scales, and zero points where it has them."""
+    if tensor.quantization is not None and tensor.quantization.blockwise is not None:
+        blockwise = tensor.quantization.blockwise
+        for named in (blockwise.scales, blockwise.zero_points):
+            if isinstance(named, Tensor):
+                yield named
+
+
+def _find_dead(model: Model, subgraph: Subgraph, touched: Iterable[Tensor]) -> set[Tensor]:
+    """Which of the tensors nothing has any more."""
+    alive = {*subgraph.inputs, *find_results(model, subgraph)}
+    for signature in model.signatures:
+        if signature.subgraph is subgraph:
+            alive.update(tensor for _, tensor in signature.inputs)
+    for op in subgraph.ops:
+        alive.update(tensor for tensor in op.intermediates if tensor is not None)
+    dead = {t for t in touched if not t.producer and not t.uses and t not in alive}
+    for tensor in subgraph.tensors:
+        if tensor not in dead:
+            dead.difference_update(_block_scales(tensor))
+    return dead
+
+
+def _drop_buffers(model: Model, dead: Iterable[Tensor]) -> None:
+    unused = {tensor.buffer for tensor in dead}
+    unused.difference_update(model.buffers[:1])  # the schema's empty one
+    for subgraph in model.subgraphs:
+        unused.difference_update(tensor.buffer for tensor in subgraph.tensors)
+    unused.difference_update(entry.buffer for entry in model.metadata)
+    unused.difference_update(b for b in model.metadata_buffers if isinstance(b, Buffer))
+    if unused:
+        model.buffers = [buffer for buffer in model.buffers if buffer not in unused]
+
+
+def _drop_codes(model: Model, codes: set[OperatorCode]) -> None:
+    unused = codes.difference(op.code for op in model.ops())
+    if unused:
+        model.operator_codes = [code for code in model.operator_codes if code not in unused]

@@ -1,0 +1,256 @@
+"""From a model and a plugin to a compiled file: the Python API of `apply_plugin`.
+
+Read, partition, compile, replace, embed, write. Until the file is written the input and what was at the output's
+place are untouched, and the file appears when it is complete.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from compiler_plugin.asset_files import embed_assets, open_assets
+from compiler_plugin.checks import check_output, check_required, read_uncompiled
+from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
+from compiler_plugin.outline import replace_partitions
+from compiler_plugin.plan import SubgraphPlan, plan_model
+from compiler_plugin.registry import (
+    DEFAULT_MANUFACTURER,
+    RegisteredPlugin,
+    choose_soc_model,
+    load_plugin,
+)
+from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
+from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.model.assets import Asset
+from litert.model.blob import Blob
+from litert.model.graph import Appended, Model, Op
+from litert.model.manifest import Digest, Manifest, set_manifest
+from litert.model.stamp import Stamp, set_stamp
+from litert.model.writer import write_model
+
+Progress = Callable[[str, int, int], None]
+"""Told the step (`compile`, `write`), how much of it is done, and how much there is."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """What `apply_plugin` is told by its flags.
+
+    Attributes:
+      soc_manufacturer: whose NPU; "" for the reference vendor.
+      soc_model: which of its NPUs; "" for the plugin's first.
+      libs: folders searched for plugins, beside what is installed.
+      subgraphs: indices of those to compile; none for all.
+      require_npu: names of ops that must not stay on the CPU, or `all`.
+      compiler: what the plugin is told.
+    """
+
+    soc_manufacturer: str = ""
+    soc_model: str = ""
+    libs: Sequence[str] = ()
+    subgraphs: Sequence[int] = ()
+    require_npu: Sequence[str] = ()
+    compiler: CompilerOptions = field(default_factory=CompilerOptions)
+
+    @property
+    def asset_paths(self) -> Sequence[str]:
+        """The user's asset files."""
+        return [info.asset_path for info in self.compiler.custom_op_infos]
+
+
+def apply_plugin(
+    model_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str],
+    options: ApplyOptions | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Compiles a model for an NPU: the ops that its vendor takes become calls, with their assets embedded.
+
+    Args:
+      model_path: a TFLite model that is not compiled.
+      output_path: of the compiled file, another than any input; "" to write none.
+      options: where they differ from the defaults.
+      progress: told how far it is.
+
+    Returns:
+      Where each op went, and all else that there is to say.
+
+    Raises:
+      LiteRtError: with nothing written.
+    """
+    start = time.perf_counter()
+    options = options or ApplyOptions()
+    tell = progress or no_progress
+    source, target = os.fspath(model_path), os.fspath(output_path)
+    infos = options.compiler.custom_op_infos
+    check_output(target, [source, *options.asset_paths])
+    registered, soc_model = choose_plugin(options)
+    report = new_report("apply", source, options, registered, soc_model)
+    with (
+        open_assets(infos) as files,
+        read_uncompiled(source) as model,
+        create_plugin(registered, soc_model, options) as plugin,
+    ):
+        report.warnings += model.warnings
+        assets = embed_assets(model, plugin, infos, files)
+        plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
+        compilation = compile_partitions(
+            plugin, plans, lambda done, total: tell("compile", done, total)
+        )
+        report.ops = report_ops(plans)
+        check_required(report, options.require_npu)
+        modules = _put_calls(model, plans, compilation)
+        _fill(report, plans, compilation, modules, assets)
+        set_stamp(model, Stamp(plugin.vendor, soc_model))
+        set_manifest(model, _manifest(plugin, registered, options, assets, modules))
+        if target:
+            written = write_model(
+                model, target, progress=lambda done, total: tell("write", done, total)
+            )
+            report.output_path, report.output_size = written.path, written.size
+    report.seconds = time.perf_counter() - start
+    _logger.info("compiled %s in %.2f s", source, report.seconds)
+    return report
+
+
+def no_progress(step: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+def choose_plugin(options: ApplyOptions) -> tuple[RegisteredPlugin, str]:
+    """The plugin and SoC model that options name, or the defaults."""
+    registered = load_plugin(options.soc_manufacturer or DEFAULT_MANUFACTURER, options.libs)
+    return registered, choose_soc_model(registered, options.soc_model)
+
+
+def create_plugin(
+    registered: RegisteredPlugin, soc_model: str, options: ApplyOptions
+) -> VendorPlugin:
+    """Creates the plugin; a context manager."""
+    environment = EnvironmentOptions(compiler_plugin_path=options.libs[0] if options.libs else "")
+    return VendorPlugin(registered, soc_model, environment, options.compiler)
+
+
+def new_report(
+    cmd: str, source: str, options: ApplyOptions, registered: RegisteredPlugin, soc_model: str
+) -> Report:
+    """A report that says for whom is compiled."""
+    named = {"manufacturer": options.soc_manufacturer, "SoC model": options.soc_model}
+    return Report(
+        cmd,
+        source,
+        soc_manufacturer=registered.factory.soc_manufacturer,
+        soc_model=soc_model,
+        defaults=[what for what, name in named.items() if not name],
+        plugin=registered.origin,
+        plugin_sdk_version=registered.factory.sdk_version,
+    )
+
+
+def report_ops(plans: Sequence[SubgraphPlan]) -> list[OpReport]:
+    """Where each op of a model goes; all have a reason or a call."""
+    reports: list[OpReport] = []
+    for plan in plans:
+        calls = {p: partition.name for partition in plan.partitions for p in partition.positions}
+        reports += [
+            OpReport(
+                plan.index, i, op.name, calls.get(i, ""), "" if i in calls else plan.reasons[i]
+            )
+            for i, op in enumerate(plan.subgraph.ops)
+        ]
+    return reports
+
+
+def _fill(
+    report: Report,
+    plans: Sequence[SubgraphPlan],
+    compilation: Compilation,
+    modules: Sequence[Blob],
+    assets: Sequence[Asset],
+) -> None:
+    index = {id(module): number for number, module in enumerate(modules)}
+    report.calls = [
+        CallReport(
+            partition.name,
+            plan.index,
+            compilation.partitions[partition].function_name,
+            index[id(compilation.partitions[partition].module)],
+            len(partition.ops),
+            len(partition.inputs),
+            len(partition.outputs),
+        )
+        for plan in plans
+        for partition in plan.partitions
+    ]
+    report.modules = [module.size for module in modules]
+    report.assets = [AssetReport(asset.name, asset.blob.size) for asset in assets]
+    report.notes = compilation.notes
+    report.warnings += compilation.warnings
+    names = {op.name for op in report.ops}
+    for asset in assets:
+        if not asset.companion_path and asset.op_name not in names:
+            report.warnings.append(
+                f"the model has no op '{asset.op_name}'; its asset is embedded all the same"
+            )
+    if report.ops and not report.calls:
+        report.warnings.append("no op went to the NPU")
+
+
+def _put_calls(model: Model, plans: Sequence[SubgraphPlan], compilation: Compilation) -> list[Blob]:
+    """Replaces the compiled partitions, and appends their byte code to the model.
+
+    Returns:
+      The byte code modules, in the order in which the model's ops first name them.
+    """
+    compiled: dict[Op, CompiledPartition] = {}
+    for plan in plans:
+        calls = replace_partitions(model, plan.dependencies, plan.partitions)
+        for partition, call in zip(plan.partitions, calls, strict=True):
+            compiled[call] = compilation.partitions[partition]
+    modules: dict[int, Appended] = {}
+    for op in model.ops():
+        if op in compiled:
+            module = compiled[op].module
+            appended = modules.setdefault(id(module), Appended(module, []))
+            appended.users.append((op, compiled[op].function_name))
+    model.byte_code += modules.values()
+    return [appended.blob for appended in modules.values()]
+
+
+def _manifest(
+    plugin: VendorPlugin,
+    registered: RegisteredPlugin,
+    options: ApplyOptions,
+    assets: Sequence[Asset],
+    modules: Sequence[Blob],
+) -> Manifest:
+    return Manifest(
+        plugin.vendor,
+        plugin.soc_model,
+        registered.factory.sdk_version,
+        _flags(options),
+        {asset.name: Digest.of(asset.blob) for asset in assets},
+        [Digest.of(module) for module in modules],
+    )
+
+
+def _flags(options: ApplyOptions) -> dict[str, str]:
+    """The flags that shaped a file, where they differ from the defaults; none that holds a path."""
+    compiler = options.compiler
+    flags = {
+        "subgraphs": ",".join(map(str, options.subgraphs)),
+        "require_npu": ",".join(options.require_npu),
+        "compiler_options_max_partitions": str(compiler.max_partitions or ""),
+        "check_kernels": "" if compiler.check_kernels else "false",
+        "allow_native_assets": "true" if compiler.allow_native_assets else "",
+        **{n: v for n, v in compiler.vendor_options.items() if not {"/", "\\"} & set(v)},
+    }
+    return {name: value for name, value in flags.items() if value}

@@ -1,0 +1,117 @@
+"""Which ops of a model go to the NPU, and in which partitions: the host's side of partitioning."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from compiler_plugin.dependencies import find_dependencies
+from compiler_plugin.outline import Partition, find_results, make_partition
+from compiler_plugin.partition import find_partitions, keep_largest, split
+from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Model, Subgraph, Tensor
+
+NO_REASON = "the plugin does not take it"
+
+
+@dataclass(slots=True, eq=False)
+class SubgraphPlan:
+    """What becomes of one subgraph's ops.
+
+    Attributes:
+      index: of the subgraph in the model.
+      subgraph: as it stands, until the plan is carried out.
+      dependencies: of its ops, by position.
+      results: tensors that are read from outside the ops.
+      partitions: that go to the NPU; they shrink in number as partitions are refused.
+      reasons: why an op stays on the CPU, by position.
+    """
+
+    index: int
+    subgraph: Subgraph
+    dependencies: Sequence[Sequence[int]] = ()
+    results: set[Tensor] = field(default_factory=set)
+    partitions: list[Partition] = field(default_factory=list)
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    def add(self, name: str, positions: Sequence[int]) -> Partition | None:
+        """Makes a partition; None where nobody reads its results: it then stays on the CPU."""
+        partition = make_partition(name, self.subgraph, positions, self.results)
+        if not partition.outputs:
+            self.reasons.update(dict.fromkeys(positions, "nothing reads its results"))
+            return None
+        self.partitions.append(partition)
+        return partition
+
+    def leave(self, partition: Partition, reason: str) -> None:
+        """Leaves a partition on the CPU."""
+        self.partitions.remove(partition)
+        self.reasons.update(dict.fromkeys(partition.positions, reason))
+
+    def split(self, partition: Partition) -> list[Partition]:
+        """Puts halves in the place of a partition."""
+        self.partitions.remove(partition)
+        parts = split(partition.positions, self.dependencies)
+        halves = [self.add(f"{partition.name}_{number}", part) for number, part in enumerate(parts)]
+        return [half for half in halves if half]
+
+
+def plan_model(
+    model: Model, plugin: VendorPlugin, chosen: Collection[int], max_partitions: int
+) -> list[SubgraphPlan]:
+    """Asks a plugin about each subgraph, and groups what it takes.
+
+    Args:
+      model: that nothing changes.
+      plugin: of the vendor.
+      chosen: indices of the subgraphs to compile; none for all.
+      max_partitions: in the model; 0 is no limit.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for an index that the model does not have; INVALID_GRAPH_INVARIANT;
+        and those of the vendor.
+    """
+    for index in chosen:
+        if not 0 <= index < len(model.subgraphs):
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"no subgraph {index}: the model has {len(model.subgraphs)}",
+                hint="They are counted from 0.",
+            )
+    plans: list[SubgraphPlan] = []
+    grouped: list[tuple[SubgraphPlan, list[int]]] = []
+    for index, subgraph in enumerate(model.subgraphs):
+        plan = SubgraphPlan(index, subgraph)
+        plans.append(plan)
+        if chosen and index not in chosen:
+            reason = f"subgraph {index} is not among those to compile"
+            plan.reasons = dict.fromkeys(range(len(subgraph.ops)), reason)
+        elif subgraph.ops:
+            grouped += [(plan, group) for group in _ask(plan, model, plugin)]
+    kept = set(keep_largest([group for _, group in grouped], max_partitions))
+    for number, (plan, group) in enumerate(grouped):
+        if number in kept:
+            plan.add(f"Partition_{number}", group)
+        else:
+            reason = (
+                f"{len(grouped)} partitions, of which the limit of {max_partitions} leaves it out"
+            )
+            plan.reasons.update(dict.fromkeys(group, reason))
+    return plans
+
+
+def _ask(plan: SubgraphPlan, model: Model, plugin: VendorPlugin) -> list[list[int]]:
+    choice = plugin.partition(plan.subgraph, f"subgraph {plan.index}")
+    plan.results = find_results(model, plan.subgraph)
+    plan.reasons = {
+        position: choice.reasons.get(position, NO_REASON)
+        for position in range(len(plan.subgraph.ops))
+        if position not in choice.selected
+    }
+    if not choice.selected:
+        return []
+    selected = {plan.subgraph.ops[position] for position in choice.selected}
+    plan.dependencies = find_dependencies(plan.subgraph, selected)
+    return find_partitions(plan.dependencies, choice.selected)

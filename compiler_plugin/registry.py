@@ -1,0 +1,213 @@
+"""Finds compiler plugins: entry points of installed packages, and modules in `--libs` folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from compiler_plugin.plugin import CompilerPluginFactory, Hardware
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
+from litert.host.extensions import (
+    EntryPoint,
+    check_unique,
+    find_entry_points,
+    find_files,
+    load_entry_point,
+    load_file,
+)
+
+ENTRY_POINT_GROUP = "litert_npu.compiler_plugin"
+DEFAULT_MANUFACTURER = "Reference"
+
+_CONSTANT = "PLUGIN"
+_PYTHON = "LiteRtCompilerPlugin*.py"
+_SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredPlugin:
+    """A vendor's plugin, loaded and checked.
+
+    Attributes:
+      factory: the plugin.
+      origin: where it was found, for people.
+    """
+
+    factory: CompilerPluginFactory
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """What plugins there are.
+
+    Attributes:
+      entry_points: not loaded yet.
+      plugins: of the folders.
+      broken: why other modules and libraries of the folders are no plugins.
+    """
+
+    entry_points: Sequence[EntryPoint]
+    plugins: Sequence[RegisteredPlugin]
+    broken: Sequence[LiteRtError]
+
+
+def find_plugins(libs: Sequence[str]) -> Registry:
+    """Looks for plugins among entry points, and in folders and those below them.
+
+    Folders' modules are loaded, since only they can say whose they are.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
+    """
+    entry_points = list(find_entry_points(ENTRY_POINT_GROUP).values())
+    plugins: list[RegisteredPlugin] = []
+    broken: list[LiteRtError] = []
+    for path in find_files(libs, [_PYTHON, _SHARED_LIBRARY]):
+        try:
+            if PurePath(path).suffix == ".so":
+                raise _no_shared_library(path)
+            plugins.append(_check(load_file(path, _CONSTANT), path))
+        except LiteRtError as error:
+            broken.append(error)
+    names = [(point.name, str(point)) for point in entry_points]
+    names += [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
+    check_unique(names, "Uninstall the package, or leave the folder out of --libs.")
+    return Registry(entry_points, plugins, broken)
+
+
+def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
+    """Finds and loads the plugin of a manufacturer.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING or WRONG_VERSION, for a plugin that
+        cannot be used; and those of `find_plugins`.
+    """
+    registry = find_plugins(libs)
+    for plugin in registry.plugins:
+        if plugin.factory.soc_manufacturer == soc_manufacturer:
+            return plugin
+    for point in registry.entry_points:
+        if point.name == soc_manufacturer:
+            return load_point(point)
+    found = [point.name for point in registry.entry_points]
+    found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
+    reasons = "".join(f"; {error}" for error in registry.broken)
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        f"no compiler plugin of '{soc_manufacturer}'; found: {', '.join(found) or 'none'}{reasons}",
+        hint="Install the vendor's package, or name the folder of its plugin with --libs.",
+    )
+
+
+def load_point(point: EntryPoint) -> RegisteredPlugin:
+    """Loads and checks an installed plugin.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION.
+    """
+    plugin = _check(load_entry_point(point), str(point))
+    if plugin.factory.soc_manufacturer != point.name:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"the plugin is of '{plugin.factory.soc_manufacturer}'",
+            str(point),
+            "The entry point must be named like its manufacturer.",
+        )
+    return plugin
+
+
+def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
+    """The model to compile for: the one that is named, or the plugin's first.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for one that the plugin does not have.
+    """
+    models = plugin.factory.soc_models
+    if not soc_model:
+        return models[0]
+    if soc_model not in models:
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"'{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
+            plugin.origin,
+            f"Name one of {', '.join(models)}.",
+        )
+    return soc_model
+
+
+def _check(factory: object, origin: str) -> RegisteredPlugin:
+    """Checks what a module holds as its plugin, before any of it is called."""
+    if not isinstance(factory, CompilerPluginFactory):
+        kind = (
+            f"the class {factory.__name__}" if isinstance(factory, type) else type(factory).__name__
+        )
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"its {_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
+            origin,
+            f"Write {_CONSTANT} = MyFactory().",
+        )
+    name = getattr(factory, "soc_manufacturer", None)
+    if not _is_name(name):
+        raise _bad_attribute(origin, "soc_manufacturer", name, "a name without zero bytes")
+    models = getattr(factory, "soc_models", None)
+    if (
+        not isinstance(models, Sequence)
+        or isinstance(models, str | bytes)
+        or not models
+        or not all(_is_name(model) for model in models)
+    ):
+        raise _bad_attribute(origin, "soc_models", models, "a sequence of one name or more")
+    if not isinstance(factory.supported_hardware, int):
+        raise _bad_attribute(
+            origin, "supported_hardware", factory.supported_hardware, "Hardware.NPU"
+        )
+    if not factory.supported_hardware & Hardware.NPU:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"the plugin of '{name}' is for {Hardware(factory.supported_hardware)!r}, not for an NPU",
+            origin,
+        )
+    if not isinstance(factory.sdk_version, str):
+        raise _bad_attribute(origin, "sdk_version", factory.sdk_version, "text")
+    _check_version(factory.api_version, origin)
+    return RegisteredPlugin(factory, origin)
+
+
+def _check_version(version: object, origin: str) -> None:
+    if not isinstance(version, tuple) or len(version) != 3:
+        raise _bad_attribute(origin, "api_version", version, "an ApiVersion")
+    if version != COMPILER_PLUGIN_API_VERSION:  # stock takes its own version alone, too
+        raise LiteRtError(
+            Status.WRONG_VERSION,
+            f"written for version {ApiVersion(*version)} of the compiler plugin interface, "
+            f"not {COMPILER_PLUGIN_API_VERSION}",
+            origin,
+            "Get the vendor's plugin for this version.",
+        )
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+
+
+def _bad_attribute(origin: str, attribute: str, value: object, allowed: str) -> LiteRtError:
+    return LiteRtError(
+        Status.DYNAMIC_LOADING,
+        f"the plugin's {attribute} is {value!r:.100}, not {allowed}",
+        origin,
+        "This is the vendor's to repair.",
+    )
+
+
+def _no_shared_library(path: str) -> LiteRtError:
+    return LiteRtError(
+        Status.UNSUPPORTED,
+        "a compiler plugin in a shared library, which this version does not load",
+        path,
+        "Use the vendor's Python plugin.",
+    )

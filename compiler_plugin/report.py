@@ -1,0 +1,173 @@
+"""What a command did, as an object; as text for people, and as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from textwrap import TextWrapper
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OpReport:
+    """Where one op of the input went.
+
+    Attributes:
+      subgraph: its subgraph's index in the model.
+      index: its position there.
+      name: custom code, or the builtin operator's name.
+      call: the NPU call that it is in; "" on the CPU.
+      reason: why it stays on the CPU; "" on the NPU.
+    """
+
+    subgraph: int
+    index: int
+    name: str
+    call: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One NPU call.
+
+    Attributes:
+      name: of its partition.
+      subgraph: index of the subgraph that it is in.
+      function_name: of the function in its byte code; "" where nothing was compiled.
+      module: index of its byte code module; -1 where nothing was compiled.
+      num_ops, num_inputs, num_outputs: of the partition.
+    """
+
+    name: str
+    subgraph: int
+    function_name: str
+    module: int
+    num_ops: int
+    num_inputs: int
+    num_outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssetReport:
+    """One embedded asset or companion.
+
+    Attributes:
+      name: as `register_asset` gets it.
+      size: in bytes.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What a command did.
+
+    Attributes:
+      cmd: `apply`, `partition`, `compile` or `noop`.
+      model_path, output_path: as they were given; the output is "" where nothing was written.
+      output_size: in bytes.
+      soc_manufacturer, soc_model: that were compiled for; "" where no vendor was asked.
+      defaults: which of the two nobody named.
+      plugin: where the plugin was found.
+      plugin_sdk_version: of the vendor's compiler.
+      ops: all of the input, in order.
+      calls: those in the output.
+      modules: sizes of byte code in bytes.
+      assets: that were embedded, in their order.
+      notes: what the vendor has to say.
+      warnings: what the host has to say.
+      seconds: that the command took.
+    """
+
+    cmd: str
+    model_path: str
+    output_path: str = ""
+    output_size: int = 0
+    soc_manufacturer: str = ""
+    soc_model: str = ""
+    defaults: Sequence[str] = ()
+    plugin: str = ""
+    plugin_sdk_version: str = ""
+    ops: Sequence[OpReport] = ()
+    calls: Sequence[CallReport] = ()
+    modules: Sequence[int] = ()
+    assets: Sequence[AssetReport] = ()
+    notes: Sequence[str] = ()
+    warnings: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def npu_ops(self) -> Sequence[OpReport]:
+        """The ops that went to the NPU."""
+        return [op for op in self.ops if op.call]
+
+    @property
+    def cpu_ops(self) -> Sequence[OpReport]:
+        """The ops that stay on the CPU, each with its reason."""
+        return [op for op in self.ops if not op.call]
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object on lines of its own."""
+        return json.dumps(asdict(self), indent=1)
+
+    def to_text(self) -> str:
+        """A few lines for people; ops are counted by name, and on the CPU by reason."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if self.soc_manufacturer:
+            named = (
+                f" (no {' or '.join(self.defaults)} was named: by default)" if self.defaults else ""
+            )
+            yield f"Target: {self.soc_manufacturer} {self.soc_model}{named}"
+        if self.ops:
+            yield from self._op_lines()
+        if self.assets:
+            yield "Assets:"
+            yield from (f"  {asset.name}: {_bytes(asset.size)}" for asset in self.assets)
+        yield from (f"Note: {note}" for note in self.notes)
+        yield from (f"Warning: {warning}" for warning in self.warnings)
+        written = (
+            f"Wrote {self.output_path}: {_bytes(self.output_size)}"
+            if self.output_path
+            else "Nothing was written"
+        )
+        yield f"{written}, in {self.seconds:.2f} s"
+
+    def _op_lines(self) -> Iterator[str]:
+        npu, cpu = self.npu_ops, self.cpu_ops
+        calls = f" in {_count(len(self.calls), 'call')}" if npu else ""
+        modules = f", {_bytes(sum(self.modules))} of byte code" if self.modules else ""
+        yield f"NPU: {len(npu)} of {_count(len(self.ops), 'op')}{calls}{modules}"
+        yield from _wrap(_names(npu))
+        yield f"CPU: {len(cpu)} of {_count(len(self.ops), 'op')}"
+        by_reason: dict[str, list[OpReport]] = {}
+        for op in cpu:
+            by_reason.setdefault(op.reason, []).append(op)
+        for reason, ops in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+            yield from _wrap(f"{_names(ops)}: {reason}")
+
+
+def _names(ops: Sequence[OpReport]) -> str:
+    counts = Counter(op.name for op in ops)
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
+
+
+def _wrap(text: str) -> Sequence[str]:
+    return TextWrapper(
+        _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False
+    ).wrap(text)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} bytes"

@@ -1,0 +1,203 @@
+"""A created plugin as the host uses it: each call is guarded, and what it gives back is checked.
+
+Errors name the vendor and the call, whether the vendor's code raises or returns nonsense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from compiler_plugin.effects import why_cpu_only
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    OpList,
+    Selection,
+)
+from compiler_plugin.registry import RegisteredPlugin
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import COMPILER_PLUGIN_API_VERSION
+from litert.host.vendor_call import VendorCall
+from litert.model.assets import check_companion_path
+from litert.model.blob import Blob
+from litert.model.graph import Op, Subgraph
+
+_Item = TypeVar("_Item")
+_CALLS = ("partition", "compile", "companions", "close")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a plugin takes of a subgraph.
+
+    Attributes:
+      selected: partition index by position of the op.
+      reasons: why other ops stay on the CPU, by position, where the plugin or the host has one.
+    """
+
+    selected: Mapping[int, int]
+    reasons: Mapping[int, str] = field(default_factory=dict)
+
+
+class VendorPlugin:
+    """A plugin that has been created, for one SoC model; a context manager that closes it.
+
+    Attributes:
+      vendor: its manufacturer.
+      soc_model: that is compiled for.
+    """
+
+    def __init__(
+        self,
+        registered: RegisteredPlugin,
+        soc_model: str,
+        environment_options: EnvironmentOptions,
+        compiler_options: CompilerOptions,
+    ) -> None:
+        """Creates the plugin and asks whether it can serve this host.
+
+        Raises:
+          LiteRtError: what the vendor refuses; DYNAMIC_LOADING, for a plugin that lacks a call.
+        """
+        factory = registered.factory
+        self.vendor = factory.soc_manufacturer
+        self.soc_model = soc_model
+        with self._call("check_compiler_compatibility", Status.UNSUPPORTED_COMPILER_VERSION):
+            factory.check_compiler_compatibility(
+                COMPILER_PLUGIN_API_VERSION, soc_model, compiler_options
+            )
+        with self._call("create", Status.DYNAMIC_LOADING):
+            self._plugin: CompilerPlugin = factory.create(environment_options, compiler_options)
+        missing = [name for name in _CALLS if not callable(getattr(self._plugin, name, None))]
+        if missing:
+            raise self._nonsense(
+                "create", f"what it returns ({type(self._plugin).__name__}) has no {missing[0]}"
+            )
+
+    def __enter__(self) -> VendorPlugin:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            with self._call("close"):
+                self._plugin.close()
+        except LiteRtError:
+            if kind is None:  # otherwise the first error is the one to tell
+                raise
+
+    def partition(self, subgraph: Subgraph, where: str) -> Choice:
+        """Asks which ops of a subgraph the vendor takes, and leaves out what no NPU call can hold.
+
+        Args:
+          subgraph: which the vendor must not change.
+          where: its name in errors.
+        """
+        position = {op: index for index, op in enumerate(subgraph.ops)}
+        op_list = OpList()
+        with self._call("partition"):
+            self._plugin.partition(self.soc_model, subgraph, op_list)
+        if len(subgraph.ops) != len(position) or any(op not in position for op in subgraph.ops):
+            raise self._nonsense("partition", f"it has changed the ops of {where}")
+        selected: dict[int, int] = {}
+        for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
+            index = self._check_selection(selection, position, where)
+            if index in selected:
+                raise self._nonsense(
+                    "partition", f"it takes op {index} ({selection.op.name}) of {where} twice"
+                )
+            selected[index] = selection.partition_index
+        reasons: dict[int, str] = {}
+        if not isinstance(op_list.refusals, Mapping):
+            raise self._nonsense("partition", f"its refusals are {op_list.refusals!r:.100}")
+        for op, reason in op_list.refusals.items():
+            if op not in position or not isinstance(reason, str):
+                raise self._nonsense("partition", f"it refuses {op!r:.100} with {reason!r:.100}")
+            if position[op] not in selected:
+                reasons[position[op]] = reason
+        for index in list(selected):
+            if why := why_cpu_only(subgraph.ops[index]):
+                reasons[index] = why
+                del selected[index]
+        return Choice(selected, reasons)
+
+    def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
+        """Compiles partitions; a call for each of them comes back."""
+        with self._call("compile", Status.COMPILATION):
+            result = self._plugin.compile(self.soc_model, partitions)
+        if not isinstance(result, CompiledResult):
+            raise self._nonsense("compile", f"it returns {type(result).__name__}")
+        modules = self._check_list(result.byte_code, Blob, "byte_code")
+        calls = self._check_list(result.calls, CallInfo, "calls")
+        self._check_list(result.notes, str, "notes")
+        if len(calls) != len(partitions):
+            raise self._nonsense(
+                "compile", f"it returns {len(calls)} calls for {len(partitions)} partitions"
+            )
+        for index, module in enumerate(modules):
+            if not isinstance(module.view, memoryview) or not module.view.c_contiguous:
+                raise self._nonsense("compile", f"byte code module {index} is no block of bytes")
+            if not module.size:
+                raise self._nonsense("compile", f"byte code module {index} is empty")
+        for index, call in enumerate(calls):
+            self._check_call(index, call, len(modules))
+        return result
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        """The files that an asset names."""
+        with self._call("companions"):
+            companions = self._plugin.companions(op_name, asset_path, data)
+        for companion in self._check_list(companions, Companion, "companions", "companions"):
+            if not isinstance(companion.relative_path, str) or not isinstance(companion.blob, Blob):
+                raise self._nonsense("companions", f"it returns {companion!r:.100}")
+            with self._call("companions"):
+                check_companion_path(companion.relative_path, f"asset of op '{op_name}'")
+        return companions
+
+    def _check_selection(self, selection: Selection, position: Mapping[Op, int], where: str) -> int:
+        if not isinstance(selection.op, Op) or selection.op not in position:
+            raise self._nonsense(
+                "partition", f"it takes {selection.op!r:.100}, not an op of {where}"
+            )
+        number = selection.partition_index
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise self._nonsense("partition", f"its partition index {number!r:.100} is no index")
+        return position[selection.op]
+
+    def _check_call(self, index: int, call: CallInfo, num_modules: int) -> None:
+        if not isinstance(call.name, str) or not call.name or "\0" in call.name:
+            raise self._nonsense("compile", f"call {index} has the name {call.name!r:.100}")
+        number = call.byte_code_index
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < num_modules:
+            raise self._nonsense(
+                "compile", f"call '{call.name}' is in byte code module {number!r} of {num_modules}"
+            )
+
+    def _check_list(
+        self, values: object, kind: type[_Item], what: str, call: str = "compile"
+    ) -> Sequence[_Item]:
+        if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+            raise self._nonsense(call, f"its {what} are {type(values).__name__}, not a sequence")
+        for value in values:
+            if not isinstance(value, kind):
+                raise self._nonsense(
+                    call, f"its {what} hold {type(value).__name__}, not {kind.__name__}"
+                )
+        return values
+
+    def _call(self, name: str, status: Status = Status.RUNTIME_FAILURE) -> VendorCall:
+        return VendorCall(self.vendor, name, status)
+
+    def _nonsense(self, call: str, what: str) -> LiteRtError:
+        return LiteRtError(
+            Status.INVALID_ARGUMENT,
+            what,
+            self._call(call).where,
+            "This is the vendor's to repair.",
+        )

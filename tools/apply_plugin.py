@@ -1,0 +1,169 @@
+"""`apply_plugin`: compiles a model for an NPU; a main over `compiler_plugin`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from .apply_plugin_flags import (
+    NOWHERE,
+    STDERR,
+    STDOUT,
+    Command,
+    define_flags,
+    help_text,
+    parse,
+    read_command,
+)
+from .console import ProgressBar, print_text
+
+if TYPE_CHECKING:
+    from compiler_plugin.report import Report
+
+_INTERRUPTED = 130  # as shells have it: 128 and SIGINT
+
+
+def run() -> None:
+    """The command, in a process of its own."""
+    import signal
+
+    def stop(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)  # so that what is half written is removed
+    sys.exit(main(sys.argv))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line.
+
+    Args:
+      argv: with the program's name.
+
+    Returns:
+      The exit status.
+    """
+    values = define_flags()
+    try:
+        rest = parse(values, argv)
+        if values.help:
+            print_text(help_text(values), sys.stdout)
+            return 0
+        execute(read_command(values, rest))
+    except LiteRtError as error:
+        return _fail(str(error), error.status % 256, values.debug)
+    except KeyboardInterrupt:
+        return _fail("CANCELLED: interrupted; nothing was written", _INTERRUPTED, values.debug)
+    except MemoryError:
+        status = Status.MEMORY_ALLOCATION_FAILURE
+        return _fail(f"{status.name}: out of memory; nothing was written", status, values.debug)
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        text = f"UNKNOWN: {what}. This is a defect of apply_plugin; --debug shows where."
+        return _fail(text, Status.UNKNOWN, values.debug)
+    return 0
+
+
+def execute(command: Command) -> None:
+    """Does what a command says, and reports it.
+
+    Raises:
+      LiteRtError: with no output written.
+    """
+    # Here, since --help must not wait for them.
+    from compiler_plugin import commands, pipeline
+
+    if command.cmd == "info":
+        _execute_info(command)
+        return
+    with _output_path(command.output) as path, ProgressBar() as progress:
+        model, options = command.model, command.options
+        if command.cmd == "apply":
+            report = pipeline.apply_plugin(model, path, options, progress)
+        elif command.cmd == "partition":
+            report = commands.partition_model(model, path, options, progress)
+        elif command.cmd == "compile":
+            report = commands.compile_model(model, path, options)
+        else:
+            report = commands.copy_model(model, path, progress)
+    if report.output_path:
+        report.output_path = command.output
+    _print_report(report, command)
+
+
+def _execute_info(command: Command) -> None:
+    import json
+    from dataclasses import asdict
+
+    from compiler_plugin.commands import list_plugins
+
+    plugins = list_plugins(command.options.libs)
+    if command.as_json:
+        text = json.dumps([asdict(plugin) for plugin in plugins], indent=1)
+    else:
+        text = "\n".join(map(str, plugins)) or "no plugins"
+    with _stream(command.output or STDOUT) as stream:
+        if stream:
+            print_text(text, stream)
+
+
+def _print_report(report: Report, command: Command) -> None:
+    default = STDERR if command.output == STDOUT else STDOUT
+    with _stream(command.messages or default) as stream:
+        if stream:
+            print_text(report.to_json() if command.as_json else report.to_text(), stream)
+
+
+@contextmanager
+def _stream(name: str) -> Iterator[TextIO | None]:
+    standard = {STDOUT: sys.stdout, STDERR: sys.stderr, NOWHERE: None}
+    if name in standard:
+        yield standard[name]
+        return
+    try:
+        stream = open(name, "w", encoding="utf-8")  # noqa: SIM115 (the with below closes it)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", name) from error
+    with stream:
+        yield stream
+
+
+@contextmanager
+def _output_path(output: str) -> Iterator[str]:
+    """A path to write to; for the standard streams that of a file, which is copied there at the end."""
+    if output not in (STDOUT, STDERR):
+        yield "" if output == NOWHERE else output
+        return
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    with ExitStack() as stack:
+        path = os.path.join(stack.enter_context(TemporaryDirectory()), "model")
+        yield path
+        stream = sys.stdout if output == STDOUT else sys.stderr
+        stream.flush()
+        shutil.copyfileobj(stack.enter_context(open(path, "rb")), stream.buffer)
+        stream.buffer.flush()
+
+
+def _fail(text: str, status: int, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    print_text(text, sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    run()

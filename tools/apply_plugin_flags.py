@@ -1,0 +1,248 @@
+"""The flags of `apply_plugin`: as the custom op assets guide prints them, and as stock LiteRT has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    from compiler_plugin.pipeline import ApplyOptions
+
+COMMANDS = ("apply", "partition", "compile", "info", "noop")
+STDOUT, STDERR, NOWHERE = "-", "--", "none"
+
+USAGE = """\
+Compiles a TFLite model for an NPU, and embeds what its custom ops need.
+
+  apply_plugin --soc_manufacturer=MyVendor --models=MySocModel \\
+    --npu_custom_op_info=my_custom_op,path/to/kernel.cl input.tflite output.bin
+
+Custom ops whose asset is given go to the NPU where the vendor's plugin takes them; all else stays on the
+CPU, and the report says why. Options of a vendor begin with its name: --myvendor_option=value.
+The exit status is 0, or the status code of the error modulo 256.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line, read and checked.
+
+    Attributes:
+      cmd: one of `COMMANDS`.
+      model: path of the input; "" for `info`.
+      output: path; `-` and `--` are the standard streams, "" and `none` are nowhere.
+      options: for the pipeline.
+      as_json: whether the report is for machines.
+      messages: where the report goes: a path, a stream or nowhere; "" for the standard output.
+    """
+
+    cmd: str
+    model: str
+    output: str
+    options: ApplyOptions
+    as_json: bool
+    messages: str
+
+
+def define_flags() -> flags.FlagValues:
+    """All flags, with nothing parsed yet."""
+    values = flags.FlagValues()  # type: ignore[no-untyped-call]
+
+    def text(name: str, explanation: str) -> None:
+        flags.DEFINE_string(name, "", explanation, flag_values=values)
+
+    def switch(name: str, default: bool, explanation: str) -> None:
+        flags.DEFINE_bool(name, default, explanation, flag_values=values)
+
+    flags.DEFINE_enum(
+        "cmd",
+        "apply",
+        COMMANDS,
+        "apply compiles; partition shows what would be compiled, as subgraphs; compile writes the byte code "
+        "of whole subgraphs; info lists plugins; noop reads and writes the model.",
+        flag_values=values,
+    )
+    text("model", "The input, if it is not the first argument.")
+    text(
+        "o",
+        "The output, if it is not the second argument: a path, - (standard output), -- (standard error) or none.",
+    )
+    text("soc_manufacturer", "Whose NPU; by default the reference vendor's.")
+    text("soc_model", "Which NPU; by default the vendor's first.")
+    text("models", "The same as --soc_model.")
+    flags.DEFINE_multi_string(
+        "npu_custom_op_info",
+        [],
+        "op,path: the asset of a custom op. Once for each op; the path may hold commas and spaces.",
+        flag_values=values,
+    )
+    flags.DEFINE_list(
+        "libs", [], "Folders with plugins, beside those that are installed.", flag_values=values
+    )
+    flags.DEFINE_list(
+        "subgraphs", [], "Indices of the subgraphs to compile; all by default.", flag_values=values
+    )
+    flags.DEFINE_integer(
+        "compiler_options_max_partitions",
+        0,
+        "The most partitions, of which the largest are kept; 0 is no limit.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_list(
+        "require_npu", [], "Ops that must not stay on the CPU, or all.", flag_values=values
+    )
+    switch("check_kernels", True, "Build each kernel once, so that its errors show now.")
+    switch("allow_native_assets", False, "Let machine code in assets run here.")
+    flags.DEFINE_enum(
+        "report", "text", ("text", "json"), "How the report is printed.", flag_values=values
+    )
+    text("err", "Where the report goes: a path, - (the default), -- or none.")
+    switch("debug", False, "Show where an error came from.")
+    switch("help", False, "Show this.")
+    return values
+
+
+def help_text(values: flags.FlagValues) -> str:
+    """What `--help` prints."""
+    listed = values.get_help(include_special_flags=False)
+    return f"{USAGE}\nFlags:\n{listed.partition(':')[2].strip(chr(10))}"
+
+
+def parse(values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
+    """Parses a command line.
+
+    Args:
+      values: gets the flags.
+      argv: with the program's name.
+
+    Returns:
+      The arguments that are no known flags: the positional ones, and a vendor's options.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG.
+    """
+    try:
+        return list(values(argv, known_only=True))[1:]
+    except flags.Error as error:
+        raise _bad_flag(str(error)) from error
+
+
+def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
+    """Makes a command of what `parse` gave.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for flags that are wrong, unknown, missing, or at odds.
+    """
+    # Here, since --help must not wait for them.
+    from compiler_plugin.pipeline import ApplyOptions
+    from compiler_plugin.registry import DEFAULT_MANUFACTURER
+    from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+
+    paths, unknown = _split(rest)
+    model, output = _paths(values, paths)
+    return Command(
+        values.cmd,
+        model,
+        output,
+        ApplyOptions(
+            soc_manufacturer=values.soc_manufacturer,
+            soc_model=_same("models", values.models, "soc_model", values.soc_model),
+            libs=[folder for folder in values.libs if folder],
+            subgraphs=[_index(text) for text in values.subgraphs],
+            require_npu=values.require_npu,
+            compiler=CompilerOptions(
+                [CustomOpInfo.parse(text) for text in values.npu_custom_op_info],
+                values.compiler_options_max_partitions,
+                values.check_kernels,
+                values.allow_native_assets,
+                _vendor_options(values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER),
+            ),
+        ),
+        values.report == "json",
+        values.err,
+    )
+
+
+def _split(rest: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Positional arguments, and flags that are not ours; behind `--` there are no flags."""
+    paths: list[str] = []
+    unknown: list[str] = []
+    for place, argument in enumerate(rest):
+        if argument == "--":
+            paths += rest[place + 1 :]
+            break
+        (unknown if argument.startswith("-") and argument != STDOUT else paths).append(argument)
+    return paths, unknown
+
+
+def _paths(values: flags.FlagValues, paths: Sequence[str]) -> tuple[str, str]:
+    if len(paths) > 2:
+        raise _bad_flag(f"{len(paths)} arguments where there are an input and an output: {paths}")
+    first, second = [*paths, "", ""][:2]
+    model = _same("model", values.model, "first argument", first)
+    output = _same("o", values.o, "second argument", second)
+    if values.cmd == "info":
+        if model:
+            raise _bad_flag(f"--cmd=info takes no model, and was given {model}")
+        return "", output
+    if not model:
+        raise _bad_flag(f"--cmd={values.cmd} needs a model", "Give it as the first argument.")
+    if not output and values.cmd in ("apply", "compile"):
+        raise _bad_flag(
+            f"--cmd={values.cmd} needs an output",
+            "Give it as the second argument; --o=none writes nothing.",
+        )
+    return model, output
+
+
+def _same(name: str, value: str, other_name: str, other: str) -> str:
+    if value and other and value != other:
+        spelling = other_name if " " in other_name else f"--{other_name}"
+        raise _bad_flag(
+            f"--{name} is '{value}', and the {spelling} '{other}'".replace("the --", "--"),
+            "They mean the same: give one of them.",
+        )
+    return value or other
+
+
+def _index(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise _bad_flag(f"--subgraphs has '{text}', which is no index", "Write it as 0,2.")
+    return int(text)
+
+
+def _vendor_options(
+    values: flags.FlagValues, unknown: Sequence[str], manufacturer: str
+) -> Mapping[str, str]:
+    prefix = _plain(manufacturer)
+    options: dict[str, str] = {}
+    for flag in unknown:
+        name, _, value = flag.lstrip("-").partition("=")
+        if not name or not _plain(name).startswith(prefix) or _plain(name) == prefix:
+            close = get_close_matches(name, list(values), 1)
+            raise _bad_flag(
+                f"no flag '{flag}'",
+                f"Did you mean --{close[0]}?"
+                if close
+                else f"Options of '{manufacturer}' begin with its name.",
+            )
+        if name in options:
+            raise _bad_flag(f"--{name} is given twice")
+        options[name] = value if "=" in flag else "true"
+    return options
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _bad_flag(what: str, hint: str = "See --help.") -> LiteRtError:
+    return LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
