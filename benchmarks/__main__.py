@@ -1,0 +1,49 @@
+"""`python -m benchmarks [NAME ...]`: runs the benchmarks named, or all, and prints a table.
+
+A benchmark is a file of this folder with one claim; its `measure()` returns rows. Others have no `measure`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.harness import Row, machine
+
+_COLUMNS = ("claim", "ours", "peer", "ratio (spread)", "limit", "")
+
+
+def main(argv: Sequence[str]) -> None:
+    """Runs what is named."""
+    known = _benchmarks()
+    unknown = [name for name in argv if name not in known]
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+    rows: list[Row] = []
+    for name in argv or known:
+        print(f"... {name}", flush=True, file=sys.stderr)
+        rows += known[name]()
+    lines = [_COLUMNS, *map(_cells, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_COLUMNS))]
+    print(f"Medians on {machine()}")
+    for line in lines:
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
+
+
+def _benchmarks() -> Mapping[str, Callable[[], Sequence[Row]]]:
+    names = [path.stem for path in sorted(Path(__file__).parent.glob("[a-z]*.py"))]
+    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
+    return {name: module.measure for name, module in modules.items() if hasattr(module, "measure")}
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    verdict = "holds" if row.holds else "DOES NOT HOLD"
+    return row.claim, row.ours, row.peer, row.ratio, row.limit, verdict
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

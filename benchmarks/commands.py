@@ -1,0 +1,42 @@
+"""The two commands that benchmarks compare: ours as installed, and stock's out of the ai-edge-litert wheel."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.harness import BUILD, ROOT, run_checked
+
+APPLY_PLUGIN = str(Path(sys.executable).parent / "apply_plugin")
+KERNELS = ROOT / "examples" / "kernels"
+
+
+def stock_apply_plugin() -> str:
+    """Stock's `apply_plugin_main`: a copy, as the wheel's has no run bit."""
+    package = find_spec("ai_edge_litert")
+    assert package is not None and package.origin is not None
+    BUILD.mkdir(parents=True, exist_ok=True)
+    copy = BUILD / "apply_plugin_main"
+    shutil.copyfile(Path(package.origin).parent / "tools" / copy.name, copy)
+    copy.chmod(0o755)
+    return str(copy)
+
+
+def noop(command: str, model: Path, output: Path) -> list[str]:
+    """The command line that reads a model and writes it again; both take the same."""
+    return [command, "--cmd=noop", f"--model={model}", f"--o={output}"]
+
+
+def compile_with(op: str, asset: Path, model: Path, output: Path) -> list[str]:
+    """The command line that compiles a model for the reference vendor, with an asset for one op."""
+    info = f"--npu_custom_op_info={op},{asset}"
+    return [APPLY_PLUGIN, "--soc_manufacturer=Reference", info, str(model), str(output)]
+
+
+def compiled(op: str, asset: Path, model: Path) -> Path:
+    """The model, compiled."""
+    output = BUILD / f"{model.stem}_npu.tflite"
+    run_checked(compile_with(op, asset, model, output))
+    return output

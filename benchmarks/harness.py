@@ -1,0 +1,208 @@
+"""What the benchmarks stand on: two sides measured in turn, and rows that say what came of it.
+
+A machine's speed drifts, and an OpenCL worker wakes on one core or another for seconds: two sides that do not
+alternate cannot be compared. The ratio is the median over pairs, its spread the pairs' quartiles.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "benchmarks"
+"""Where benchmarks put their models; ignored by git."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A claim, and what was measured for it.
+
+    Attributes:
+      ours, peer: with their units.
+      ratio: ours over the peer's, with its spread; "" where there is no peer.
+      limit: of what was claimed, in words.
+      holds: whether the claim held this time.
+    """
+
+    claim: str
+    ours: str
+    peer: str
+    ratio: str
+    limit: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Times of two sides, pair by pair, in seconds."""
+
+    ours: Sequence[float]
+    peer: Sequence[float]
+
+    @property
+    def ratio(self) -> float:
+        return median(self._ratios())
+
+    def spread(self) -> str:
+        """The ratio and the quartiles around it: `0.71 (0.69-0.74)`."""
+        low, middle, high = quantiles(self._ratios(), n=4)
+        return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+    def row(self, claim: str, at_most: float) -> Row:
+        """The row of a claim about the ratio."""
+        return Row(
+            claim,
+            seconds(median(self.ours)),
+            seconds(median(self.peer)),
+            self.spread(),
+            f"ratio <= {at_most:g}",
+            self.ratio <= at_most,
+        )
+
+    def _ratios(self) -> Sequence[float]:
+        return [ours / peer for ours, peer in zip(self.ours, self.peer, strict=True)]
+
+
+def alternate(
+    ours: Callable[[], object], peer: Callable[[], object], runs: int, warm_up: int = 3
+) -> Comparison:
+    """Times two functions in turn; which is first in a pair changes from pair to pair."""
+    return compare(lambda: _time(ours), lambda: _time(peer), runs, warm_up)
+
+
+def compare(
+    ours: Callable[[], float], peer: Callable[[], float], runs: int, warm_up: int = 1
+) -> Comparison:
+    """The same for sides that measure themselves: each returns its seconds."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for i in range(warm_up + runs):
+        pair = [0.0, 0.0]
+        for side in (0, 1) if i % 2 else (1, 0):
+            pair[side] = (ours, peer)[side]()
+        if i >= warm_up:
+            times[0].append(pair[0])
+            times[1].append(pair[1])
+    return Comparison(*times)
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What became of a command.
+
+    Attributes:
+      status: of its exit; negative is a signal; None is that it ran past its time.
+      peak_bytes: of its memory; about 10 MB at the least.
+      output, errors: what it wrote to standard output and standard error.
+    """
+
+    status: int | None
+    wall_s: float
+    peak_bytes: int
+    output: str
+    errors: str
+
+
+# A process of its own between us and the command: after exec, a child's peak still counts what its parent had.
+_LAUNCHER = """
+import json, os, resource, subprocess, sys, time
+arguments = json.loads(sys.argv[1])
+start = time.perf_counter()
+try:
+    status = subprocess.run(arguments["argv"], timeout=arguments["timeout_s"]).returncode
+except subprocess.TimeoutExpired:
+    status = None
+wall_s = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+os.write(int(arguments["report"]), json.dumps([status, wall_s, peak]).encode())
+"""
+
+
+def run_child(
+    argv: Sequence[str | os.PathLike[str]],
+    timeout_s: float = 600,
+    environment: Mapping[str, str] | None = None,
+) -> Child:
+    """Runs a command, and measures it from outside."""
+    read_end, write_end = os.pipe()
+    arguments = {"argv": [os.fspath(a) for a in argv], "timeout_s": timeout_s, "report": write_end}
+    try:
+        result = subprocess.run(
+            [sys.executable, "-S", "-E", "-c", _LAUNCHER, json.dumps(arguments)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            pass_fds=[write_end],
+            env={**os.environ, **(environment or {})},
+        )
+        os.close(write_end)
+        with open(read_end, "rb", closefd=False) as report:
+            status, wall_s, peak_bytes = json.loads(report.read())
+    finally:
+        os.close(read_end)
+    return Child(status, wall_s, peak_bytes, result.stdout, result.stderr)
+
+
+def run_checked(argv: Sequence[str | os.PathLike[str]]) -> Child:
+    """The same for a command that must succeed."""
+    child = run_child(argv)
+    if child.status != 0:
+        command = " ".join(str(argument) for argument in argv)
+        raise RuntimeError(f"{command}\n{child.output}{child.errors}\nexit status {child.status}")
+    return child
+
+
+def at_most(claim: str, value: float, limit: float, unit: Callable[[float], str], peer: str) -> Row:
+    """The row of a claim about an absolute number, with what the peer has in words."""
+    return Row(claim, unit(value), peer, "", f"<= {unit(limit)}", value <= limit)
+
+
+def seconds(value: float) -> str:
+    """`1.20 s`, `3.4 ms`, `25 us`."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    if value >= 1e-3:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value * 1e6:.3g} us"
+
+
+def megabytes(value: float) -> str:
+    """`80 MB`, of 10^6 bytes."""
+    return f"{value / 1e6:.0f} MB"
+
+
+def machine() -> str:
+    """What the numbers are of: processor, cores, Python, commit."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    commit = _git("rev-parse", "--short", "HEAD") or "no commit"
+    changed = " with changes" if _git("status", "--porcelain", "--untracked-files=no") else ""
+    python = platform.python_version()
+    return f"{_processor()}, {cores} cores, Python {python}, commit {commit}{changed}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _git(*arguments: str) -> str:
+    result = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return result.stdout.strip()
+
+
+def _time(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start

@@ -1,0 +1,71 @@
+"""Both sides of a benchmark of runs: a loaded model with its buffers, and a bare OpenCL kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Run = Callable[[], object]
+Read = Callable[[], "np.ndarray[Any, Any]"]
+
+
+def load(
+    package: Any, path: Path, accelerator: str, threads: int, inputs: np.ndarray[Any, Any]
+) -> tuple[Run, Read]:
+    """A model of one input and one output, in `litert` or in stock's package.
+
+    Args:
+      package: has CompiledModel and its fellows.
+      path: of the model.
+      accelerator: beside the CPU.
+      threads: of the CPU parts.
+      inputs: written once to a buffer that the model made.
+
+    Returns:
+      How to run it, and how to read its output, flat.
+    """
+    accelerators = package.HardwareAccelerator
+    options = package.Options(
+        hardware_accelerators=accelerators[accelerator] | accelerators.CPU,
+        cpu_options=package.CpuOptions(num_threads=threads),
+    )
+    model = package.CompiledModel.from_file(str(path), options=options)
+    sources, results = model.create_input_buffers(0), model.create_output_buffers(0)
+    sources[0].write(inputs)
+    size = results[0].get_tensor_details()["size"] // 4
+
+    def run() -> None:
+        model.run_by_index(0, sources, results)
+
+    return run, lambda: results[0].read(size, np.float32)
+
+
+def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[Run, Read]:
+    """A kernel of one input and one output of the same size, on pyopencl alone: enqueue, finish."""
+    import pyopencl as cl
+
+    [device] = next(p for p in cl.get_platforms() if "Portable" in p.name).get_devices()
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    kernel = cl.Kernel(cl.Program(context, source).build(), name)
+    flags = cl.mem_flags
+    buffers = (
+        cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=inputs),
+        cl.Buffer(context, flags.WRITE_ONLY, inputs.nbytes),
+    )
+    kernel.set_args(*buffers)  # which does not keep them
+    size = (inputs.size,)
+
+    def run() -> None:
+        cl.enqueue_nd_range_kernel(queue, kernel, size, None)
+        queue.finish()
+
+    def read() -> np.ndarray[Any, Any]:
+        result = np.empty_like(inputs)
+        cl.enqueue_copy(queue, result, buffers[1])
+        return result
+
+    return run, read

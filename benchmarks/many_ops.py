@@ -1,0 +1,37 @@
+"""`--cmd=noop` on 10,000 ops takes 1 s or less, and on 20,000 at most 2.2 times that: time grows with the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.commands import APPLY_PLUGIN, noop, stock_apply_plugin
+from benchmarks.harness import BUILD, Row, at_most, compare, run_checked, seconds
+from benchmarks.models import chain
+
+_RUNS = 5
+
+
+def measure() -> Sequence[Row]:
+    """Reads and writes chains of ADD."""
+    short, long = chain(10_000), chain(20_000)
+    stock = stock_apply_plugin()
+    to_stock = compare(_noop(APPLY_PLUGIN, short), _noop(stock, short), _RUNS)
+    growth = compare(_noop(APPLY_PLUGIN, long), _noop(APPLY_PLUGIN, short), _RUNS)
+    stock_growth = compare(_noop(stock, long), _noop(stock, short), runs=2, warm_up=0)
+    return [
+        at_most(
+            "noop, 10,000 ops",
+            median(to_stock.ours),
+            1.0,
+            seconds,
+            seconds(median(to_stock.peer)),
+        ),
+        growth.row(f"noop, 20,000 ops to 10,000 (stock: {stock_growth.ratio:.1f})", 2.2),
+    ]
+
+
+def _noop(command: str, model: Path) -> Callable[[], float]:
+    output = BUILD / "many_ops.tflite"
+    return lambda: run_checked(noop(command, model, output)).wall_s

@@ -1,0 +1,74 @@
+"""Models and kernels that benchmarks make."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import BUILD
+from litert.model.blob import MappedFile
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model, Tensor
+from litert.model.writer import write_model
+
+GIB = 1 << 30
+
+
+def written(name: str, model: Model) -> Path:
+    """The path that a model was written to."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"{name}.tflite"
+    write_model(model, path)
+    return path
+
+
+def chain(num_ops: int) -> Path:
+    """ADD after ADD."""
+    builder = ModelBuilder()
+    first = last = builder.input("x", "float32", (1, 8))
+    for i in range(num_ops):
+        last = _one(builder.op("ADD", [last, first], [(f"t{i}", "float32", (1, 8))]))
+    builder.output(last)
+    return written(f"chain_{num_ops}", builder.build())
+
+
+def one_custom_op(op: str, num_elements: int) -> Path:
+    """A custom op without options: as many floats in as out."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (num_elements,))
+    builder.output(_one(builder.custom(op, [x], [("y", "float32", (num_elements,))])))
+    return written(f"{op}_{num_elements}", builder.build())
+
+
+def with_weights(op: str, size_bytes: int) -> Path:
+    """A table of weights, of which the CPU gathers a row for a custom op."""
+    width = 1024
+    rows = size_bytes // width // 4
+    with MappedFile(noise(size_bytes)) as weights:
+        builder = ModelBuilder()
+        index = builder.input("index", "int32", (1,))
+        table = builder.constant("table", weights.blob(), "float32", (rows, width))
+        row = _one(builder.op("GATHER", [table, index], [("row", "float32", (1, width))], axis=0))
+        builder.output(_one(builder.custom(op, [row], [("y", "float32", (1, width))])))
+        return written(f"weights_{size_bytes}", builder.build())
+
+
+def noise(size_bytes: int) -> Path:
+    """A file of bytes that a file system cannot make smaller."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"noise_{size_bytes}"
+    if not path.exists() or path.stat().st_size != size_bytes:
+        piece = 1 << 24
+        with open(path, "wb") as file:
+            random = np.random.default_rng(0)
+            for start in range(0, size_bytes, piece):
+                file.write(random.bytes(min(piece, size_bytes - start)))
+            os.fsync(file.fileno())  # or it is written back while something is measured
+    return path
+
+
+def _one(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
+    assert isinstance(outputs, Tensor)
+    return outputs

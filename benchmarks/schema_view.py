@@ -1,0 +1,83 @@
+"""What a TFLite file says, through stock's own schema classes, so that two files can be compared.
+
+Indices become what they point at: two files that number their buffers or operator codes in another way are equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_REFERENCES = ("buffer", "opcodeIndex", "largeCustomOptionsOffset", "largeCustomOptionsSize")
+
+
+def view_model(path: Path, without: Collection[str] = ()) -> Any:
+    """Nested dicts and lists, equal for files that say the same; an empty vector is as good as none.
+
+    Args:
+      path: of the model.
+      without: fields that are left out wherever they occur.
+    """
+    from ai_edge_litert.schema_py_generated import ModelT
+
+    data = np.memmap(path, mode="r")
+    return _Viewer(data, ModelT.InitFromPackedBuf(data, 0), without).model()
+
+
+class _Viewer:
+    def __init__(self, data: np.ndarray[Any, Any], model: Any, without: Collection[str]) -> None:
+        self._data = data
+        self._model = model
+        self._without = without
+        self._buffers = [self._digest(buffer) for buffer in model.buffers or []]
+
+    def model(self) -> Any:
+        fields = dict(vars(self._model))
+        del fields["buffers"], fields["operatorCodes"]
+        fields["metadataBuffer"] = [self._buffers[i] for i in _items(self._model.metadataBuffer)]
+        return self._view_fields(fields)
+
+    def _view(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, (list, tuple)):
+            return [self._view(item) for item in value] or None
+        if isinstance(value, float):
+            return value.hex()  # NaN equals NaN
+        if hasattr(value, "__dict__"):
+            return self._view_fields(self._resolved(dict(vars(value))))
+        return value or None
+
+    def _view_fields(self, fields: dict[str, Any]) -> Any:
+        views = {n: self._view(value) for n, value in fields.items() if n not in self._without}
+        return {name: view for name, view in views.items() if view is not None}
+
+    def _resolved(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """A table's fields, with what it points at in place of indices and offsets."""
+        references = {name: fields.pop(name) for name in _REFERENCES if name in fields}
+        if "buffer" in references:
+            fields["buffer"] = self._buffers[references["buffer"]]
+        if "opcodeIndex" in references:
+            code = self._model.operatorCodes[references["opcodeIndex"]]
+            builtin = max(code.builtinCode, code.deprecatedBuiltinCode)
+            fields["op"] = [builtin, code.customCode, code.version]
+        if references.get("largeCustomOptionsSize"):
+            offset = references["largeCustomOptionsOffset"]
+            end = offset + references["largeCustomOptionsSize"]
+            fields["customOptions"] = self._data[offset:end]
+        return fields
+
+    def _digest(self, buffer: Any) -> str | None:
+        external = self._data[buffer.offset : buffer.offset + buffer.size]
+        data = external if buffer.offset > 1 else buffer.data
+        if data is None or len(data) == 0:
+            return None
+        return hashlib.sha256(np.asarray(data).tobytes()).hexdigest()
+
+
+def _items(vector: Any) -> Any:
+    return [] if vector is None else vector

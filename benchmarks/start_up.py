@@ -1,0 +1,47 @@
+"""`apply_plugin` starts at once: --help, info, noop, and compiling a model whose kernel was built before.
+
+Stock's is a native program that needs a few milliseconds for any of them: it is shown beside, and the claims are
+absolute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from benchmarks.commands import APPLY_PLUGIN, KERNELS, compile_with, noop, stock_apply_plugin
+from benchmarks.harness import BUILD, Row, at_most, compare, run_checked, run_child, seconds
+from examples.downloads import networks
+
+_RUNS = 11
+
+
+def measure() -> Sequence[Row]:
+    """Starts each command and its peer in turn."""
+    stock = stock_apply_plugin()
+    network = networks() / "selfie_segmentation.tflite"
+    output = BUILD / "start_up.tflite"
+    op = "Convolution2DTransposeBias"
+    compile_selfie = compile_with(op, KERNELS / f"{op}.json", network, output)
+    run_checked(compile_selfie)  # builds the kernel
+    return [
+        _row("apply_plugin --help", [APPLY_PLUGIN, "--help"], [stock, "--help"], 0.15),
+        _row("apply_plugin --cmd=info", [APPLY_PLUGIN, "--cmd=info"], [stock, "--cmd=info"], 0.25),
+        _row(
+            "apply_plugin --cmd=noop, 246 ops",
+            noop(APPLY_PLUGIN, network, output),
+            noop(stock, network, output),
+            0.25,
+        ),
+        _row(
+            "apply_plugin, kernel built before",
+            compile_selfie,
+            noop(stock, network, output),
+            0.5,
+        ),
+    ]
+
+
+def _row(claim: str, ours: Sequence[str], peer: Sequence[str], limit_s: float) -> Row:
+    times = compare(lambda: run_child(ours).wall_s, lambda: run_child(peer).wall_s, _RUNS)
+    return at_most(claim, median(times.ours), limit_s, seconds, seconds(median(times.peer)))
