@@ -1,0 +1,310 @@
+"""`litert-npu inspect`: what a compiled file holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.assets import ASSET_KEY_PREFIX, find_asset, read_assets
+from litert.model.blob import Blob
+from litert.model.graph import Model, Op, Tensor
+from litert.model.manifest import Digest, Manifest, read_manifest
+from litert.model.reader import read_model
+from litert.model.stamp import Stamp, read_stamp
+
+from .command import Command, usage_error
+from .console import print_text
+from .output_file import write_file
+from .wording import counts_text, name_text, size_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+_BYTE_CODE = "byte_code:"
+_METADATA = "metadata:"
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An input or output of a signature: its name there, and its type in MLIR's spelling."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureInfo:
+    """A named entry; `key` is "" for the main subgraph of a model without signatures."""
+
+    key: str
+    inputs: Sequence[Argument]
+    outputs: Sequence[Argument]
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """An NPU call.
+
+    Attributes:
+      name: of its function in the byte code.
+      module: index of the byte code module.
+      subgraph, op: where it stands in the graph.
+      inputs, outputs: types in MLIR's spelling.
+    """
+
+    name: str
+    module: int
+    subgraph: int
+    op: int
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that lies in the file whole: an asset, a byte code module, a metadata entry."""
+
+    name: str
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a file holds; `stamp` and `manifest` are None where there is none.
+
+    Attributes:
+      ops: names of all ops, in order.
+      modules: byte code, in the file's order.
+      metadata: what is not an asset.
+      problems: what could not be read, in sentences.
+    """
+
+    path: str
+    size: int
+    stamp: Stamp | None
+    manifest: Manifest | None
+    signatures: Sequence[SignatureInfo]
+    ops: Sequence[str]
+    calls: Sequence[CallInfo]
+    modules: Sequence[Part]
+    assets: Sequence[Part]
+    metadata: Sequence[Part]
+    problems: Sequence[str]
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        return json.dumps(asdict(self), indent=1)
+
+    def to_text(self) -> str:
+        """A few lines for people."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.path}: {size_text(self.size)}"
+        if self.stamp:
+            vendor = f"{name_text(self.stamp.soc_manufacturer)} {name_text(self.stamp.soc_model)}"
+            yield f"Compiled for {vendor}{self._made_by()}"
+        elif self.calls:
+            yield "Not stamped: nothing says whom it was compiled for"
+        else:
+            yield "Not compiled for an NPU"
+        for signature in self.signatures:
+            yield f"Signature {name_text(signature.key)}:" if signature.key else "No signature:"
+            yield from (f"  in   {name_text(a.name)}: {a.type}" for a in signature.inputs)
+            yield from (f"  out  {name_text(a.name)}: {a.type}" for a in signature.outputs)
+        yield f"Ops: {len(self.ops)}" + (f" ({counts_text(self.ops)})" if self.ops else "")
+        for call in self.calls:
+            yield (
+                f"NPU call {name_text(call.name)}: op {call.op} of subgraph {call.subgraph}, "
+                f"in module {call.module}"
+            )
+            yield f"  ({', '.join(call.inputs)}) -> ({', '.join(call.outputs)})"
+        for kind, parts in (
+            ("Byte code", self.modules),
+            ("Asset", self.assets),
+            ("Metadata", self.metadata),
+        ):
+            yield from (f"{kind} {name_text(part.name)}: {_digest_text(part)}" for part in parts)
+        yield from (f"Problem: {problem}" for problem in self.problems)
+
+    def _made_by(self) -> str:
+        if self.manifest is None:
+            return ""
+        plugin = self.manifest.plugin_sdk_version
+        by_plugin = f" and the vendor's compiler {name_text(plugin)}" if plugin else ""
+        flags = ", ".join(f"--{name}={value}" for name, value in self.manifest.flags.items())
+        with_flags = f", with {name_text(flags)}" if flags else ""
+        return f", by litert-npu {name_text(self.manifest.sdk_version)}{by_plugin}{with_flags}"
+
+
+def inspect_file(path: str) -> Inspection:
+    """Reads what a file holds, and takes the digest of each part.
+
+    Raises:
+      LiteRtError: NOT_FOUND, FILE_IO or INVALID_FLATBUFFER.
+    """
+    with read_model(path) as model:
+        problems = list(model.warnings)
+        return Inspection(
+            path=path,
+            size=os.path.getsize(path),
+            stamp=_or_problem(read_stamp, model, problems),
+            manifest=_or_problem(read_manifest, model, problems),
+            signatures=_signatures(model),
+            ops=[op.name for op in model.ops()],
+            calls=_calls(model),
+            modules=[
+                Part(str(index), Digest.of(module.blob))
+                for index, module in enumerate(model.byte_code)
+            ],
+            assets=[Part(asset.name, Digest.of(asset.blob)) for asset in read_assets(model)],
+            metadata=[
+                Part(entry.name, Digest.of(entry.buffer.blob or Blob(b"")))
+                for entry in model.metadata
+                if not entry.name.startswith(ASSET_KEY_PREFIX)
+            ],
+            problems=problems,
+        )
+
+
+def extract(path: str, name: str, output: str) -> int:
+    """Writes a part of a file to a file of its own.
+
+    Args:
+      path: of the compiled file.
+      name: of an asset or companion; or `byte_code:<index>`, or `metadata:<name>`.
+      output: where to; appears when it is complete.
+
+    Returns:
+      Its size in bytes.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with the names that there are; those of reading and writing.
+    """
+    with read_model(path) as model:
+        blob = _find_part(model, name)
+        if blob is None:
+            names = [asset.name for asset in read_assets(model)]
+            names += [f"{_BYTE_CODE}{index}" for index in range(len(model.byte_code))]
+            names += [f"{_METADATA}{entry.name}" for entry in model.metadata]
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"nothing in it is named '{name}'",
+                path,
+                f"Name one of {', '.join(map(name_text, names)) or 'none: it holds no parts'}.",
+            )
+        write_file(output, lambda file: file.write(blob.view), [path])
+        return blob.size
+
+
+def _find_part(model: Model, name: str) -> Blob | None:
+    asset = find_asset(model, name)
+    if asset is not None:
+        return asset.blob
+    if name.startswith(_METADATA):
+        return model.find_metadata(name[len(_METADATA) :])
+    for index, module in enumerate(model.byte_code):
+        if name == f"{_BYTE_CODE}{index}":
+            return module.blob
+    return None
+
+
+def _or_problem(
+    read: Callable[[Model], _Value | None], model: Model, problems: list[str]
+) -> _Value | None:
+    try:
+        return read(model)
+    except LiteRtError as error:
+        problems.append(str(error))
+        return None
+
+
+def _signatures(model: Model) -> list[SignatureInfo]:
+    if not model.signatures and model.subgraphs:
+        main = model.subgraphs[0]
+        named = ([(t.name, t) for t in tensors] for tensors in (main.inputs, main.outputs))
+        return [SignatureInfo("", *map(_arguments, named))]
+    return [
+        SignatureInfo(signature.key, _arguments(signature.inputs), _arguments(signature.outputs))
+        for signature in model.signatures
+    ]
+
+
+def _arguments(tensors: Sequence[tuple[str, Tensor]]) -> list[Argument]:
+    return [Argument(name, str(tensor.type)) for name, tensor in tensors]
+
+
+def _calls(model: Model) -> list[CallInfo]:
+    users: dict[Op, tuple[int, str]] = {
+        op: (index, name)
+        for index, module in enumerate(model.byte_code)
+        for op, name in module.users
+    }
+    return [
+        CallInfo(
+            users[op][1],
+            users[op][0],
+            subgraph_index,
+            index,
+            ["none" if tensor is None else str(tensor.type) for tensor in op.inputs],
+            [str(tensor.type) for tensor in op.outputs],
+        )
+        for subgraph_index, subgraph in enumerate(model.subgraphs)
+        for index, op in enumerate(subgraph.ops)
+        if op in users
+    ]
+
+
+def _digest_text(part: Part) -> str:
+    return f"{size_text(part.digest.size)}, sha256 {part.digest.sha256}"
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_bool, DEFINE_enum, DEFINE_string
+
+    DEFINE_bool(
+        "dump", False, "Prints the whole graph, in MLIR's manner, instead.", flag_values=flags
+    )
+    DEFINE_string(
+        "extract",
+        "",
+        "Takes this out: an asset or companion by its name, byte_code:<index>, or metadata:<name>.",
+        flag_values=flags,
+    )
+    DEFINE_string("output", "", "The file that --extract writes.", flag_values=flags)
+    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    (path,) = arguments
+    if bool(flags.extract) is not bool(flags.output):
+        raise usage_error(
+            "--extract and --output go together", "Name what to take out, and the file to write."
+        )
+    if flags.extract:
+        size = extract(path, flags.extract, flags.output)
+        print(f"Wrote {flags['output'].value}: {size_text(size)}")
+    elif flags.dump:
+        from litert.model.dump import dump
+
+        with read_model(path) as model:
+            print_text(dump(model).rstrip(), sys.stdout)
+    else:
+        found = inspect_file(path)
+        print_text(found.to_json() if flags.report == "json" else found.to_text(), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "FILE\nShows whom a file was compiled for, its NPU calls, byte code and assets with their digests.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+)

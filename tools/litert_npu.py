@@ -1,0 +1,66 @@
+"""`litert-npu`: runs, measures and examines models that were compiled for an NPU.
+
+A command is a module of this folder, `<command>_command.py`, with a `Command` as its `COMMAND`. Only the one that
+is asked for is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from .command import Command, run_guarded, usage_error
+
+COMMANDS = {
+    "run": "run a model on inputs from files, or on random ones",
+    "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
+    "inspect": "show what a compiled file holds; dump it, or take something out",
+    "check": "say whether a compiled file will run here, without loading a driver",
+    "info": "list vendors, OpenCL platforms and versions on this machine",
+}
+
+
+def run() -> None:
+    """The command's entry point."""
+    sys.exit(run_guarded(main, sys.argv))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command line, its first word being the program's name.
+
+    Returns:
+      The exit status.
+
+    Raises:
+      LiteRtError: what the command raises; INVALID_TOOL_CONFIG for a wrong command line.
+    """
+    name = arguments[1] if len(arguments) > 1 else "--help"
+    if name in ("--help", "-h", "-help", "help", "--helpfull"):
+        print(_help())
+        return 0
+    if name == "--version":
+        from litert.core.version import SDK_VERSION
+
+        print(f"litert-npu {SDK_VERSION}")
+        return 0
+    if name not in COMMANDS:
+        raise usage_error(
+            f"no command '{name}'", f"Give one of {', '.join(COMMANDS)}; litert-npu --help."
+        )
+    module = import_module(f".{name}_command", __package__)
+    command: Command = module.COMMAND
+    return command.main(f"litert-npu {name}", arguments[2:])
+
+
+def _help() -> str:
+    lines = [f"  litert-npu {name:9}  {what}" for name, what in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Runs, measures and examines models that apply_plugin compiled for an NPU.",
+            "",
+            *lines,
+            "",
+            "litert-npu COMMAND --help shows the command's flags.",
+        ]
+    )
