@@ -1,0 +1,338 @@
+"""Partitions become functions of tasks; what lives between tasks is planned; programs and constants are shared."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Subgraph, Tensor
+from vendor_reference.compiler.lowering import lower_partitions
+from vendor_reference.custom_layers.custom_layer import (
+    Binding,
+    ConstantBinding,
+    CustomLayer,
+    Define,
+    InternalBinding,
+    LayerFile,
+    LocalBinding,
+    ScalarBinding,
+    TensorBinding,
+    WorkSizes,
+)
+from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    Literal,
+    QuantizationOf,
+    StructField,
+    ValueSource,
+)
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Dequantization,
+    Executable,
+    Source,
+)
+from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.writer import write_executable
+from vendor_reference.soc import EMU8, SocModel
+
+CL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
+X, Y = TensorBinding(False, 0), TensorBinding(True, 0)
+F32, I32 = ElementType.FLOAT32, ElementType.INT32
+
+
+def layer(name: str = "Mine", **fields: object) -> CustomLayer:
+    return CustomLayer(name, "k.cl", [CL], **fields)  # type: ignore[arg-type]
+
+
+def one_op(
+    shape: Sequence[int] = (4,), options: dict[str, object] | bytes | None = None
+) -> Subgraph:
+    b = ModelBuilder()
+    x = b.input("x", "float32", shape)
+    b.output(b.custom("Mine", [x], [("y", "float32", shape)], options=options))  # type: ignore[arg-type]
+    return b.build().subgraphs[0]
+
+
+def lower(partitions: Sequence[Subgraph], *layers: CustomLayer, soc: SocModel = EMU8) -> Executable:
+    return lower_partitions(soc, partitions, {layer.op_name: layer for layer in layers}).executable
+
+
+def test_inputs_then_outputs_are_the_arguments() -> None:
+    b = ModelBuilder()
+    x0, x1 = b.input("x0", "float32", (2, 3)), b.input("x1", "int8", (2, 3))
+    b.output(*b.custom("Mine", [x0, x1], [("y0", "float32", (2, 3)), ("y1", "int32", (5,))]))
+    executable = lower(b.build().subgraphs, layer())
+    (function,) = executable.functions
+    (task,) = function.tasks
+    assert [(a.kind, a.index) for a in task.arguments] == [
+        (ArgumentKind.INPUT, 0), (ArgumentKind.INPUT, 1), (ArgumentKind.OUTPUT, 0), (ArgumentKind.OUTPUT, 1),
+    ]  # fmt: skip
+    assert task.global_size == [6] and task.local_size is None and function.ddr_size == 0
+    assert [str(t) for t in function.inputs] == ["tensor<2x3xf32>", "tensor<2x3xi8>"]
+    (program,) = executable.programs
+    assert program.sources == (Source("Mine", "k.cl", hashlib.sha256(CL.data).hexdigest()),)
+    assert (
+        "#define NUM_INPUTS 2\n" in program.prelude
+        and "#define INPUT1_TYPE char\n" in program.prelude
+    )
+
+
+def test_constants_are_dequantized_at_load_and_stored_once() -> None:
+    def partition(weights: np.ndarray[tuple[int, ...], np.dtype[np.float16]]) -> Subgraph:
+        b = ModelBuilder()
+        x = b.input("x", "float32", (4,))
+        w = b.op("DEQUANTIZE", [b.constant("w", weights)], [("wf", "float32", (4,))])
+        stored = b.constant("q", np.arange(4, dtype=np.int8), quantization=Quantization([0.5], [2]))
+        q = b.op("DEQUANTIZE", [stored], [("qf", "float32", (4,))])
+        y = b.custom("Mine", [x, w, q, w], [("y", "float32", (4,))])
+        b.output(y)
+        return b.build().subgraphs[0]
+
+    executable = lower([partition(np.ones(4, np.float16))], layer())
+    (task,) = executable.functions[0].tasks
+    assert [a.index for a in task.arguments if a.kind is ArgumentKind.CONSTANT] == [0, 1, 0]
+    half, quantized = executable.constants
+    assert half.tensor_type.element_type is ElementType.FLOAT16
+    assert half.dequantization == Dequantization()
+    assert quantized.dequantization == Dequantization([0.5], [2], 0)
+    assert bytes(quantized.data) == b"\0\1\2\3"
+
+
+def test_functions_share_programs_and_constants() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    w = b.constant("w", np.ones(4, np.float32))
+    b.output(b.custom("Mine", [x, w], [("y", "float32", (4,))]))
+    model = b.build()
+    executable = lower([model.subgraphs[0]] * 3, layer())
+    assert [f.name for f in executable.functions] == ["Partition_0", "Partition_1", "Partition_2"]
+    assert len(executable.programs) == 1 and len(executable.constants) == 1
+
+
+def test_ops_with_other_shapes_or_options_have_programs_of_their_own() -> None:
+    partitions = [one_op((4,)), one_op((5,)), one_op((4,), {"alpha": 0.5}), one_op((4,))]
+    executable = lower(partitions, layer(defines_options=True))
+    assert [f.tasks[0].program for f in executable.functions] == [0, 1, 2, 0]
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Subgraph:
+    """Ops that read any values written before them."""
+    b = ModelBuilder()
+    values: list[Tensor] = [b.input("x", "float32", (draw(st.integers(1, 40)),))]
+    for index in range(draw(st.integers(1, 12))):
+        inputs = draw(st.lists(st.sampled_from(values), min_size=1, max_size=3))
+        shapes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=2))
+        outputs = [(f"t{index}_{i}", "float32", (size,)) for i, size in enumerate(shapes)]
+        made = b.custom("Mine", inputs, outputs)
+        values += made if isinstance(made, tuple) else (made,)
+    count = draw(st.integers(1, 3))
+    b.output(
+        *dict.fromkeys(draw(st.lists(st.sampled_from(values[1:]), min_size=count, max_size=5)))
+    )
+    return b.build().subgraphs[0]
+
+
+@given(chains())
+def test_a_task_reads_what_its_producer_wrote(partition: Subgraph) -> None:
+    (function,) = lower([partition], layer()).functions
+    ddr: dict[int, Tensor] = {}  # byte by byte, who wrote it
+    outputs: dict[int, Tensor] = {}
+    for op, task in zip(partition.ops, function.tasks, strict=True):
+        reads = zip(op.inputs, task.arguments[: len(op.inputs)], strict=True)
+        writes = zip(op.outputs, task.arguments[len(op.inputs) :], strict=True)
+        for tensor, argument in reads:
+            assert tensor is not None
+            if argument.kind is ArgumentKind.INPUT:
+                assert partition.inputs[argument.index] is tensor
+            elif argument.kind is ArgumentKind.OUTPUT:
+                assert outputs[argument.index] is tensor
+            else:
+                assert all(ddr[byte] is tensor for byte in _bytes(argument))
+        for tensor, argument in writes:
+            if argument.kind is ArgumentKind.OUTPUT:
+                assert partition.outputs[argument.index] is tensor
+                outputs[argument.index] = tensor
+            else:
+                assert argument.offset + argument.size_bytes <= function.ddr_size
+                ddr.update(dict.fromkeys(_bytes(argument), tensor))
+    assert [outputs[i] for i in range(len(partition.outputs))] == list(partition.outputs)
+
+
+def _bytes(argument: Argument) -> range:
+    assert argument.kind is ArgumentKind.DDR and argument.offset % 64 == 0
+    return range(argument.offset, argument.offset + argument.size_bytes)
+
+
+def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
+    b = ModelBuilder()
+    w = b.op("DEQUANTIZE", [b.constant("w", np.ones(4, np.float16))], [("wf", "float32", (4,))])
+    y = b.custom("Mine", [w], [("y", "float32", (4,))])
+    b.output(y, w)
+    (function,) = lower(b.build().subgraphs, layer()).functions
+    copy, mine = function.tasks
+    assert copy.entry == "copy_floats" and copy.global_size == [4]
+    assert [a.kind for a in copy.arguments] == [ArgumentKind.CONSTANT, ArgumentKind.OUTPUT]
+    assert mine.arguments[0].kind is ArgumentKind.CONSTANT
+
+
+def bound(*bindings: Binding, options: dict[str, object] | bytes | None = None) -> Argument:
+    """What the first of these bindings becomes."""
+    executable = lower([one_op((4,), options)], layer(arguments=[*bindings, X, Y]))
+    return executable.functions[0].tasks[0].arguments[0]
+
+
+@pytest.mark.parametrize(
+    ("element_type", "source", "options", "scalar"),
+    [
+        (F32, Literal(0.5), None, struct.pack("f", 0.5)),
+        (F32, Literal(3), None, struct.pack("f", 3)),
+        (I32, FlexOption("n"), {"n": 7}, struct.pack("i", 7)),
+        (I32, FlexOption("n", 9), {}, struct.pack("i", 9)),
+        (I32, FlexOption("n", 9), None, struct.pack("i", 9)),
+        (ElementType.UINT8, FlexOption("on"), {"on": True}, b"\1"),
+        (I32, StructField(I32, 4), struct.pack("3i", 1, 2, 3), struct.pack("i", 2)),
+        (F32, StructField(ElementType.FLOAT16, 0), struct.pack("e", 1.5), struct.pack("f", 1.5)),
+        (ElementType.INT64, StructField(ElementType.BOOL, 0), b"\1", struct.pack("q", 1)),
+    ],
+)
+def test_scalars_are_passed_by_value(
+    element_type: ElementType,
+    source: ValueSource,
+    options: dict[str, object] | bytes | None,
+    scalar: bytes,
+) -> None:
+    argument = bound(ScalarBinding(element_type, source), options=options)
+    assert argument == Argument(ArgumentKind.SCALAR, scalar=scalar)
+
+
+@pytest.mark.parametrize(
+    ("binding", "options", "says"),
+    [
+        (ScalarBinding(I32, Literal(0.5)), None, "0.5 where int32 is expected"),
+        (ScalarBinding(I32, Literal(2**31)), None, "2147483648 where int32 is expected"),
+        (ScalarBinding(I32, Literal("x")), None, "the text 'x' where int32 is expected"),
+        (ScalarBinding(I32, Literal((1, 2))), None, "a scalar argument with several values"),
+        (ScalarBinding(I32, FlexOption("m")), {"n": 1, "mm": 2}, "no option 'm', the op has mm, n. Did you mean"),
+        (ScalarBinding(I32, FlexOption("n")), {"n": {"a": 1}}, "neither numbers nor text"),
+        (ScalarBinding(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "no FlexBuffer map. Read a C struct"),
+        (ScalarBinding(I32, StructField(I32, 6)), b"\0" * 8, "at bytes 6 to 10 of options that have 8 bytes"),
+        (ScalarBinding(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
+        (ScalarBinding(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
+        (TensorBinding(False, 1), None, "an argument is input 1, the op has 1 inputs"),
+        (TensorBinding(True, 1), None, "an argument is output 1, the op has 1 outputs"),
+        (InternalBinding(F32, Formula("X-2")), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
+    ],
+)  # fmt: skip
+def test_an_asset_that_does_not_fit_its_op_is_refused(
+    binding: Binding, options: dict[str, object] | bytes | None, says: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        bound(binding, options=options)
+    assert error.value.status is Status.INVALID_ARGUMENT
+    assert says in f"{error.value.what}. {error.value.hint}"
+    assert error.value.where == "k.cl, op 'Mine'"
+
+
+def test_quantization_of_tensors_can_be_bound() -> None:
+    b = ModelBuilder()
+    quantization = Quantization([0.5, 0.25], [3, 4], 0)
+    x = b.input("x", "int8", (2,), quantization=quantization)
+    b.output(b.custom("Mine", [x], [("y", "float32", (2,))]))
+    mine = layer(
+        arguments=[ConstantBinding(F32, QuantizationOf("scale", False, 0)), X, Y],
+        defines=[Define("ZERO", QuantizationOf("zero_point", False, 0), "int[]")],
+    )
+    executable = lower(b.build().subgraphs, mine)
+    (constant,) = executable.constants
+    assert np.frombuffer(bytes(constant.data), np.float32).tolist() == [0.5, 0.25]
+    assert "#define ZERO (int[]) {3,4}\n" in executable.programs[0].prelude
+
+
+def test_constants_of_a_description_are_embedded_once() -> None:
+    table = ConstantBinding(ElementType.INT16, Literal((1, -2, 3)))
+    executable = lower([one_op(), one_op()], layer(arguments=[table, table, X, Y]))
+    (constant,) = executable.constants
+    assert bytes(constant.data) == struct.pack("3h", 1, -2, 3)
+    assert str(constant.tensor_type) == "tensor<3xi16>"
+
+
+def test_local_and_internal_memory_have_sizes_in_elements() -> None:
+    local = bound(LocalBinding(F32, Formula("B*2")))
+    assert local == Argument(ArgumentKind.LOCAL, size_bytes=32)
+    internal = bound(InternalBinding(ElementType.INT16, Formula("B")))
+    assert internal == Argument(ArgumentKind.DDR, size_bytes=8)
+
+
+def test_more_local_memory_than_cmx_is_refused() -> None:
+    with pytest.raises(LiteRtError) as error:
+        bound(LocalBinding(F32, Formula("400000")), LocalBinding(F32, Formula("400000")))
+    assert error.value.status is Status.UNSUPPORTED
+    assert "3200000 bytes of local memory, EMU8 has 2097152 of CMX" in error.value.what
+
+
+def test_more_between_tasks_than_ddr_is_refused() -> None:
+    b = ModelBuilder()
+    y = b.custom("Mine", [b.input("x", "float32", (4,))], [("y", "float32", (600,))])
+    b.output(b.custom("Mine", [y], [("z", "float32", (4,))]))
+    small = SocModel("EMU0", 1, 1024, 1024)
+    with pytest.raises(LiteRtError) as error:
+        lower(b.build().subgraphs, layer(), soc=small)
+    assert error.value.status is Status.UNSUPPORTED
+    assert "2432 bytes live between its tasks, EMU0 has 1024 of DDR" in error.value.what
+
+
+def test_work_sizes_are_those_of_the_tensor_named() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8, 16, 3))  # N, H, W, C
+    b.output(b.custom("Mine", [x], [("y", "float32", (1, 1, 1, 1))]))
+    sizes = WorkSizes([Formula("X"), Formula("Y*F")], [Formula("4"), Formula("1")], X)
+    (task,) = lower(b.build().subgraphs, layer(work_sizes=sizes)).functions[0].tasks
+    assert (list(task.global_size), list(task.local_size or ())) == ([16, 24], [4, 1])
+
+
+def test_a_local_size_that_does_not_divide_is_refused() -> None:
+    sizes = WorkSizes([Formula("B")], [Formula("3")])
+    with pytest.raises(LiteRtError) as error:
+        lower([one_op((4,))], layer(work_sizes=sizes))
+    assert "local size [3] does not divide global size [4]" in error.value.what
+    assert "((X+15)/16)*16" in error.value.hint
+
+
+def test_an_output_that_no_argument_writes_is_refused() -> None:
+    with pytest.raises(LiteRtError, match="output 0 of the op is no argument of the kernel"):
+        lower([one_op()], layer(arguments=[X]))
+
+
+def test_a_define_without_a_value_is_refused_by_name() -> None:
+    with pytest.raises(LiteRtError, match="define 'N': no option 'n'"):
+        lower([one_op(options={})], layer(defines=[Define("N", FlexOption("n"))]))
+
+
+def test_empty_tensors_have_no_work_items() -> None:
+    (task,) = lower([one_op((0, 4))], layer()).functions[0].tasks
+    assert task.global_size == [0]
+
+
+def test_what_is_lowered_can_be_written_and_read() -> None:
+    local = LocalBinding(F32, Formula("B-4"))
+    executable = lower([one_op((4,))], layer(arguments=[local, X, Y]))
+    functions = [
+        replace(f, tasks=[replace(t, entry="k") for t in f.tasks]) for f in executable.functions
+    ]
+    read_executable(bytes(write_executable(replace(executable, functions=functions))))

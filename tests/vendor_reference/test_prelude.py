@@ -1,0 +1,94 @@
+"""The defines in front of a kernel's sources."""
+
+from __future__ import annotations
+
+from litert.model.builder import ModelBuilder
+from vendor_reference.compiler.prelude import write_prelude
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
+
+
+def prelude(
+    options: dict[str, object], *defines: Define, of_options: bool = True
+) -> tuple[str, list[str]]:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 4, 5, 3))
+    b.custom("Mine", [x, None], [("y", "int8", (7,))], options=options)  # type: ignore[arg-type]
+    (op,) = b.build().subgraphs[0].ops
+    layer = CustomLayer("Mine", "k.cl", [], defines=defines, defines_options=of_options)
+    notes: list[str] = []
+    return write_prelude(layer, op, OpValues(op), [5, 4, 6], [], notes), notes
+
+
+def test_the_built_in_defines_are_those_of_custom_layers() -> None:
+    text, _ = prelude({})
+    built_in = text[: text.index("// Custom Layer User Defines")]
+    assert built_in == EXPECTED
+
+
+EXPECTED = """\
+// Custom Layer Built-ins
+
+#define NUM_INPUTS 2
+#define GLOBAL_WORKSIZE_SIZE 3
+#define GLOBAL_WORKSIZE_INIT { 5,4,6, }\x20
+#define GLOBAL_WORKSIZE (size_t []){ 5,4,6, }\x20
+#define LOCAL_WORKSIZE_SIZE 0
+#define LOCAL_WORKSIZE_INIT {  }\x20
+#define LOCAL_WORKSIZE (size_t []){  }\x20
+#define INPUT0_DIMS_SIZE 4
+#define INPUT0_DIMS_INIT { 2,3,4,5, }\x20
+#define INPUT0_DIMS (int []){ 2,3,4,5, }\x20
+#define INPUT0_TYPE float
+#define INPUT0_FORMAT_BYXF\x20
+#define INPUT0_LOWER_PADDING_SIZE 4
+#define INPUT0_LOWER_PADDING_INIT { 0,0,0,0, }\x20
+#define INPUT0_LOWER_PADDING (int []){ 0,0,0,0, }\x20
+#define INPUT0_UPPER_PADDING_SIZE 4
+#define INPUT0_UPPER_PADDING_INIT { 0,0,0,0, }\x20
+#define INPUT0_UPPER_PADDING (int []){ 0,0,0,0, }\x20
+#define INPUT0_PITCHES_SIZE 4
+#define INPUT0_PITCHES_INIT { 60,1,15,3, }\x20
+#define INPUT0_PITCHES (int []){ 60,1,15,3, }\x20
+#define INPUT0_OFFSET 0
+#define OUTPUT0_DIMS_SIZE 4
+#define OUTPUT0_DIMS_INIT { 7,1,1,1, }\x20
+#define OUTPUT0_DIMS (int []){ 7,1,1,1, }\x20
+#define OUTPUT0_TYPE char
+#define OUTPUT0_FORMAT_BFYX\x20
+#define OUTPUT0_LOWER_PADDING_SIZE 4
+#define OUTPUT0_LOWER_PADDING_INIT { 0,0,0,0, }\x20
+#define OUTPUT0_LOWER_PADDING (int []){ 0,0,0,0, }\x20
+#define OUTPUT0_UPPER_PADDING_SIZE 4
+#define OUTPUT0_UPPER_PADDING_INIT { 0,0,0,0, }\x20
+#define OUTPUT0_UPPER_PADDING (int []){ 0,0,0,0, }\x20
+#define OUTPUT0_PITCHES_SIZE 4
+#define OUTPUT0_PITCHES_INIT { 1,1,1,1, }\x20
+#define OUTPUT0_PITCHES (int []){ 1,1,1,1, }\x20
+#define OUTPUT0_OFFSET 0
+
+"""
+
+
+def test_each_option_is_a_define() -> None:
+    text, notes = prelude({"alpha": 0.5, "n": -3, "on": True, "axes": [1, 2], "mode": "SAME"})
+    for line in ("alpha 0.5f", "n -3", "on 1", "axes 1,2", "mode SAME"):
+        assert f"#define PARAM_{line}\n" in text
+    assert not notes
+
+
+def test_an_option_that_cannot_be_a_define_is_noted() -> None:
+    text, notes = prelude({"a-b": 1, "nested": {"x": 1}, "note": "it's", "blob": b"\0"})
+    assert "PARAM_" not in text
+    assert notes == [
+        "op 'Mine': option 'a-b' is no define: its name cannot be part of a C name.",
+        "op 'Mine': option 'blob' is no define: it is neither numbers nor text.",
+        "op 'Mine': option 'nested' is no define: it is neither numbers nor text.",
+        "op 'Mine': option 'note' is no define: it is the text \"it's\", which a #define cannot hold.",
+    ]
+
+
+def test_a_description_has_the_defines_it_asks_for() -> None:
+    define = Define("ALPHA", FlexOption("alpha"), "float")
+    text, _ = prelude({"alpha": 2, "beta": 1}, define, of_options=False)
+    assert text.endswith("// Custom Layer User Defines\n\n#define ALPHA 2.0f\n\n")
