@@ -121,6 +121,19 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
           LiteRtError: UNSUPPORTED_RUNTIME_VERSION.
         """
 
+    def check_device(self, soc_model: str) -> str:
+        """Says whether the device is here, without loading the driver: for `litert-npu check`.
+
+        It may be called before `initialize`, or alone.
+
+        Returns:
+          A phrase that names what was found; "" where the vendor cannot tell.
+
+        Raises:
+          LiteRtError: NOT_FOUND or UNSUPPORTED: no file for that SoC model would run here.
+        """
+        return ""
+
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
         """Opens the device for one loaded model."""
         raise not_filled(self, "device_context_create")
