@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.blob import Blob
 from litert.model.flexbuffer import read_flexbuffer
 from litert.model.graph import Op
 
@@ -102,6 +103,28 @@ def read_dispatch_options(data: bytes | memoryview, where: str = "") -> Dispatch
         where,
         "Compile the model again.",
     )
+
+
+def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blob:
+    """The byte code module that a call names.
+
+    Args:
+      file: the whole compiled file.
+      options: of the call.
+      where: for the error.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, for a module that is empty or not in the file.
+    """
+    start, end = options.bytecode_offset, options.bytecode_offset + options.bytecode_size
+    if not 0 < start < end <= file.size:
+        raise LiteRtError(
+            Status.INVALID_FLATBUFFER,
+            f"the byte code of call '{options.name}' at {start} to {end} of {file.size} bytes",
+            where,
+            "The file is damaged or cut: compile the model again.",
+        )
+    return Blob(file.view[start:end], file.file, file.offset + start)
 
 
 def _width(value: int) -> int:

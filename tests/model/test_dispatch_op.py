@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.blob import Blob
 from litert.model.dispatch_op import (
     DispatchOptions,
+    find_byte_code,
     read_dispatch_options,
     write_dispatch_options,
 )
@@ -76,3 +78,15 @@ def test_a_call_name_with_a_zero_byte_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         write_dispatch_options(DispatchOptions(0, 0, "a\0b"))
     assert error.value.status is Status.INVALID_ARGUMENT
+
+
+def test_byte_code_is_found_where_the_options_say() -> None:
+    blob = find_byte_code(Blob(b"0123456789"), DispatchOptions(4, 3, "f"))
+    assert bytes(blob) == b"456" and blob.offset == 4
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 4), (4, 0), (4, 7), (2**64 - 1, 2**64 - 1)])
+def test_byte_code_outside_the_file_is_refused(offset: int, size: int) -> None:
+    with pytest.raises(LiteRtError) as error:
+        find_byte_code(Blob(b"0123456789"), DispatchOptions(offset, size, "f"), "model.bin")
+    assert error.value.status is Status.INVALID_FLATBUFFER and error.value.hint
