@@ -55,19 +55,16 @@ class Call:
         self._device = device
         self._vendor = vendor = device.vendor
         self._worker = worker
-        self._byte_code = byte_code  # kept mapped while the call is open
+        self._byte_code: MemBuffer | None = byte_code  # kept mapped while the call is open
         self._lock = threading.Lock()
         self._on_close = on_close
         self._is_open = True
         self._is_ready = False  # open, with all buffers bound, and no run under way
+        self._is_measured = False
         self._pending: Sequence[Event] = ()
         self._buffers: tuple[TensorBuffer, ...] = ()
         self._scheduling_info = SchedulingInfo().with_defaults()
         self._options: Mapping[str, str] | None = None
-        # A default does nothing: spare each run two calls.
-        self._takes_scheduling_info = is_filled(vendor.dispatch, "set_scheduling_info")
-        self._takes_options = is_filled(vendor.dispatch, "set_options")
-        self._takes_settings = self._takes_scheduling_info or self._takes_options
         self._invoke = vendor.dispatch.invoke
         with device.lock:
             self._context = vendor.create(
@@ -80,6 +77,10 @@ class Call:
                 len(output_types),
                 detail=self._of_this,
             )
+        # A default does nothing: spare each run two calls.
+        self._set_scheduling_info = self._bind_setting("set_scheduling_info")
+        self._set_options = self._bind_setting("set_options")
+        self._takes_settings = bool(self._set_scheduling_info or self._set_options)
         try:
             self._inputs = [
                 Port(device, self._context, "input", index, tensor_type, self._of_this)
@@ -150,14 +151,14 @@ class Call:
             self._wait_for_outputs()
             self._give_settings()
             if self._vendor.dispatch.async_interface is None:
-                events = self._start_in_worker()
+                ended = self._start_in_worker()
+                events: Sequence[Event] = [ended] * len(self._outputs)
+                self._pending = [ended]
             else:
-                events = self._start_on_device()
-            for port, event in zip(self._outputs, events, strict=True):
-                assert port.buffer is not None
-                port.buffer.event = event
-            self._pending = events
+                self._pending = events = self._start_on_device()
             self._is_ready = False
+            for buffer, event in zip(self._output_buffers, events, strict=True):
+                buffer.event = event
             return events
 
     def set_scheduling_info(self, scheduling_info: SchedulingInfo) -> None:
@@ -178,18 +179,24 @@ class Call:
         """
         with self._lock:
             self._settle()
+            if self._is_measured:
+                raise self._wrong_order("metrics are being collected already")
             self._call("start_metrics_collection", detail)
+            self._is_measured = True
 
     def stop_metrics(self) -> Sequence[Metric]:
         """What was measured since the start.
 
         Raises:
-          LiteRtError: as `start_metrics`; RUNTIME_FAILURE, if the vendor returned nonsense.
+          LiteRtError: RUNTIME_FAILURE, if nothing was started; the vendor's, or that it returned nonsense.
         """
         with self._lock:
             self._settle()
+            if not self._is_measured:
+                raise self._wrong_order("no metrics are being collected")
+            self._is_measured = False
             metrics = self._call("stop_metrics_collection")
-            if not isinstance(metrics, Sequence) or not all(isinstance(m, Metric) for m in metrics):
+            if not isinstance(metrics, Sequence) or not all(map(_is_metric, metrics)):
                 raise self._vendor.nonsense(
                     f"stop_metrics_collection{self._of_this}",
                     f"it returned {metrics!r:.80}, not a sequence of Metric",
@@ -206,6 +213,7 @@ class Call:
             self._is_open = self._is_ready = False
             ports = [*reversed(self._outputs), *reversed(self._inputs)]
             self._buffers = ()
+            self._byte_code = None
             clean_up(
                 [
                     *(port.detach for port in ports),
@@ -240,10 +248,19 @@ class Call:
     def _settle(self) -> None:
         """Checks that the call is open, and waits for a run under way."""
         if not self._is_open:
-            raise LiteRtError(
-                Status.RUNTIME_FAILURE, "the call is closed", f"function '{self.function_name}'"
-            )
+            raise self._wrong_order("the call is closed")
         self._wait_for_run()
+
+    def _wrong_order(self, what: str) -> LiteRtError:
+        return LiteRtError(Status.RUNTIME_FAILURE, what, f"function '{self.function_name}'")
+
+    @property
+    def _input_buffers(self) -> Sequence[TensorBuffer]:
+        return self._buffers[: len(self._inputs)]
+
+    @property
+    def _output_buffers(self) -> Sequence[TensorBuffer]:
+        return self._buffers[len(self._inputs) :]
 
     def _get_ready(self) -> None:
         self._settle()
@@ -262,38 +279,43 @@ class Call:
 
     def _wait_for_run(self) -> None:
         for event in self._pending:
-            with suppress(LiteRtError):  # whoever has the event gets it
+            with suppress(Exception):  # whoever has the event gets it
                 event.wait()
         self._pending = ()
 
     def _wait_for_buffers(self) -> None:
         """Waits until nobody writes the inputs or outputs any more."""
-        for buffer in self._buffers[: len(self._inputs)]:
+        for buffer in self._input_buffers:
             buffer.wait()
         self._wait_for_outputs()
 
     def _wait_for_outputs(self) -> None:
-        for buffer in self._buffers[len(self._inputs) :]:
+        for buffer in self._output_buffers:
             with suppress(LiteRtError):  # what failed is written anew
                 buffer.wait()
             buffer.event = None
 
+    def _bind_setting(self, function: str) -> Callable[[object], object] | None:
+        if not is_filled(self._vendor.dispatch, function):
+            return None
+        return self._vendor.bind(function, self._context, detail=self._of_this)
+
     def _give_settings(self) -> None:
-        if self._takes_scheduling_info:
+        if self._set_scheduling_info:
             try:
-                self._call("set_scheduling_info", self._scheduling_info)
+                self._set_scheduling_info(self._scheduling_info)
             except LiteRtError as error:  # as in LiteRT, a run goes on without it
                 if error.status is not Status.UNSUPPORTED:
                     _LOG.warning("A run goes on without its scheduling info: %s", error)
-        if self._takes_options:
+        if self._set_options:
             try:
-                self._call("set_options", self._options)
+                self._set_options(self._options)
             except LiteRtError as error:
                 if error.status is not Status.UNSUPPORTED or self._options is not None:
                     raise
 
     def _start_on_device(self) -> Sequence[Event]:
-        for index, buffer in enumerate(self._buffers[: len(self._inputs)]):
+        for index, buffer in enumerate(self._input_buffers):
             if buffer.event is not None:
                 self._call("attach_input_event", index, buffer.event)
         events = self._call("invoke_async")
@@ -309,9 +331,9 @@ class Call:
             )
         return events
 
-    def _start_in_worker(self) -> Sequence[Event]:
+    def _start_in_worker(self) -> Event:
         ended = Event()
-        inputs = [b.event for b in self._buffers[: len(self._inputs)] if b.event is not None]
+        inputs = [b.event for b in self._input_buffers if b.event is not None]
 
         def run() -> None:
             try:
@@ -324,7 +346,7 @@ class Call:
                 ended.signal()
 
         self._worker.submit(run)
-        return [ended] * len(self._outputs)
+        return ended
 
     def _call(self, function: str, *args: object) -> Any:
         return self._vendor.call(function, self._context, *args, detail=self._of_this)
@@ -332,3 +354,11 @@ class Call:
     def _destroy_context(self) -> None:
         with self._device.lock:
             self._call("invocation_context_destroy")
+
+
+def _is_metric(value: object) -> bool:
+    return (
+        isinstance(value, Metric)
+        and isinstance(value.name, str)
+        and isinstance(value.value, (bool, int, float, str))
+    )

@@ -11,7 +11,7 @@ from litert.core.tensor_type import RankedTensorType
 def find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
     """What is wrong with requirements that a vendor returned for a tensor; None, if nothing is."""
     if not isinstance(value, TensorBufferRequirements):
-        return f"it returned {_kind(value)}, not TensorBufferRequirements"
+        return f"it returned {value!r:.80}, not TensorBufferRequirements"
     if not _is_whole(value.size) or value.size < 0:
         return f"the size is {value.size!r}, not a number of bytes"
     if not _are_whole(value.supported_types) or not value.supported_types:
@@ -69,10 +69,6 @@ def _is_whole(value: object) -> bool:
 
 def _are_whole(values: object) -> bool:
     return isinstance(values, (list, tuple)) and all(_is_whole(v) for v in values)
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _type_name(buffer_type: int) -> str:

@@ -43,7 +43,7 @@ def check_table(table: object, where: str) -> Dispatch[Any, Any]:
         )
     if not isinstance(table, Dispatch):
         raise _broken(
-            f"DISPATCH is a {type(table).__name__}, not a Dispatch",
+            f"DISPATCH is of the type {type(table).__name__}, not a Dispatch",
             where,
             "Derive the table from dispatch.api.Dispatch.",
         )
@@ -169,7 +169,7 @@ def _check_arguments(
         signature.bind(*names)
     except TypeError as error:
         raise _broken(
-            f"'{function}' of the dispatch table cannot be called with {len(names)} arguments",
+            f"'{function}' of the dispatch table does not take {len(names)} arguments",
             where,
             f"They are: {', '.join(names)}.",
         ) from error

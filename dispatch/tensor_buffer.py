@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from dispatch.event import Event
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
 if TYPE_CHECKING:
@@ -17,13 +18,6 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64
 """Of host memory that the runtime allocates, in bytes."""
-
-
-_WRITABLE = 0x200  # PyBUF_WRITE
-# A ctypes array would need a type of its own for each size, which only the garbage collector frees.
-_view_memory = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
-    ("PyMemoryView_FromMemory", ctypes.pythonapi)
-)
 
 
 class BufferType(IntEnum):
@@ -82,10 +76,12 @@ class TensorBuffer:
     @classmethod
     def allocate(cls, tensor_type: RankedTensorType, size: int | None = None) -> TensorBuffer:
         """A zeroed buffer of its own memory, aligned to a page; `size` is in bytes."""
+        import numpy as np  # here, since `dispatch` is imported by commands that run nothing
+
         size = tensor_type.size_bytes if size is None else size
         # Private: shared memory, the default, is slower to touch first.
         memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        address = np.frombuffer(memory, np.uint8).ctypes.data
         return cls(tensor_type, address, size, memory)
 
     @classmethod
@@ -105,26 +101,42 @@ class TensorBuffer:
         """
         event = self.event
         if event is not None:
-            event.wait(timeout_s)
+            try:
+                event.wait(timeout_s)
+            except LiteRtError:
+                raise
+            except Exception as error:  # an event of a vendor's own
+                what = f"the run that writes a buffer failed: {type(error).__name__}: {error}"
+                raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
             if self.event is event:
                 self.event = None
 
     @property
     def view(self) -> memoryview:
-        """Its bytes, writable. Valid as long as the buffer's memory is."""
-        view: memoryview = _view_memory(self.address, self.size, _WRITABLE)
-        return view
+        """Its bytes, writable; they keep the buffer, and with it its owner, alive."""
+        return self._bytes().data
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Its elements as an array over the same memory.
+        """Its elements as an array over the same memory, which keeps the buffer and its owner alive.
 
         Raises:
           LiteRtError: UNSUPPORTED, for element types that NumPy has not.
         """
+        tensor_type = self.tensor_type
+        elements = self._bytes()[: tensor_type.size_bytes]
+        return elements.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The bytes, as NumPy takes them: an array over them has this buffer as its base."""
+        return {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (self.size,),
+            "data": (self.address, False),
+        }
+
+    def _bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         import numpy as np
 
-        tensor_type = self.tensor_type
-        flat: np.ndarray[Any, Any] = np.frombuffer(
-            self.view, tensor_type.element_type.numpy_dtype, tensor_type.num_elements
-        )
-        return flat.reshape(tensor_type.shape)
+        return np.asarray(self)

@@ -44,6 +44,19 @@ class Vendor:
             with VendorCall(self.dispatch.vendor_id, function + detail):
                 raise
 
+    def bind(self, function: str, *first: Any, detail: str = "") -> Callable[..., Any]:
+        """`call` with the first arguments given, for what is called at each run: no name is looked up."""
+        target = getattr(self.dispatch, function)
+
+        def call(*args: Any) -> Any:
+            try:
+                return target(*first, *args)
+            except Exception:
+                with VendorCall(self.dispatch.vendor_id, function + detail):
+                    raise
+
+        return call
+
     def create(self, function: str, *args: Any, detail: str = "") -> Any:
         """Calls a function that gives the host an object to keep; None is none.
 

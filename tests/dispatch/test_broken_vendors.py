@@ -1,0 +1,273 @@
+"""Vendors that break a rule each: found when the table is loaded, or at the call, and told which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dispatch.api import (
+    AsyncInterface,
+    Capability,
+    Dispatch,
+    Event,
+    HostInvocationContext,
+    Metric,
+    TensorBufferRequirements,
+    is_filled,
+)
+from dispatch.table_check import check_table
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import ApiVersion
+from tests.dispatch.strict_vendor import bind_all, open_call, open_session
+
+
+class Sound(Dispatch[Any, Any]):
+    """The least that a vendor has; what derives from it breaks one rule."""
+
+    vendor_id = "Acme"
+
+    def device_context_create(self, options: object) -> Any:
+        return "device"
+
+    def invoke(self, invocation_context: Any) -> None:
+        pass
+
+
+class SoundAsync(AsyncInterface[Any]):
+    def attach_input_event(self, invocation_context: Any, index: int, event: Event) -> None:
+        pass
+
+    def invoke_async(self, invocation_context: Any) -> Any:
+        return []
+
+
+def make(base: type = Sound, **attributes: object) -> Any:
+    """A table with other attributes."""
+    return type("AcmeDispatch", (base,), attributes)()
+
+
+def returns(value: object) -> Callable[..., Any]:
+    return lambda *_: value
+
+
+class WithoutInvoke(Dispatch[Any, Any]):
+    vendor_id = "Acme"
+
+    def device_context_create(self, options: object) -> Any:
+        return "device"
+
+
+class WithoutDevice(Dispatch[Any, Any]):
+    vendor_id = "Acme"
+
+    def invoke(self, invocation_context: Any) -> None:
+        pass
+
+
+class WithoutId(Dispatch[Any, Any]):
+    pass
+
+
+async def run_later(self: object, invocation_context: object) -> None:
+    pass
+
+
+ASYNC = Capability.BASIC | Capability.ASYNC
+
+BROKEN_TABLES = {
+    "a class": (Sound, "DISPATCH is the class Sound (the shop). Write DISPATCH = Sound()."),
+    "no table": ({"invoke": print}, "DISPATCH is of the type dict, not a Dispatch"),
+    "None": (None, "DISPATCH is of the type NoneType, not a Dispatch"),
+    "a later minor version": (
+        make(api_version=ApiVersion(0, 2, 0)),
+        "WRONG_VERSION: the dispatch table is of version 0.2.0, and this host speaks 0.1.0",
+    ),
+    "a later major version": (make(api_version=ApiVersion(1, 1, 0)), "of version 1.1.0"),
+    "a version as text": (make(api_version="0.1.0"), "api_version is '0.1.0'"),
+    "half a version": (make(api_version=(0, 1)), r"api_version is (0, 1)"),
+    "no vendor id": (WithoutId(), "vendor_id is None"),
+    "an empty vendor id": (make(vendor_id=""), "vendor_id is ''"),
+    "a build id of bytes": (make(build_id=b"1"), "build_id is b'1'"),
+    "no device_context_create": (WithoutDevice(), "has no 'device_context_create'"),
+    "no invoke": (WithoutInvoke(), "the dispatch table has no 'invoke'"),
+    "an empty slot": (make(register_asset=None), "'register_asset' of the dispatch table is None"),
+    "a slot that is no function": (make(invoke=3), "'invoke' of the dispatch table is 3"),
+    "too few arguments": (
+        make(register_asset=lambda self, name, buffer: None),
+        "'register_asset' of the dispatch table does not take 3 arguments",
+    ),
+    "too many arguments": (
+        make(invoke=lambda self, context, options: None),
+        "'invoke' of the dispatch table does not take 1 arguments",
+    ),
+    "a coroutine": (make(invoke=run_later), "'invoke' of the dispatch table would not run"),
+    "no capabilities": (make(capabilities=Capability.NONE), "without BASIC"),
+    "capabilities of text": (make(capabilities="BASIC"), "capabilities are 'BASIC'"),
+    "asynchronous without that part": (
+        make(capabilities=ASYNC),
+        "the dispatch table has Capability.ASYNC and no async_interface",
+    ),
+    "that part without the capability": (
+        make(async_interface=SoundAsync()),
+        "the dispatch table has an async_interface and no Capability.ASYNC",
+    ),
+    "graphs without that part": (
+        make(capabilities=Capability.BASIC | Capability.GRAPH),
+        "the dispatch table has Capability.GRAPH and no graph_interface",
+    ),
+    "a part that is a class": (
+        make(capabilities=ASYNC, async_interface=SoundAsync),
+        "not an object of a class derived from AsyncInterface",
+    ),
+    "a part with too few arguments": (
+        make(
+            capabilities=ASYNC,
+            async_interface=make(SoundAsync, invoke_async=lambda self: None),
+        ),
+        "'invoke_async' of the dispatch table does not take 1 arguments",
+    ),
+    "metrics that never stop": (
+        make(start_metrics_collection=returns(None)),
+        "has one of start_ and stop_metrics_collection",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_TABLES)
+def test_a_broken_table_is_refused_before_anything_runs(name: str) -> None:
+    table, sentence = BROKEN_TABLES[name]
+    with pytest.raises(LiteRtError) as error:
+        check_table(table, "the shop")
+    assert sentence in str(error.value)
+    assert error.value.where == "the shop"
+    assert error.value.hint
+    is_version = sentence.startswith("WRONG") or "of version" in sentence
+    assert error.value.status is (Status.WRONG_VERSION if is_version else Status.DYNAMIC_LOADING)
+
+
+@pytest.mark.parametrize(
+    "table",
+    {
+        "the least": make(),
+        "a later patch": make(api_version=ApiVersion(0, 1, 9)),
+        "a plain tuple": make(api_version=(0, 1, 0)),
+        "any arguments": make(register_asset=lambda self, *args: None),
+        "further arguments with defaults": make(invoke=lambda self, context, times=1: None),
+        "both parts of asynchronous runs": make(capabilities=ASYNC, async_interface=SoundAsync()),
+    }.values(),
+)
+def test_a_sound_table_is_taken(table: Any) -> None:
+    assert check_table(table, "the shop") is table
+
+
+def use(vendor: Dispatch[Any, Any]) -> None:
+    with open_session(vendor, ["Op"]) as session:
+        call = open_call(session)
+        bind_all(call)
+        call.start_metrics()
+        call.invoke_async()
+        call.invoke()
+        call.stop_metrics()
+
+
+def requires(**fields: Any) -> Any:
+    """A vendor that asks for such memory."""
+    requirements = TensorBufferRequirements(**{"size": 16, **fields})
+    return make(get_input_requirements=returns(requirements))
+
+
+def measures(value: object) -> Any:
+    return make(start_metrics_collection=returns(None), stop_metrics_collection=returns(value))
+
+
+def runs_async(value: object) -> Any:
+    return make(capabilities=ASYNC, async_interface=make(SoundAsync, invoke_async=returns(value)))
+
+
+NONSENSE = {
+    "no device": (
+        make(device_context_create=returns(None)),
+        "it returned None (vendor 'Acme', device_context_create). Return what was created.",
+    ),
+    "no context": (
+        make(invocation_context_create=returns(None)),
+        "it returned None (vendor 'Acme', invocation_context_create of 'f')",
+    ),
+    "no handle": (
+        make(register_tensor_buffer=returns(None)),
+        "it returned None (vendor 'Acme', register_tensor_buffer)",
+    ),
+    "no requirements": (
+        make(get_output_requirements=returns(None)),
+        "it returned None, not TensorBufferRequirements "
+        "(vendor 'Acme', get_output_requirements of output 0 of 'f')",
+    ),
+    "requirements of another type": (
+        make(get_input_requirements=returns(16)),
+        "it returned 16, not TensorBufferRequirements",
+    ),
+    "a negative size": (requires(size=-1), "the size is -1, not a number of bytes"),
+    "a size of text": (requires(size="16"), "the size is '16', not a number of bytes"),
+    "no types": (requires(supported_types=()), "the supported types are (), not one or more"),
+    "a type that is none": (requires(supported_types="host"), "the supported types are 'host'"),
+    "too many strides": (requires(strides=(4, 4)), "there are 2 strides for tensor<4xf32>"),
+    "strides of text": (requires(strides=("4",)), "the strides are ('4',), not numbers of bytes"),
+    "an alignment of 0": (requires(alignment=0), "the alignment is 0, not a power of two"),
+    "an alignment of 48": (requires(alignment=48), "the alignment is 48, not a power of two"),
+    "memory that the host has not": (
+        requires(supported_types=(4, 2)),
+        "it is HOST_MEMORY, and the vendor takes DMA_BUF, AHWB (input 0 of 'f')",
+    ),
+    "strides that the host has not": (
+        requires(strides=(8,)),
+        "it is in row order, and strides of [8] bytes are asked for (input 0 of 'f')",
+    ),
+    "a context that the defaults do not know": (
+        make(invocation_context_create=returns("context")),
+        "the default attach_input takes no context of the type str",
+    ),
+    "a handle that the defaults do not know": (
+        make(register_tensor_buffer=returns(7)),
+        "the default attach_input takes no handle of the type int",
+    ),
+    "no events": (runs_async(None), "it returned None, not 1 events"),
+    "too few events": (runs_async([]), "it returned [], not 1 events"),
+    "events that are none": (runs_async([1]), "it returned [1], not 1 events"),
+    "no metrics": (measures(None), "it returned None, not a sequence of Metric"),
+    "metrics of another type": (measures([("time", 1)]), "not a sequence of Metric"),
+    "a metric without a name": (measures([Metric(1, 1)]), "not a sequence of Metric"),  # type: ignore[arg-type]
+    "metrics that it has not": (make(), "vendor 'Acme' has no metrics"),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_nonsense_is_found_at_the_call_that_returned_it(name: str) -> None:
+    vendor, sentence = NONSENSE[name]
+    if name != "metrics that it has not" and not is_filled(vendor, "start_metrics_collection"):
+        vendor.start_metrics_collection = vendor.stop_metrics_collection = returns([])
+    with pytest.raises(LiteRtError) as error:
+        use(vendor)
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_vendor_may_derive_its_context() -> None:
+    class Context(HostInvocationContext):
+        pass
+
+    def create(self: object, *args: Any) -> Context:
+        device, _, byte_code, name, inputs, outputs = args
+        return Context(device, byte_code, name, [None] * inputs, [None] * outputs)
+
+    def invoke(self: object, context: Context) -> None:
+        context.outputs[0][:] = context.inputs[0] * 2
+
+    with open_session(make(invocation_context_create=create, invoke=invoke)) as session:
+        call = open_call(session)
+        source, target = bind_all(call)
+        source.array()[:] = 4
+        call.invoke()
+        assert list(target.array()) == [8, 8, 8, 8]

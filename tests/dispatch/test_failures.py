@@ -1,0 +1,185 @@
+"""Each function of a vendor fails in turn: the error names it, what was opened is released, the rest goes on."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from dispatch.session import Session
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from tests.dispatch.strict_vendor import FLOATS, StrictDispatch, bind_all, open_call, open_session
+
+
+def use(vendor: StrictDispatch) -> None:
+    """All that a model does with a device: two assets, two calls, runs, another buffer, metrics."""
+    with open_session(vendor, ["A", "B"]) as session:
+        calls = [open_call(session, inputs=2, outputs=2, name=name) for name in ("f", "g")]
+        for call in calls:
+            bind_all(call)
+            call.start_metrics()
+            call.invoke()
+        for call in calls:
+            call.bind_input(1, TensorBuffer.allocate(FLOATS))
+            call.bind_output(0, TensorBuffer.allocate(FLOATS))
+            call.invoke()
+            call.stop_metrics()
+
+
+def count_calls() -> dict[str, int]:
+    vendor = StrictDispatch()
+    use(vendor)
+    assert not vendor.broken
+    return {
+        function: vendor.count(function) for call in vendor.calls for function in call.split()[:1]
+    }
+
+
+CALLS = count_calls()
+LOGGED = {
+    "detach_input",
+    "detach_output",
+    "unregister_tensor_buffer",
+    "invocation_context_destroy",
+    "device_context_destroy",
+    "set_scheduling_info",
+}
+"""Functions that release, and one that LiteRT does not insist on."""
+
+
+@pytest.mark.parametrize(
+    ("function", "after"),
+    [(function, after) for function, count in CALLS.items() for after in range(count)],
+)
+def test_a_function_that_fails_is_named_and_all_is_released(
+    function: str, after: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    vendor = StrictDispatch()
+    vendor.failing, vendor.after = function, after
+    caplog.set_level(logging.WARNING)
+    if function in LOGGED:
+        use(vendor)
+        assert f"vendor 'Strict', {function}" in caplog.text
+        assert "ValueError: out of order" in caplog.text
+    else:
+        with pytest.raises(LiteRtError) as error:
+            use(vendor)
+        assert f"vendor 'Strict', {function}" in error.value.where
+        assert "strict_vendor.py" in error.value.where  # the line that raised
+        assert "ValueError: out of order" in error.value.what
+        assert error.value.status is Status.RUNTIME_FAILURE
+        assert isinstance(error.value.__cause__, ValueError)
+    if function not in LOGGED:  # a device that does not release keeps what it has
+        assert not vendor.open
+        assert not vendor.broken
+    assert vendor.count("device_context_destroy") == int(any(map(is_opened, vendor.calls)))
+
+
+def is_opened(call: str) -> bool:
+    """Whether a call shows that there is a device context."""
+    return call.split()[0] not in (
+        "initialize", "check_runtime_compatibility", "device_context_create",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("function", sorted(LOGGED - {"set_scheduling_info"}))
+def test_cleanup_goes_on_after_an_error(function: str) -> None:
+    """Whatever fails to be released, all else is tried, and once."""
+    vendor = StrictDispatch()
+    vendor.failing = function
+    use(vendor)
+    for name in LOGGED - {"set_scheduling_info"}:
+        assert vendor.count(name) == CALLS[name], name
+
+
+@pytest.mark.parametrize("function", ["register_asset", "attach_input", "invoke"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_an_interrupt_passes_and_all_is_released(function: str, error: BaseException) -> None:
+    vendor = StrictDispatch()
+    vendor.failing, vendor.after, vendor.error = function, 1, error
+    with pytest.raises(type(error)):
+        use(vendor)
+    assert not vendor.open
+    assert not vendor.broken
+
+
+def test_an_interrupt_while_cleaning_up_comes_after_the_cleanup() -> None:
+    vendor = StrictDispatch()
+    vendor.failing, vendor.error = "invocation_context_destroy", KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        use(vendor)
+    assert vendor.count("device_context_destroy") == 1
+
+
+def test_an_error_of_the_vendor_keeps_its_status_and_hint() -> None:
+    vendor = StrictDispatch()
+    vendor.failing = "device_context_create"
+    vendor.error = LiteRtError(Status.NOT_FOUND, "no device", "/dev/npu0", "Load its module.")
+    with pytest.raises(LiteRtError) as error:
+        open_session(vendor)
+    assert str(error.value) == (
+        "NOT_FOUND: no device (vendor 'Strict', device_context_create: /dev/npu0). Load its module."
+    )
+
+
+def test_a_vendor_out_of_memory_says_so() -> None:
+    vendor = StrictDispatch()
+    vendor.failing, vendor.error = "device_context_create", MemoryError()
+    with pytest.raises(LiteRtError) as error:
+        open_session(vendor)
+    assert error.value.status is Status.MEMORY_ALLOCATION_FAILURE
+
+
+def test_a_call_runs_again_after_an_error() -> None:
+    vendor = StrictDispatch()
+    with open_session(vendor) as session:
+        call = open_call(session)
+        _, target = bind_all(call)
+        vendor.failing = "invoke"
+        with pytest.raises(LiteRtError):
+            call.invoke()
+        vendor.failing = ""
+        call.invoke()
+        assert list(target.array()) == [1, 1, 1, 1]
+
+
+def test_a_buffer_that_cannot_be_registered_leaves_the_one_before() -> None:
+    vendor = StrictDispatch()
+    with open_session(vendor) as session:
+        call = open_call(session)
+        bind_all(call)
+        vendor.failing = "register_tensor_buffer"
+        with pytest.raises(LiteRtError, match="register_tensor_buffer"):
+            call.bind_input(0, TensorBuffer.allocate(FLOATS))
+        call.invoke()
+    assert not vendor.broken
+
+
+def test_a_buffer_that_cannot_be_attached_leaves_none() -> None:
+    """Whether the vendor still has the one before is unknown: no run may use it."""
+    vendor = StrictDispatch()
+    with open_session(vendor) as session:
+        call = open_call(session)
+        bind_all(call)
+        vendor.failing = "attach_output"
+        with pytest.raises(LiteRtError, match="attach_output 0 of 'f'"):
+            call.bind_output(0, TensorBuffer.allocate(FLOATS))
+        assert vendor.count("unregister_tensor_buffer") == 2
+        with pytest.raises(LiteRtError, match="no buffer is bound to output 0"):
+            call.invoke()
+        vendor.failing = ""
+        call.bind_output(0, TensorBuffer.allocate(FLOATS))
+        call.invoke()
+    assert not vendor.broken
+
+
+def test_a_session_that_failed_to_open_holds_no_device() -> None:
+    vendor = StrictDispatch()
+    vendor.failing = "register_asset"
+    with pytest.raises(LiteRtError, match="register_asset 'A'"):
+        open_session(vendor, ["A"])
+    assert not vendor.open
+    vendor.failing = ""
+    assert isinstance(open_session(vendor, ["A"]), Session)

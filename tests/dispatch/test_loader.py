@@ -1,0 +1,168 @@
+"""A dispatch table is found by its manufacturer: among installed packages, or as a file in a folder."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dispatch.loader import find_dispatch, list_dispatch
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+TABLE = """
+from dispatch.api import Dispatch
+
+class AcmeDispatch(Dispatch):
+    vendor_id = "Acme Inc."
+    def device_context_create(self, options):
+        return {}
+    def invoke(self, invocation_context):
+        pass
+
+DISPATCH = AcmeDispatch()
+"""
+
+
+def install(site: Path, name: str, target: str, package: str = "acme-npu") -> None:
+    """Makes a package with one entry point, as pip leaves it."""
+    info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[litert_npu.dispatch]\n{name} = {target}\n")
+
+
+def refuses(manufacturer: str, folder: Path | str = "") -> LiteRtError:
+    with pytest.raises(LiteRtError) as error:
+        find_dispatch(manufacturer, str(folder))
+    return error.value
+
+
+def test_the_installed_null_vendor_is_found() -> None:
+    pytest.importorskip("litert_npu_null", reason="needs pip install -e tests/null_vendor")
+    table = find_dispatch("Null")
+    assert table.vendor_id == "Null"
+    assert find_dispatch("Null") is table
+    assert "litert-npu-null" in list_dispatch()["Null"]
+
+
+@pytest.mark.parametrize("file_name", ["LiteRtDispatch_Acme.py", "LiteRtDispatchAcme.py"])
+def test_a_file_is_found_by_the_manufacturer_in_its_name(tmp_path: Path, file_name: str) -> None:
+    folder = tmp_path / "drivers" / "acme"
+    folder.mkdir(parents=True)
+    (folder / file_name).write_text(TABLE)
+    (folder / "LiteRtDispatch_Other.py").write_text("raise AssertionError('not asked for')")
+    assert find_dispatch("Acme", str(tmp_path)).vendor_id == "Acme Inc."
+    assert list_dispatch(str(tmp_path))["Acme"].endswith(file_name)
+
+
+def test_an_unknown_manufacturer_gets_the_list_of_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_Acme.py").write_text(TABLE)
+    error = refuses("Akme", tmp_path)
+    assert error.status is Status.NOT_FOUND
+    assert error.what.startswith("no dispatch table for manufacturer 'Akme', only for ")
+    assert "Acme" in error.what
+    assert "LiteRtDispatch_Akme.py" in error.hint
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    error = refuses("Acme", tmp_path / "nowhere")
+    assert error.status is Status.NOT_FOUND
+    assert "nowhere" in error.where
+
+
+@pytest.mark.parametrize("file_name", ["libLiteRtDispatch_Acme.so", "LiteRtDispatch_Acme.so"])
+def test_a_shared_library_is_recognised_and_refused(tmp_path: Path, file_name: str) -> None:
+    (tmp_path / file_name).write_bytes(b"\x7fELF")
+    error = refuses("Acme", tmp_path)
+    assert error.status is Status.UNSUPPORTED
+    assert "shared libraries" in error.what and file_name in error.where
+
+
+def test_two_files_for_one_manufacturer_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_Acme.py").write_text(TABLE)
+    (tmp_path / "libLiteRtDispatch_Acme.so").write_bytes(b"")
+    error = refuses("Acme", tmp_path)
+    assert error.status is Status.ALREADY_EXISTS
+    assert "LiteRtDispatch_Acme.py" in error.what and "libLiteRtDispatch_Acme.so" in error.what
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    {
+        "no constant": ("x = 1", "no 'DISPATCH' in it"),
+        "raises": ("\n\nraise OSError('no device')", "OSError: no device"),
+        "syntax": ("def (:", "SyntaxError"),
+        "a missing import": ("import no_such_driver_", "No module named 'no_such_driver_'"),
+        "exits": ("import sys\nsys.exit(1)", "SystemExit: 1"),
+        "no table": ("DISPATCH = 1", "DISPATCH is of the type int, not a Dispatch"),
+        "a later version": (
+            TABLE + "AcmeDispatch.api_version = (0, 2, 0)",
+            "the dispatch table is of version 0.2.0",
+        ),
+    }.values(),
+)
+def test_a_file_without_a_good_table_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "LiteRtDispatch_Acme.py").write_text(text)
+    error = refuses("Acme", tmp_path)
+    assert sentence in error.what
+    assert "LiteRtDispatch_Acme.py" in error.where and error.hint
+    assert refuses("Acme", tmp_path).what == error.what  # not only the first time
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("acme_not_there_:DISPATCH", "No module named 'acme_not_there_'"),
+        ("json:DISPATCH", "no 'DISPATCH' in it"),
+        ("json:dumps", "DISPATCH is of the type function"),
+    ],
+)
+def test_a_package_without_a_good_table_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, sentence: str
+) -> None:
+    install(tmp_path, "AcmePackaged", target)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    error = refuses("AcmePackaged")
+    assert sentence in error.what
+    assert "entry point 'AcmePackaged' of acme-npu 1.0" in error.where
+
+
+def test_a_package_and_a_file_for_one_manufacturer_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site", "Acme", "json:DISPATCH")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    folder = tmp_path / "drivers"
+    folder.mkdir()
+    (folder / "LiteRtDispatch_Acme.py").write_text(TABLE)
+    error = refuses("Acme", folder)
+    assert error.status is Status.ALREADY_EXISTS
+    assert "acme-npu 1.0" in error.what and "LiteRtDispatch_Acme.py" in error.what
+
+
+def test_threads_get_the_same_table(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_Acme.py").write_text("import time\ntime.sleep(0.05)\n" + TABLE)
+    found: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(find_dispatch("Acme", str(tmp_path))))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and len(set(map(id, found))) == 1
+
+
+def test_finding_imports_no_heavy_library() -> None:
+    import subprocess
+
+    code = (
+        "import sys, dispatch.loader, dispatch.session; "
+        "print([m for m in ('numpy', 'cffi', 'pyopencl', 'ctypes') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,92 @@
+"""The null vendor, installed as its own package, does what its few lines say: vendors start from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dispatch.api import Dispatch
+from dispatch.loader import find_dispatch
+from dispatch.mem_buffer import MemBuffer
+from dispatch.session import Session
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.element_type import ElementType
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+pytest.importorskip("litert_npu_null", reason="needs pip install -e tests/null_vendor")
+
+BYTES = RankedTensorType.of(ElementType.UINT8, (3,))
+
+
+def compile_two() -> tuple[bytes, list[str]]:
+    """Byte code of two partitions, and the names of their calls."""
+    from litert_npu_null.compiler_plugin import PLUGIN
+
+    from compiler_plugin.plugin import OpList
+    from litert.model.builder import ModelBuilder
+
+    builder = ModelBuilder()
+    x = builder.input("x", "uint8", (3,))
+    y = builder.custom("Copy", [x], [("y", "uint8", (3,))])
+    z = builder.custom("Other", [y], [("z", "uint8", (3,))])
+    wide = builder.custom("Copy", [z], [("wide", "int32", (3,))])
+    builder.output(wide)
+    graph = builder.build().subgraphs[0]
+    options = CompilerOptions(custom_op_infos=[CustomOpInfo("Copy", "copy.cl")])
+    plugin = PLUGIN.create(EnvironmentOptions(), options)
+    ops = OpList()
+    plugin.partition("NULL1", graph, ops)
+    assert [s.op for s in ops.selected] == [graph.ops[0]]
+    assert list(ops.refusals.values()) == ["input 0 and output 0 differ in type"]
+    result = plugin.compile("NULL1", [graph, graph])
+    plugin.close()
+    assert [call.byte_code_index for call in result.calls] == [0, 0]
+    return bytes(result.byte_code[0]), [call.name for call in result.calls]
+
+
+def open_null(dispatch: Dispatch[object, object]) -> Session:
+    return Session(
+        dispatch,
+        environment_options=EnvironmentOptions(),
+        options={},
+        assets=[("Copy", MemBuffer.from_memory(b"an asset"))],
+    )
+
+
+def test_what_its_compiler_writes_its_driver_runs() -> None:
+    byte_code, names = compile_two()
+    with open_null(find_dispatch("Null")) as session:
+        calls = [
+            session.open_call(MemBuffer.from_memory(byte_code), name, [BYTES], [BYTES])
+            for name in names
+        ]
+        buffers = [TensorBuffer.allocate(BYTES) for _ in range(3)]
+        for call, source, target in zip(calls, buffers[:2], buffers[1:], strict=True):
+            call.bind_input(0, source)
+            call.bind_output(0, target)
+        buffers[0].array()[:] = [1, 2, 3]
+        for call in calls:
+            call.invoke()
+        assert list(buffers[2].array()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("byte_code", "function", "status"),
+    [
+        (b"", "copy_0", Status.INCOMPATIBLE_BYTE_CODE_VERSION),
+        (b"NULL2\ncopy_0", "copy_0", Status.INCOMPATIBLE_BYTE_CODE_VERSION),
+        (b"NULL1\ncopy_0", "copy_1", Status.NOT_FOUND),
+        (b"NULL1\n\xff\xfe", "copy_0", Status.NOT_FOUND),
+    ],
+)
+def test_byte_code_that_it_did_not_write_is_refused(
+    byte_code: bytes, function: str, status: Status
+) -> None:
+    with open_null(find_dispatch("Null")) as session:
+        with pytest.raises(LiteRtError) as error:
+            session.open_call(MemBuffer.from_memory(byte_code), function, [BYTES], [BYTES])
+        assert error.value.status is status
+        assert "vendor 'Null', invocation_context_create" in error.value.where
