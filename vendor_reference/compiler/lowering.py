@@ -123,6 +123,10 @@ class _FunctionLowering:
         self._steps: list[_Step] = []
 
     def lower(self, name: str, partition: Subgraph) -> Function:
+        if not any(op.is_custom for op in partition.ops):  # a half of one that was refused
+            raise LiteRtError(
+                Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
+            )
         for index, tensor in enumerate(partition.inputs):
             self._places[tensor] = Argument(ArgumentKind.INPUT, index)
         outputs = {t: Argument(ArgumentKind.OUTPUT, i) for i, t in enumerate(partition.outputs)}

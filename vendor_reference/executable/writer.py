@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob, MappedFile
-from litert.model.output import write_plan
-from litert.model.placement import Plan, Run
 from vendor_reference.executable.executable import (
     Argument,
     Constant,
@@ -52,20 +53,31 @@ def write_executable(executable: Executable) -> Blob:
 
 
 def _spool(parts: Sequence[Blob]) -> Blob:
-    """The parts in one file, whose large ones the kernel copies; it is gone when the last view of it is."""
+    """The parts in one file, gone when the last view of it is; those in files are copied by the kernel."""
     import tempfile  # here: few modules are so large
 
-    plan = Plan()
-    for part in parts:
-        if part.file:
-            plan.runs.append(Run(part.file, part.offset, plan.size, part.size))
-        else:
-            plan.texts.append((plan.size, part.view))
-        plan.size += part.size
-    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
-        path = os.path.join(folder, "executable")
-        write_plan(plan, path)
-        return MappedFile(path).blob()
+    try:
+        with tempfile.NamedTemporaryFile(prefix="litert-npu-") as stream:
+            for part in parts:
+                if part.file is None:
+                    stream.write(part.view)
+                    stream.flush()
+                else:
+                    _send(part.file.fd, part.offset, part.size, stream.fileno())
+            return MappedFile(stream.name).blob()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(
+            Status.FILE_IO, f"cannot write the byte code: {reason}", tempfile.gettempdir()
+        ) from error
+
+
+def _send(source: int, offset: int, size: int, target: int) -> None:
+    while size:
+        sent = os.sendfile(target, source, offset, size)
+        if not sent:
+            raise OSError(errno.EIO, "the model's file has been cut")
+        offset, size = offset + sent, size - sent
 
 
 def _header(executable: Executable, offsets: Sequence[int]) -> bytes:
