@@ -1,0 +1,37 @@
+"""What is installed, and what Bazel builds, is all that there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("compiler_plugin", "dispatch", "litert", "tools", "vendor_reference")
+
+
+def test_every_package_is_installed() -> None:
+    found = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("__init__.py")
+    }
+    text = (ROOT / "pyproject.toml").read_text()
+    listed = re.search(r"^packages = \[(.*?)\]", text, re.DOTALL | re.MULTILINE)
+    assert listed
+    installed = set(re.findall(r'"(.+?)"', listed[1]))
+    assert installed == {name.replace("tools", "litert_npu_tools") for name in found}
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            assert (path.parent / "__init__.py").exists(), path
+
+
+def test_every_package_is_in_a_bazel_library() -> None:
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("__init__.py"):
+            above = [path.parent, *path.parent.parents]
+            assert any(
+                (folder / "BUILD.bazel").exists() for folder in above[: above.index(ROOT)]
+            ), path
