@@ -7,19 +7,28 @@ overridden has a default for host memory. A module that holds a table has it as 
 Order of calls: `initialize`, `check_runtime_compatibility`, `device_context_create`, `register_asset` for each
 companion and then each asset; for each NPU call `invocation_context_create`, then requirements of all inputs and
 outputs; for each buffer `register_tensor_buffer` and `attach_input` or `attach_output`; for each run
-`set_scheduling_info`, `set_options` and `invoke`. Release is in reverse.
+`set_scheduling_info`, `set_options` and `invoke`. Another buffer is registered and attached in the place of the
+one before, which is then detached and unregistered. Release is in reverse: all is detached, then unregistered,
+then the contexts are destroyed.
+
+Threads: one context gets one call at a time, from any thread; different contexts are used in parallel, also
+two invocation contexts of one device context.
+
+Errors: raise `LiteRtError` with a status that fits; it reaches the user with the vendor and the function. After an
+error the host releases what was made, each thing once. What a release raises is logged.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any, ClassVar, Generic, TypeVar
 
+from dispatch.async_interface import AsyncInterface
 from dispatch.event import Event
 from dispatch.graph_interface import GraphInterface, NodeType
+from dispatch.host_defaults import HostInvocationContext, attach, detach, find_requirements
 from dispatch.mem_buffer import MemBuffer
 from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
@@ -66,26 +75,6 @@ class Metric:
     value: bool | int | float | str
 
 
-@dataclass(slots=True)
-class HostInvocationContext:
-    """What the default `invocation_context_create` makes, and the default attach and detach fill.
-
-    A vendor that needs more derives from it.
-
-    Attributes:
-      device_context, byte_code, function_name: as given.
-      inputs, outputs: attached buffers as NumPy arrays; None while nothing is attached.
-      attached: the buffers themselves, by kind and index.
-    """
-
-    device_context: Any
-    byte_code: MemBuffer
-    function_name: str
-    inputs: list[Any] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
-    attached: dict[tuple[str, int], TensorBuffer] = field(default_factory=dict)
-
-
 class Dispatch(Generic[DeviceContext, InvocationContext]):
     """A vendor's dispatch table; one for the process.
 
@@ -107,7 +96,14 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
     ) -> None:
-        """Called once in a process, before all else; `options` are the vendor's own, by name."""
+        """Called once in a process, before all else, with the options of the first model that is loaded.
+
+        After an error the next model tries again.
+
+        Args:
+          environment_options: of the environment of that model.
+          options: the vendor's own, by name.
+        """
 
     def check_runtime_compatibility(
         self,
@@ -135,7 +131,11 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return ""
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
-        """Opens the device for one loaded model."""
+        """Opens the device for one loaded model.
+
+        Returns:
+          The device context: any object but None.
+        """
         raise not_filled(self, "device_context_create")
 
     def device_context_destroy(self, device_context: DeviceContext) -> None:
@@ -157,7 +157,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
         A dimension of -1 is not known yet: the size must then do for the largest.
         """
-        return _host_requirements(self, "get_input_requirements", tensor_type)
+        return find_requirements(self, "get_input_requirements", tensor_type)
 
     def get_output_requirements(
         self,
@@ -166,15 +166,19 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
         """What memory output `output_index` must have; else as `get_input_requirements`."""
-        return _host_requirements(self, "get_output_requirements", tensor_type)
+        return find_requirements(self, "get_output_requirements", tensor_type)
 
     def register_tensor_buffer(
         self, device_context: DeviceContext, tensor_buffer: TensorBuffer
     ) -> Any:
         """Makes a buffer known to the device.
 
+        A buffer that several calls use is registered once; one that comes back is registered anew. The host keeps
+        it, and its memory, until it is unregistered.
+
         Returns:
-          A handle, which `attach_input` and its fellows get. The default is the buffer itself.
+          A handle of this registration alone, not None, which `attach_input` and its fellows get. The default
+          is the buffer itself.
         """
         return tensor_buffer
 
@@ -205,28 +209,35 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def set_scheduling_info(
         self, invocation_context: InvocationContext, scheduling_info: SchedulingInfo
     ) -> None:
-        """Says how the next run stands among others; may be ignored."""
+        """Says how the next run stands among others; no field is None. An error does not keep it from running."""
 
     def set_options(
         self, invocation_context: InvocationContext, run_options: Mapping[str, str] | None
     ) -> None:
-        """Options of the next run alone; None is none. May be ignored."""
+        """Options of the next run alone; None is none. May be ignored.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, which fails only runs with options.
+        """
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Gives input `index` its buffer, in place of one attached before, for all runs to come."""
-        _attach(self, invocation_context, "input", index, handle)
+        """Gives input `index` its buffer, in place of one attached before, for all runs to come.
+
+        After an error neither is used any more.
+        """
+        attach(self, invocation_context, "input", index, handle)
 
     def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Gives output `index` its buffer, in place of one attached before, for all runs to come."""
-        _attach(self, invocation_context, "output", index, handle)
+        """Gives output `index` its buffer; else as `attach_input`."""
+        attach(self, invocation_context, "output", index, handle)
 
     def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Takes a buffer off; one that is not attached (any more) changes nothing."""
-        _detach(self, invocation_context, "input", index, handle)
+        """Takes a buffer off; a handle that is not attached (any more) changes nothing, whatever is there now."""
+        detach(self, invocation_context, "input", index, handle)
 
     def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Takes a buffer off; one that is not attached (any more) changes nothing."""
-        _detach(self, invocation_context, "output", index, handle)
+        """Takes a buffer off; else as `detach_input`."""
+        detach(self, invocation_context, "output", index, handle)
 
     def invoke(self, invocation_context: InvocationContext) -> None:
         """Runs the function on what is attached; when it returns, the outputs are written.
@@ -247,24 +258,6 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
 
 
-class AsyncInterface(ABC, Generic[InvocationContext]):
-    """The part for `Capability.ASYNC`: runs that do not wait."""
-
-    @abstractmethod
-    def attach_input_event(
-        self, invocation_context: InvocationContext, index: int, event: Event
-    ) -> None:
-        """The next run reads input `index` only after the event."""
-
-    @abstractmethod
-    def invoke_async(self, invocation_context: InvocationContext) -> Sequence[Event]:
-        """Starts a run.
-
-        Returns:
-          One event for each output: signaled once it is written, or failed.
-        """
-
-
 def is_filled(dispatch: Dispatch[Any, Any], function: str) -> bool:
     """Whether a table has a function of its own, in place of the default."""
     default = getattr(Dispatch, function)
@@ -280,56 +273,3 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
         f"vendor '{vendor}'",
         f"Override {function} in {type(dispatch).__name__}.",
     )
-
-
-def _host_requirements(
-    dispatch: Dispatch[Any, Any], function: str, tensor_type: RankedTensorType
-) -> TensorBufferRequirements:
-    if not tensor_type.layout.is_static:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            f"the size of {tensor_type} is not known",
-            hint=f"Override {function} in {type(dispatch).__name__}, and give the largest size.",
-        )
-    return TensorBufferRequirements(tensor_type.size_bytes)
-
-
-def _attach(
-    dispatch: Dispatch[Any, Any], context: object, kind: str, index: int, handle: object
-) -> None:
-    host = _host_context(dispatch, context, f"attach_{kind}")
-    if not isinstance(handle, TensorBuffer):
-        name = type(dispatch).__name__
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING,
-            f"the default attach_{kind} takes no handle of the type {type(handle).__name__}",
-            hint=f"Override it in {name}, or return the buffer from register_tensor_buffer.",
-        )
-    _arrays(host, kind)[index] = handle.array()
-    host.attached[kind, index] = handle
-
-
-def _detach(
-    dispatch: Dispatch[Any, Any], context: object, kind: str, index: int, handle: object
-) -> None:
-    host = _host_context(dispatch, context, f"detach_{kind}")
-    if host.attached.get((kind, index)) is handle:
-        del host.attached[kind, index]
-        _arrays(host, kind)[index] = None
-
-
-def _host_context(
-    dispatch: Dispatch[Any, Any], context: object, function: str
-) -> HostInvocationContext:
-    if isinstance(context, HostInvocationContext):
-        return context
-    name = type(dispatch).__name__
-    raise LiteRtError(
-        Status.DYNAMIC_LOADING,
-        f"the default {function} takes no context of the type {type(context).__name__}",
-        hint=f"Override it in {name}, or derive the context from HostInvocationContext.",
-    )
-
-
-def _arrays(context: HostInvocationContext, kind: str) -> list[Any]:
-    return context.inputs if kind == "input" else context.outputs

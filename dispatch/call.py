@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dispatch.api import ExecutableType, Metric, is_filled
+from dispatch.api import ExecutableType, Metric
 from dispatch.device import Device
 from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
 from dispatch.port import Port
+from dispatch.run_settings import RunSettings
 from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import TensorBuffer
 from dispatch.vendor import clean_up
@@ -21,8 +21,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.vendor_call import VendorCall
-
-_LOG = logging.getLogger(__name__)
 
 
 class Call:
@@ -63,8 +61,6 @@ class Call:
         self._is_measured = False
         self._pending: Sequence[Event] = ()
         self._buffers: tuple[TensorBuffer, ...] = ()
-        self._scheduling_info = SchedulingInfo().with_defaults()
-        self._options: Mapping[str, str] | None = None
         self._invoke = vendor.dispatch.invoke
         with device.lock:
             self._context = vendor.create(
@@ -77,10 +73,8 @@ class Call:
                 len(output_types),
                 detail=self._of_this,
             )
-        # A default does nothing: spare each run two calls.
-        self._set_scheduling_info = self._bind_setting("set_scheduling_info")
-        self._set_options = self._bind_setting("set_options")
-        self._takes_settings = bool(self._set_scheduling_info or self._set_options)
+        self._settings = RunSettings(vendor, self._context, self._of_this)
+        self._takes_settings = self._settings.are_taken
         try:
             self._inputs = [
                 Port(device, self._context, "input", index, tensor_type, self._of_this)
@@ -127,7 +121,7 @@ class Call:
                     self._wait_for_buffers()
                     break
             if self._takes_settings:
-                self._give_settings()
+                self._settings.give()
             try:
                 self._invoke(self._context)
             except Exception:
@@ -149,7 +143,7 @@ class Call:
         with self._lock:
             self._get_ready()
             self._wait_for_outputs()
-            self._give_settings()
+            self._settings.give()
             if self._vendor.dispatch.async_interface is None:
                 ended = self._start_in_worker()
                 events: Sequence[Event] = [ended] * len(self._outputs)
@@ -164,12 +158,12 @@ class Call:
     def set_scheduling_info(self, scheduling_info: SchedulingInfo) -> None:
         """Says how runs stand among others; what is not given is as LiteRT has it."""
         with self._lock:
-            self._scheduling_info = scheduling_info.with_defaults()
+            self._settings.scheduling_info = scheduling_info.with_defaults()
 
     def set_options(self, options: Mapping[str, str] | None) -> None:
         """Sets the options of all runs to come; None is none."""
         with self._lock:
-            self._options = options
+            self._settings.options = options
 
     def start_metrics(self, detail: int = 1) -> None:
         """Measures from now on; a higher level of detail is finer and may be slower.
@@ -294,25 +288,6 @@ class Call:
             with suppress(LiteRtError):  # what failed is written anew
                 buffer.wait()
             buffer.event = None
-
-    def _bind_setting(self, function: str) -> Callable[[object], object] | None:
-        if not is_filled(self._vendor.dispatch, function):
-            return None
-        return self._vendor.bind(function, self._context, detail=self._of_this)
-
-    def _give_settings(self) -> None:
-        if self._set_scheduling_info:
-            try:
-                self._set_scheduling_info(self._scheduling_info)
-            except LiteRtError as error:  # as in LiteRT, a run goes on without it
-                if error.status is not Status.UNSUPPORTED:
-                    _LOG.warning("A run goes on without its scheduling info: %s", error)
-        if self._set_options:
-            try:
-                self._set_options(self._options)
-            except LiteRtError as error:
-                if error.status is not Status.UNSUPPORTED or self._options is not None:
-                    raise
 
     def _start_on_device(self) -> Sequence[Event]:
         for index, buffer in enumerate(self._input_buffers):

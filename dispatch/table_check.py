@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ from dispatch.graph_interface import GraphInterface
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
+
+_LOG = logging.getLogger(__name__)
 
 REQUIRED = ("device_context_create", "invoke")
 """Functions without a default."""
@@ -63,6 +66,7 @@ def check_table(table: object, where: str) -> Dispatch[Any, Any]:
             "Override both, or none.",
         )
     _check_parts(table, where)
+    _warn_of_misspellings(table, where)
     return table
 
 
@@ -173,6 +177,18 @@ def _check_arguments(
             where,
             f"They are: {', '.join(names)}.",
         ) from error
+
+
+def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
+    """A method that is nearly one of the interface would never be called, and its default would be."""
+    unfilled = [f for f in vars(Dispatch) if f[0] != "_" and inspect.isfunction(vars(Dispatch)[f])]
+    unfilled = [f for f in unfilled if not is_filled(table, f)]
+    for name in dir(table):
+        if name[0] != "_" and not hasattr(Dispatch, name) and callable(getattr(table, name)):
+            from difflib import get_close_matches  # here: few tables have methods of their own
+
+            for function in get_close_matches(name, unfilled, 1, cutoff=0.85):
+                _LOG.warning("%s: '%s' is never called. Is it '%s'?", where, name, function)
 
 
 def _broken(what: str, where: str, hint: str) -> LiteRtError:

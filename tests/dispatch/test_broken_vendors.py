@@ -163,6 +163,24 @@ def test_a_sound_table_is_taken(table: Any) -> None:
     assert check_table(table, "the shop") is table
 
 
+@pytest.mark.parametrize(
+    ("name", "warning"),
+    [
+        ("regsiter_asset", "'regsiter_asset' is never called. Is it 'register_asset'?"),
+        ("unregister_buffers", ""),
+        ("invoke_all", ""),
+        ("_regsiter_asset", ""),
+    ],
+)
+def test_a_misspelt_function_is_noticed(
+    name: str, warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = make()
+    setattr(table, name, returns(None))
+    check_table(table, "the shop")
+    assert (warning in caplog.text) if warning else not caplog.text
+
+
 def use(vendor: Dispatch[Any, Any]) -> None:
     with open_session(vendor, ["Op"]) as session:
         call = open_call(session)
