@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from absl.flags import FlagValues
 
 _WIDTH = 100
-_FLAG_COLUMN = 26
+_FLAG_COLUMN = 30
 
 
 @dataclass(frozen=True, slots=True)

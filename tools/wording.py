@@ -9,13 +9,18 @@ from collections.abc import Iterable
 def size_text(size: int) -> str:
     """`312 bytes`, `1.5 KiB`, `2.0 GiB`."""
     if size < 1024:
-        return "1 byte" if size == 1 else f"{size} bytes"
+        return count_text(size, "byte")
     amount = float(size)
     for unit in ("KiB", "MiB", "GiB"):
         amount /= 1024
         if amount < 1024:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1024:.1f} TiB"
+
+
+def count_text(number: int, noun: str) -> str:
+    """`1 op`, `2 ops`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def name_text(name: str) -> str:

@@ -1,0 +1,247 @@
+"""`litert-npu check`: will a compiled file run here? Answered without loading a driver."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
+
+from dispatch.loader import find_dispatch, list_dispatch
+from dispatch.vendor import Vendor
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import SDK_VERSION, ApiVersion
+from litert.model.assets import read_assets
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.graph import Model
+from litert.model.manifest import find_mismatches, read_manifest
+from litert.model.reader import read_model
+from litert.model.stamp import Stamp, read_stamp
+
+from .command import Command
+from .console import print_text
+from .wording import count_text, counts_text, name_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+_Value = TypeVar("_Value")
+_CPU_CUSTOM_OPS = {
+    "AudioSpectrogram", "Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D",
+    "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation",
+    "odml.scaled_dot_product_attention",
+}  # fmt: skip
+"""Custom ops that stock's interpreter (or XNNPACK in it) has in ai-edge-litert 2.3.0."""
+
+
+class Outcome(str, Enum):
+    """What a check came to; only FAILED keeps a file from running."""
+
+    PASSED = "ok"
+    UNKNOWN = "?"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check.
+
+    Attributes:
+      subject: what was looked at, in a word.
+      text: what was found, and what to do where that is not well.
+    """
+
+    subject: str
+    outcome: Outcome
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All checks of one file."""
+
+    path: str
+    findings: Sequence[Finding]
+
+    @property
+    def will_run(self) -> bool:
+        """Whether nothing was found that keeps the file from running here."""
+        return not any(finding.outcome is Outcome.FAILED for finding in self.findings)
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        return json.dumps({**asdict(self), "will_run": self.will_run}, indent=1)
+
+    def to_text(self) -> str:
+        """A line for each check, and the answer."""
+        lines = [f"  {f.outcome.value:6}  {f.subject:9} {name_text(f.text)}" for f in self.findings]
+        answer = "will run here" if self.will_run else "will not run here"
+        return "\n".join([*lines, f"{self.path} {answer}."])
+
+
+def check_file(path: str, dispatch_library_path: str = "") -> CheckReport:
+    """Checks a file, its vendor, the device and all digests; no driver is loaded.
+
+    Args:
+      path: of the compiled file.
+      dispatch_library_path: a folder that is searched for dispatch tables, beside what is installed.
+    """
+    checks = _Checks()
+    model = checks.ask("file", lambda: read_model(path))
+    if model is not None:
+        with model:
+            _check_model(checks, model, dispatch_library_path)
+    return CheckReport(path, checks.findings)
+
+
+class _Checks:
+    """Findings, as they come."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def add(self, subject: str, outcome: Outcome, text: str) -> None:
+        self.findings.append(Finding(subject, outcome, text))
+
+    def ask(self, subject: str, question: Callable[[], _Value]) -> _Value | None:
+        """The answer to a question; None, and a finding, if that is an error."""
+        try:
+            return question()
+        except LiteRtError as error:
+            self.add(subject, Outcome.FAILED, str(error))
+            return None
+
+
+def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> None:
+    for warning in model.warnings:
+        checks.add("file", Outcome.UNKNOWN, warning)
+    num_calls = sum(is_dispatch_op(op) for op in model.ops())
+    modules = count_text(len(model.byte_code), "module")
+    if not num_calls:
+        checks.add("file", Outcome.PASSED, "no NPU calls: all of it is for the CPU")
+    elif sum(len(module.users) for module in model.byte_code) < num_calls:
+        checks.add("file", Outcome.FAILED, "an NPU call without byte code. Compile it again.")
+    else:
+        checks.add("file", Outcome.PASSED, f"{count_text(num_calls, 'NPU call')} in {modules}")
+    if num_calls:
+        _check_vendor(checks, model, dispatch_library_path)
+    _check_manifest(checks, model)
+    _check_cpu(checks, model)
+
+
+def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> None:
+    stamp = checks.ask("stamp", lambda: _read_stamp(model))
+    if stamp is None:
+        return
+    checks.add("stamp", Outcome.PASSED, f"for {stamp.soc_manufacturer} {stamp.soc_model}")
+    table = checks.ask(
+        "vendor", lambda: find_dispatch(stamp.soc_manufacturer, dispatch_library_path)
+    )
+    if table is None:
+        return
+    origin = list_dispatch(dispatch_library_path)[stamp.soc_manufacturer]
+    build = f", build {table.build_id}" if table.build_id else ""
+    checks.add(
+        "vendor", Outcome.PASSED, f"{origin}: dispatch API {ApiVersion(*table.api_version)}{build}"
+    )
+    device = checks.ask("device", lambda: Vendor(table).call("check_device", stamp.soc_model))
+    if device:
+        checks.add("device", Outcome.PASSED, str(device))
+    elif device is not None:
+        checks.add("device", Outcome.UNKNOWN, "the vendor cannot tell without its driver")
+
+
+def _read_stamp(model: Model) -> Stamp:
+    stamp = read_stamp(model)
+    if stamp is None:
+        raise LiteRtError(
+            Status.INVALID_FLATBUFFER,
+            "no stamp says whom the NPU calls are for",
+            hint="Compile the model again.",
+        )
+    return stamp
+
+
+def _check_manifest(checks: _Checks, model: Model) -> None:
+    try:
+        manifest = read_manifest(model)
+    except LiteRtError as error:
+        checks.add("manifest", Outcome.FAILED, str(error))
+        return
+    assets, modules = read_assets(model), [module.blob for module in model.byte_code]
+    if manifest is None:
+        if assets or modules:
+            text = "there is none: another compiler made the file, and nothing says what is in it"
+            checks.add("manifest", Outcome.UNKNOWN, text)
+        return
+    made_by = f"made by litert-npu {manifest.sdk_version}; this is {SDK_VERSION}"
+    same = manifest.sdk_version == SDK_VERSION
+    checks.add("manifest", Outcome.PASSED if same else Outcome.UNKNOWN, made_by)
+    stamp = checks.ask("manifest", lambda: read_stamp(model))
+    if stamp and stamp != Stamp(manifest.soc_manufacturer, manifest.soc_model):
+        whom = f"{manifest.soc_manufacturer} {manifest.soc_model}"
+        checks.add("manifest", Outcome.FAILED, f"it is for {whom}, unlike the stamp")
+    mismatches = find_mismatches(manifest, assets, modules)
+    for mismatch in mismatches:
+        checks.add("digests", Outcome.FAILED, f"{mismatch}. Compile the model again.")
+    if not mismatches:
+        parts = f"{count_text(len(assets), 'asset')} and {count_text(len(modules), 'module')}"
+        checks.add("digests", Outcome.PASSED, f"{parts}, as they were compiled")
+
+
+def _check_cpu(checks: _Checks, model: Model) -> None:
+    cpu_ops = [op for op in model.ops() if not is_dispatch_op(op)]
+    unknown = [op.name for op in cpu_ops if op.is_custom and op.name not in _CPU_CUSTOM_OPS]
+    version = checks.ask("cpu", _interpreter_version)
+    if version is None:
+        return
+    if unknown:
+        text = f"custom ops that the CPU does not have: {counts_text(unknown)}"
+        checks.add("cpu", Outcome.FAILED, f"{text}. Compile them for the NPU.")
+    else:
+        checks.add(
+            "cpu", Outcome.PASSED, f"{count_text(len(cpu_ops), 'op')}, by ai-edge-litert {version}"
+        )
+
+
+def _interpreter_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ai-edge-litert")
+    except PackageNotFoundError:
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "ai-edge-litert is not installed, which runs what the NPU does not",
+            hint="pip install ai-edge-litert",
+        ) from None
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_enum, DEFINE_string
+
+    DEFINE_string(
+        "dispatch_library_path",
+        "",
+        "A folder with dispatch tables, beside those that are installed.",
+        flag_values=flags,
+    )
+    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    report = check_file(arguments[0], flags.dispatch_library_path)
+    print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
+    return 0 if report.will_run else 1
+
+
+COMMAND = Command(
+    "FILE\nSays whether a compiled file will run here: its vendor, versions, device and all digests.\n"
+    "No driver is loaded. The exit status is 0 if it will run, and 1 if not.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+)

