@@ -5,6 +5,7 @@ They are as empty as any other: only the writer looks at their type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 
@@ -30,6 +31,6 @@ NO_TEXT: Final = AbsentText()
 NO_VECTOR: Final = AbsentVector()
 
 
-def is_absent(value: str | tuple[Any, ...] | list[Any]) -> bool:
+def is_absent(value: Sequence[object]) -> bool:
     """Whether a value is left out of the file."""
     return not value and isinstance(value, AbsentText | AbsentVector | AbsentList)

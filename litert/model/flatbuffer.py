@@ -19,10 +19,12 @@ _i32 = struct.Struct("<i").unpack_from
 _u32 = struct.Struct("<I").unpack_from
 _two_u16 = struct.Struct("<HH").unpack_from
 
-_BYTES_PER_TABLE = 12  # no table that says something is smaller, with the offset to it
-_FREE_TABLES = 4096
-_FREE_BYTES = 1 << 20
-_SHARING = 4  # how often, on average, a byte may be read
+_FREE_BYTES = 1 << 18
+_SHARING = (
+    4  # how often, on average, a byte may be read: once, when a file is copied, and by who asks
+)
+_TABLE_SIZE = 8  # of the smallest, with the offset to it
+_NODE_SIZE = 24  # of the smallest tensor or op that says something
 
 
 class Source:
@@ -33,13 +35,13 @@ class Source:
       where: the file, for errors.
     """
 
-    __slots__ = ("_bytes_left", "_tables_left", "_vtables", "size", "view", "where")
+    __slots__ = ("_bytes_left", "_nodes_left", "_vtables", "size", "view", "where")
 
     def __init__(self, view: memoryview, where: str) -> None:
         self.view = view
         self.size = view.nbytes
         self.where = where
-        self._tables_left = self.size // _BYTES_PER_TABLE + _FREE_TABLES
+        self._nodes_left = (self.size + _FREE_BYTES) // _NODE_SIZE
         self._bytes_left = self.size * _SHARING + _FREE_BYTES
         self._vtables: dict[int, tuple[int, ...]] = {}
 
@@ -94,11 +96,15 @@ class Source:
         offsets = struct.unpack_from(f"<{count}I", self.view, start)
         return [start + 4 * index + offset for index, offset in enumerate(offsets)]
 
+    def spend_nodes(self, count: int) -> None:
+        """Counts tensors and ops, the largest objects that a few bytes become."""
+        self._nodes_left -= count
+        if self._nodes_left < 0:
+            raise self.damaged(f"more tensors and ops than a file of {self.size} bytes can hold")
+
     def spend_tables(self, count: int) -> None:
         """Counts tables that are read."""
-        self._tables_left -= count
-        if self._tables_left < 0:
-            raise self.damaged(f"more tables than a file of {self.size} bytes can hold")
+        self.spend_bytes(count * _TABLE_SIZE)
 
     def spend_bytes(self, count: int) -> None:
         """Counts bytes of vectors and strings that are read."""

@@ -63,14 +63,15 @@ class Tensor:
       shape_signature: with -1 for unknown dimensions; None is the same as `shape`.
       buffer: its constant data; one without a blob for all other tensors.
       is_variable: keeps its value between runs.
+      quantization_table: the table that `quantization` is read from; None once another was set.
       sparsity, variant_tensors, external_buffer, has_rank: as in the schema, untouched.
       producer: the op that it is an output of.
     """
 
     __slots__ = (
-        "_quantization", "_quantization_table", "_uses", "buffer", "element_type",
-        "external_buffer", "has_rank", "is_variable", "name", "producer", "shape",
-        "shape_signature", "sparsity", "variant_tensors",
+        "_quantization", "_uses", "buffer", "element_type",
+        "external_buffer", "has_rank", "is_variable", "name", "producer",
+        "quantization_table", "shape", "shape_signature", "sparsity", "variant_tensors",
     )  # fmt: skip
 
     def __init__(
@@ -87,7 +88,7 @@ class Tensor:
         self.shape_signature: tuple[int, ...] | None = None
         self.buffer = buffer
         self._quantization = quantization
-        self._quantization_table: Table | None = None
+        self.quantization_table: Table | None = None
         self.is_variable = False
         self.has_rank = False
         self.sparsity: Table | None = None
@@ -99,29 +100,24 @@ class Tensor:
     @property
     def quantization(self) -> Quantization | None:
         """How its integers stand for real numbers; None where the file does not say."""
-        if self._quantization is None and self._quantization_table is not None:
+        if self._quantization is None and self.quantization_table is not None:
             # Block-wise quantization, which names tensors, the reader has set already.
-            self._quantization = read_quantization(self._quantization_table, lambda index: None)
+            self._quantization = read_quantization(self.quantization_table, lambda index: None)
         return self._quantization
 
     @quantization.setter
     def quantization(self, quantization: Quantization | None) -> None:
         self._quantization = quantization
-        self._quantization_table = None
+        self.quantization_table = None
 
     @property
     def blockwise(self) -> BlockwiseQuantization | None:
         """Its block-wise quantization, without a look at any other."""
         return None if self._quantization is None else self._quantization.blockwise
 
-    @property
-    def quantization_table(self) -> Table | None:
-        """The quantization as it was read; None once another was set."""
-        return self._quantization_table
-
     def keep_quantization(self, table: Table, quantization: Quantization | None = None) -> None:
         """Sets a quantization that is written back as it was read, but for indices of tensors."""
-        self._quantization_table = table
+        self.quantization_table = table
         self._quantization = quantization
 
     @property
@@ -145,7 +141,7 @@ class Tensor:
         Block-wise quantization still names the tensors that the original names.
         """
         copy = Tensor(self.name, self.element_type, self.shape, self.buffer, self._quantization)
-        copy._quantization_table = self._quantization_table
+        copy.quantization_table = self.quantization_table
         for name in (
             "shape_signature", "is_variable", "has_rank", "sparsity", "variant_tensors",
             "external_buffer",
@@ -223,7 +219,8 @@ class Op:
         op._outputs = outputs
         for tensor in inputs:
             if tensor is not None:
-                tensor.add_use(op)
+                uses = tensor._uses
+                uses[op] = uses.get(op, 0) + 1
         for output in outputs:
             output.producer = op
         return op
@@ -236,6 +233,20 @@ class Op:
     @property
     def outputs(self) -> Sequence[Tensor]:
         return self._outputs
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file has its code, inputs, outputs, perhaps `options`, and nothing else."""
+        return (
+            self.custom_options is None
+            and self.options_2 is None
+            and type(self._inputs) is list
+            and type(self._outputs) is list
+            and not self.custom_options_format
+            and self.debug_metadata_index == -1
+            and self.intermediates is NO_VECTOR
+            and self.mutating_variable_inputs is NO_VECTOR
+        )
 
     @property
     def is_custom(self) -> bool:

@@ -9,12 +9,12 @@ import stat
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.blob import Progress
-from litert.model.placement import Plan, Run
+from litert.model.blob import MappedFile, Progress
+from litert.model.placement import Plan
 
 _PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
 _BUFFERED_PIECE = 1 << 20
-_SMALL_FILE = 1 << 20  # written from memory, in one go
+_SMALL_FILE = 8 << 20  # written from memory, in one go
 
 _NO_KERNEL_COPY = {
     errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF,
@@ -30,8 +30,9 @@ def plan_bytes(plan: Plan) -> bytes:
     view = memoryview(out)
     for run in plan.runs:
         view[run.target : run.target + run.size] = run.file.view[run.source : run.source + run.size]
-    for target, data, _, _ in plan.gaps:
-        view[target : target + len(data)] = data
+        for source, data in run.gaps:
+            target = run.target + source - run.source
+            view[target : target + len(data)] = data
     for target, text in plan.texts:
         view[target : target + len(text)] = text
     view.release()
@@ -98,25 +99,24 @@ def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
         return
     os.ftruncate(fd, plan.size)
     done = 0
-    for target, text in plan.texts:
-        _write(fd, text, target)
-        done += len(text)
     copy = _Copy(fd)
     for run in plan.runs:
         for start in range(0, run.size, _PIECE):
             size = min(_PIECE, run.size - start)
-            copy.copy(Run(run.file, run.source + start, run.target + start, size))
+            copy.copy(run.file, run.source + start, run.target + start, size)
             done += size
             if progress is not None:
                 progress(min(done, plan.size), plan.size)
-    for target, expected, file, source in plan.gaps:
-        if not file.is_open or os.pread(file.fd, len(expected), source) != expected:
-            _write(fd, expected, target)
+        for source, data in run.gaps:
+            if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
+                _write(fd, data, run.target + source - run.source)
+    for target, text in plan.texts:
+        _write(fd, text, target)
     if progress is not None:
         progress(plan.size, plan.size)
 
 
-def _write(fd: int, data: bytes | memoryview, target: int) -> None:
+def _write(fd: int, data: bytes | bytearray | memoryview, target: int) -> None:
     view = memoryview(data)
     while view:
         count = os.pwrite(fd, view[:_PIECE], target)
@@ -135,14 +135,14 @@ class _Copy:
         if hasattr(os, "copy_file_range"):
             self._ways.append(self._copy_range)
 
-    def copy(self, run: Run) -> None:
-        if not run.file.is_open:
-            _write(self._fd, run.file.view[run.source : run.source + run.size], run.target)
+    def copy(self, file: MappedFile, source: int, target: int, size: int) -> None:
+        if not file.is_open:
+            _write(self._fd, file.view[source : source + size], target)
             return
-        source, target, left = run.source, run.target, run.size
+        left = size
         while left:
             try:
-                count = self._ways[-1](run.file.fd, source, target, left)
+                count = self._ways[-1](file.fd, source, target, left)
             except OSError as error:
                 if error.errno not in _NO_KERNEL_COPY or len(self._ways) == 1:
                     raise
@@ -153,7 +153,7 @@ class _Copy:
                     self._ways.pop()
                     continue
                 raise LiteRtError(
-                    Status.FILE_IO, "the file became shorter while it was copied", run.file.path
+                    Status.FILE_IO, "the file became shorter while it was copied", file.path
                 )
             source, target, left = source + count, target + count, left - count
 

@@ -5,130 +5,152 @@ Blobs that are neighbours in one file stay neighbours, as far apart as they were
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from litert.model.blob import Blob, MappedFile
 
 ALIGNMENT = 64
 """Of byte code, and of data behind the flatbuffer."""
 
-_NEIGHBOUR_ALIGNMENT = 16  # the schema's for data; neighbours keep what more they had, or had not
+_DATA_ALIGNMENT = 16  # the schema's; neighbours keep what more they had, or had not
 _MAX_GAP = 64  # between neighbours: copied along, and overwritten where it differs
+SIZE_PREFIX = 4
+"""Bytes of a vector's size, in front of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A blob and its place.
+class Region:
+    """Data that lie one behind the other.
 
     Attributes:
-      offset: of its first byte, from the end of the tables.
-      prefix: bytes in front of it: its size, for a vector of a flatbuffer.
+      places: of each blob, from the end of the tables, by its id.
+      blobs: in the order of their places, each once.
+      end: of the last one.
+      prefix: bytes in front of each that hold its size.
     """
 
-    blob: Blob
-    offset: int
-    prefix: bytes = b""
+    __slots__ = ("blobs", "end", "places", "prefix")
 
-    @property
-    def end(self) -> int:
-        return self.offset + self.blob.size
+    def __init__(self, start: int, prefix: int = 0) -> None:
+        self.places: dict[int, int] = {}
+        self.blobs: list[Blob] = []
+        self.end = start
+        self.prefix = prefix
+
+    @classmethod
+    def in_flatbuffer(cls, blobs: Iterable[Blob]) -> Region:
+        """Vectors of bytes, right behind the tables."""
+        region = cls(0, SIZE_PREFIX)
+        region._fill(blobs, _DATA_ALIGNMENT)
+        return region
+
+    @classmethod
+    def behind(cls, blobs: Iterable[Blob], start: int) -> Region:
+        """Data that are no part of the flatbuffer."""
+        region = cls(start)
+        region._fill(blobs, ALIGNMENT)
+        return region
+
+    def append(self, blob: Blob, alignment: int) -> int:
+        """Adds a blob at the end; gives its place."""
+        place = self.end + -self.end % alignment
+        self.places[id(blob)] = place
+        self.blobs.append(blob)
+        self.end = place + blob.size
+        return place
+
+    def _fill(self, blobs: Iterable[Blob], alignment: int) -> None:
+        """Adds blobs, the same blob once."""
+        bases: dict[
+            int, list[Blob]
+        ] = {}  # by the file, or model in memory, that blobs are ranges of
+        for blob in {id(blob): blob for blob in blobs}.values():
+            bases.setdefault(id(blob.base), []).append(blob)
+        end, places, prefix = self.end, self.places, self.prefix
+        for group in bases.values():
+            has_neighbours = group[0].base is not None
+            if has_neighbours:
+                group.sort(key=lambda blob: (blob.offset, blob.size))
+            shift = -1  # of the last blob, from its base to here; the first has no neighbour
+            for blob in group:
+                first = end + prefix
+                place = blob.offset + shift
+                if not first <= place <= end + _MAX_GAP or place % _DATA_ALIGNMENT or shift == -1:
+                    place = first + -first % alignment
+                places[id(blob)] = place
+                end = place + blob.size
+                if has_neighbours:
+                    shift = place - blob.offset
+            self.blobs += group
+        self.end = end
 
 
-def place_in_flatbuffer(blobs: Iterable[Blob]) -> list[Placed]:
-    """Gives data vectors their places, right behind the tables; in the order of the places."""
-    return _place(blobs, 0, _NEIGHBOUR_ALIGNMENT, True)
+class Run(NamedTuple):
+    """A range of a file that is copied as it is.
 
-
-def place_behind(blobs: Iterable[Blob], start: int) -> list[Placed]:
-    """Gives data behind the flatbuffer their places from `start` on; in the order of the places."""
-    return _place(blobs, start, ALIGNMENT, False)
-
-
-def _place(blobs: Iterable[Blob], start: int, alignment: int, has_prefix: bool) -> list[Placed]:
-    """The same blob twice has one place."""
-    unique = list({id(blob): blob for blob in blobs}.values())
-    bases: dict[int, int] = {}
-    for blob in unique:
-        if blob.base is not None:
-            bases.setdefault(id(blob.base), len(bases))
-    alone = [blob for blob in unique if blob.base is None]
-    ranges = [blob for blob in unique if blob.base is not None]
-    ranges.sort(key=lambda blob: (bases[id(blob.base)], blob.offset, blob.size))
-
-    placed: list[Placed] = []
-    end = start
-    last: Placed | None = None
-    for blob in (*alone, *ranges):
-        prefix = blob.size.to_bytes(4, "little") if has_prefix else b""
-        first = end + len(prefix)
-        offset = first + -first % alignment
-        if last is not None and blob.base is not None and last.blob.base is blob.base:
-            beside = last.offset + blob.offset - last.blob.offset
-            if first <= beside <= end + _MAX_GAP and beside % _NEIGHBOUR_ALIGNMENT == 0:
-                offset = beside
-        last = Placed(blob, offset, prefix)
-        placed.append(last)
-        end = last.end
-    return placed
-
-
-@dataclass(slots=True)
-class Run:
-    """A range of a file that is copied as it is."""
+    Attributes:
+      gaps: between neighbours in it: place in the file, and the bytes that belong there in the copy.
+    """
 
     file: MappedFile
     source: int
     target: int
     size: int
+    gaps: list[tuple[int, bytes]]
 
 
-@dataclass(slots=True)
 class Plan:
     """How a file is written: what does not appear here is zero.
 
     Attributes:
-      texts: target and bytes.
-      runs: ranges of files, in the order of their targets.
-      gaps: target, bytes, and the place in the run's file that was copied there: to be written where they differ.
+      texts: target and bytes, written over the runs.
       size: of the whole file.
+      runs: ranges of files.
     """
 
-    texts: list[tuple[int, bytes | memoryview]] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    gaps: list[tuple[int, bytes, MappedFile, int]] = field(default_factory=list)
-    size: int = 0
+    __slots__ = ("runs", "size", "texts")
 
+    def __init__(
+        self, texts: Iterable[tuple[int, bytes | bytearray | memoryview]], size: int
+    ) -> None:
+        self.texts = list(texts)
+        self.size = size
+        self.runs: list[Run] = []
 
-def plan_file(tables: bytes | bytearray, placed: Sequence[Placed], size: int) -> Plan:
-    """Says what is copied, and what is written, for a file of tables and what follows them.
+    def add_region(self, region: Region, start: int) -> None:
+        """Copies a region's data.
 
-    Args:
-      tables: what the file starts with.
-      placed: what follows, in the order of the places.
-      size: of the file.
-    """
-    plan = Plan([(0, memoryview(tables))], size=size)
-    run: Run | None = None
-    for entry in placed:
-        blob, target = entry.blob, len(tables) + entry.offset
-        if blob.file is None or not blob.size:
-            plan.texts.append((target - len(entry.prefix), entry.prefix))
-            plan.texts.append((target, blob.view))
-            continue
-        gap = target - (run.target + run.size) if run is not None else -1
-        if (
-            run is not None
-            and run.file is blob.file
-            and blob.offset - run.source == target - run.target
-            and len(entry.prefix) <= gap <= _MAX_GAP
-        ):
-            if gap:
-                expected = bytes(gap - len(entry.prefix)) + entry.prefix
-                plan.gaps.append((target - gap, expected, blob.file, blob.offset - gap))
-            run.size += gap + blob.size
-            continue
-        plan.texts.append((target - len(entry.prefix), entry.prefix))
-        run = Run(blob.file, blob.offset, target, blob.size)
-        plan.runs.append(run)
-    return plan
+        Args:
+          region: what is copied.
+          start: of the place that the region's places count from.
+        """
+        prefix_size = region.prefix
+        file: MappedFile | None = None
+        source = target = end = 0  # of the run, if there is a file
+        gaps: list[tuple[int, bytes]] = []
+        for blob in region.blobs:
+            place = start + region.places[id(blob)]
+            prefix = blob.size.to_bytes(prefix_size, "little") if prefix_size else b""
+            base = blob.base
+            gap = place - end
+            if (
+                file is not None
+                and file is base
+                and blob.offset - source == place - target
+                and prefix_size <= gap <= _MAX_GAP
+            ):
+                if gap:
+                    gaps.append((blob.offset - gap, bytes(gap - prefix_size) + prefix))
+                end = place + blob.size
+                continue
+            if file is not None:
+                self.runs.append(Run(file, source, target, end - target, gaps))
+                file = None
+            if prefix:
+                self.texts.append((place - prefix_size, prefix))
+            if isinstance(base, MappedFile) and blob.size:
+                file, source, target, end, gaps = base, blob.offset, place, place + blob.size, []
+            else:
+                self.texts.append((place, blob.view))
+        if file is not None:
+            self.runs.append(Run(file, source, target, end - target, gaps))

@@ -276,6 +276,7 @@ class _Reader:
 
     def _read_tensors(self, subgraph: Subgraph, subgraph_index: int, tables: list[int]) -> None:
         view, source, buffers = self._view, self._source, self._model.buffers
+        source.spend_nodes(len(tables))
         file_size = source.size
         no_buffer = buffers[0] if buffers else Buffer()
         append = subgraph.tensors.append
@@ -372,6 +373,7 @@ class _Reader:
 
     def _read_ops(self, subgraph: Subgraph, subgraph_index: int, tables: list[int]) -> None:
         view, source, codes = self._view, self._source, self._model.operator_codes
+        source.spend_nodes(len(tables))
         tensors: list[Tensor | None] = [*subgraph.tensors, None]  # the last for index -1
         append = subgraph.ops.append
         layouts: dict[int, tuple[int, ...]] = {}
@@ -514,9 +516,12 @@ class _Reader:
                 ):
                     continue
                 self._place = f"op {index} of subgraph {subgraph_index}"
-                options = read_dispatch_options(
-                    op.custom_options.view, f"{self._source.where}, {self._place}"
-                )
+                where = f"{self._source.where}, {self._place}"
+                try:
+                    options = read_dispatch_options(op.custom_options.view, where)
+                except LiteRtError as error:
+                    self._model.warnings.append(f"{where}: kept as it is: {error.what}")
+                    continue
                 place = (options.bytecode_offset, options.bytecode_size)
                 if place not in modules:
                     modules[place] = Appended(self._blob(*place), [])

@@ -1,10 +1,176 @@
-"""Bytes behind everything that a file points at: the ZIP of associated files that TFLite metadata appends."""
+"""Bytes behind everything that a file points at: the ZIP of associated files that TFLite metadata appends.
+
+A flatbuffer does not say where it ends: the end is that of whatever lies furthest back. A ZIP is found by its own
+end; its offsets count from the start of the file, and are made anew when it moves (APPNOTE.TXT, 4.3).
+"""
 
 from __future__ import annotations
 
+import struct
+
+from litert.model import schema
 from litert.model.flatbuffer import Source
+from litert.model.schema_types import Kind, table_schema
+
+TRAILING_ALIGNMENT = 16
+"""Of trailing bytes that are written: zeros in front of them, up to here, are not theirs when they are read."""
+
+_PADDING = 64  # zeros at a file's end that only align it
+
+_END = struct.Struct(
+    "<4s4x2xHIIH"
+)  # signature, entries, size and offset of the directory, comment size
+_ENTRY = struct.Struct(
+    "<4s24xHHH8xI"
+)  # signature, sizes of name, extra and comment, offset of the file
+_MAX_COMMENT = 0xFFFF
+_ZIP64 = 0xFFFFFFFF
 
 
 def find_trailing(source: Source, root: int, data_end: int) -> tuple[int, int] | None:
-    """Where the trailing bytes start, and how many they are; None where there are none."""
-    return None
+    """Where trailing bytes start, and how many they are; None where there are none.
+
+    Args:
+      source: the file.
+      root: the model's table.
+      data_end: end of all constants, wherever they lie.
+    """
+    size = source.size
+    extent = _Extent(source)
+    extent.table("Model", root, only_last=True)
+    end = max(extent.end, data_end)
+    if end >= size:
+        return None
+    archive = _find_archive(source.view[end:], end)
+    if archive is not None:
+        return archive, size - archive
+    extent = _Extent(source)  # nothing but a look at everything tells what the flatbuffer has not
+    extent.table("Model", root, only_last=False)
+    end = max(extent.end, data_end)
+    if end >= size or (size - end < _PADDING and not any(source.view[end:])):
+        return None
+    aligned = end + -end % TRAILING_ALIGNMENT
+    if aligned < size and not any(source.view[end:aligned]):
+        end = aligned
+    return end, size - end
+
+
+class _Extent:
+    """The end of what tables, vectors and strings take up.
+
+    Attributes:
+      end: of the furthest one that was looked at.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.end = 0
+        self._source = source
+        self._seen: set[int] = set()
+        self._vtables: set[int] = set()
+
+    def table(self, type_name: str, position: int, only_last: bool) -> None:
+        """Looks at a table and all it points at; of each vector of tables, at the last one only, if so wished."""
+        if position in self._seen:
+            return
+        self._seen.add(position)
+        source = self._source
+        view = source.view
+        vtable = position - struct.unpack_from("<i", view, position)[0]
+        offsets = source.fields(position)
+        if vtable not in self._vtables:
+            self._vtables.add(vtable)
+            self._reach(vtable + struct.unpack_from("<H", view, vtable)[0])
+        self._reach(position + struct.unpack_from("<H", view, vtable + 2)[0])
+        for field in table_schema(type_name).fields.values():
+            offset = offsets[field.slot] if field.slot < len(offsets) else 0
+            if not offset or field.kind is Kind.SCALAR:
+                continue
+            target = source.target(position + offset)
+            if field.kind is Kind.TABLE:
+                self.table(field.type_name, target, only_last)
+            elif field.kind is Kind.UNION:
+                number = view[position + offsets[field.slot - 1]] if offsets[field.slot - 1] else 0
+                member = schema.UNIONS[field.type_name].get(number, "NONE")
+                if member != "NONE":
+                    self.table(member, target, only_last)
+            elif field.kind is Kind.TABLES:
+                tables = source.tables(target)
+                self._reach(target + 4 + 4 * len(tables))
+                for entry in [max(tables)] if only_last and tables else tables:
+                    self.table(field.type_name, entry, only_last)
+            else:
+                count = struct.unpack_from("<I", view, target)[0]
+                terminator = field.kind is Kind.STRING
+                self._reach(target + 4 + count * (field.element_size or 1) + terminator)
+
+    def _reach(self, end: int) -> None:
+        # Past the file is the reader's affair: not all that lies there is ever looked at.
+        self.end = max(self.end, min(end, self._source.size))
+
+
+def _find_archive(tail: memoryview, start: int) -> int | None:
+    """Where a ZIP at the end of a file starts; None if there is none.
+
+    Args:
+      tail: the end of the file.
+      start: where it starts in the file.
+    """
+    found = _directory(tail)
+    if found is None:
+        return None
+    directory, offset, files = found
+    first = min(files, default=offset)
+    place = directory - (offset - first)  # of the first file, in the tail
+    return start + place if place >= 0 and bytes(tail[place : place + 2]) == b"PK" else None
+
+
+def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes] | None:
+    """What changes in a ZIP whose offsets count from the start of the file, when it moves.
+
+    Args:
+      trailing: bytes that end with the ZIP.
+      old: where they were in the file.
+      new: where they go.
+
+    Returns:
+      Place in `trailing`, and the bytes that go there: the directory, to the end. None where nothing changes, as
+      in a ZIP whose offsets count from its own start.
+    """
+    found = _directory(trailing)
+    if found is None or old == new:
+        return None
+    directory, offset, files = found
+    if offset - directory != old or max([offset, *files]) + new - old >= _ZIP64:
+        return None
+    data = bytearray(trailing[directory:])
+    place = 0
+    for file in files:
+        _, name, extra, comment, _ = _ENTRY.unpack_from(data, place)
+        struct.pack_into("<I", data, place + 42, file + new - old)
+        place += 46 + name + extra + comment
+    struct.pack_into("<I", data, place + 16, offset + new - old)
+    return directory, bytes(data)
+
+
+def _directory(data: memoryview) -> tuple[int, int, list[int]] | None:
+    """Of a ZIP at the end of data: where its directory is, where it says that is, and its files' offsets."""
+    tail = bytes(data[max(0, data.nbytes - _END.size - _MAX_COMMENT) :])
+    at = tail.rfind(b"PK\5\6")
+    if at < 0 or len(tail) - at < _END.size:
+        return None
+    _, count, size, offset, comment = _END.unpack_from(tail, at)
+    end = data.nbytes - len(tail) + at
+    directory = end - size
+    if directory < 0 or offset == _ZIP64 or at + _END.size + comment != len(tail):
+        return None
+    files = []
+    place = directory
+    for _ in range(count):
+        if place + _ENTRY.size > end:
+            return None
+        signature, name, extra, comment, file = _ENTRY.unpack_from(data, place)
+        if signature != b"PK\1\2" or file == _ZIP64:
+            return None
+        files.append(file)
+        place += _ENTRY.size + name + extra + comment
+    return (directory, offset, files) if place == end else None
