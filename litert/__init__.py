@@ -1,0 +1,72 @@
+"""Runs models that were compiled for an NPU, and models that were not.
+
+Names are imported when they are first asked for, so that a part of this package costs no other's start.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dispatch.event import Event
+    from litert.compiled_model import CompiledModel
+    from litert.core.element_type import ElementType
+    from litert.core.environment_options import EnvironmentOptions
+    from litert.core.errors import LiteRtError
+    from litert.core.status import Status
+    from litert.cpu_kernel_mode import CpuKernelMode
+    from litert.cpu_options import CpuOptions
+    from litert.environment import Environment
+    from litert.gpu_options import GpuOptions
+    from litert.hardware_accelerator import HardwareAccelerator
+    from litert.options import Options
+    from litert.runtime.metrics import CallMetrics
+    from litert.tensor_buffer import TensorBuffer
+
+_MODULES = {
+    "CallMetrics": "litert.runtime.metrics",
+    "CompiledModel": "litert.compiled_model",
+    "CpuKernelMode": "litert.cpu_kernel_mode",
+    "CpuOptions": "litert.cpu_options",
+    "ElementType": "litert.core.element_type",
+    "Environment": "litert.environment",
+    "EnvironmentOptions": "litert.core.environment_options",
+    "Event": "dispatch.event",
+    "GpuOptions": "litert.gpu_options",
+    "HardwareAccelerator": "litert.hardware_accelerator",
+    "LiteRtError": "litert.core.errors",
+    "Options": "litert.options",
+    "Status": "litert.core.status",
+    "TensorBuffer": "litert.tensor_buffer",
+}
+
+__all__ = [
+    "CallMetrics",
+    "CompiledModel",
+    "CpuKernelMode",
+    "CpuOptions",
+    "ElementType",
+    "Environment",
+    "EnvironmentOptions",
+    "Event",
+    "GpuOptions",
+    "HardwareAccelerator",
+    "LiteRtError",
+    "Options",
+    "Status",
+    "TensorBuffer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

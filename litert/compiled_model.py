@@ -1,0 +1,481 @@
+"""Loads models and runs them; names are those of `ai_edge_litert.compiled_model`.
+
+A program written for that package runs here when its imports are changed. Beyond it: `run` on arrays by name,
+runs that do not wait, buffers over the caller's memory in any place, metrics of each NPU call. Errors are
+`LiteRtError`, a `RuntimeError` as stock's are; `ValueError` where stock raises it.
+
+A model may be used from several threads: its runs follow each other. Load it once for each thread to run in
+parallel.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dispatch.event import Event
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.cpu_kernel_mode import CpuKernelMode
+from litert.environment import Environment, EnvironmentOptions
+from litert.hardware_accelerator import HardwareAccelerator
+from litert.options import CpuOptions, GpuOptions, Options
+from litert.runtime.async_runs import AsyncRuns, JoinedEvent
+from litert.runtime.interpreter import CpuKernels, CpuSettings
+from litert.runtime.loaded_model import LoadedModel, LoadSettings
+from litert.runtime.metrics import CallMetrics
+from litert.runtime.signature import Argument, Direction, SignatureRunner
+from litert.tensor_buffer import TensorBuffer, type_name
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    import numpy as np
+
+__all__ = [
+    "CompiledModel",
+    "CpuKernelMode",
+    "CpuOptions",
+    "Environment",
+    "EnvironmentOptions",
+    "GpuOptions",
+    "HardwareAccelerator",
+    "Options",
+    "TensorBuffer",
+]
+
+_Item = TypeVar("_Item")
+_KERNELS = {
+    CpuKernelMode.DELEGATE: CpuKernels.XNNPACK,
+    CpuKernelMode.BUILTIN: CpuKernels.BUILTIN,
+    CpuKernelMode.REFERENCE: CpuKernels.REFERENCE,
+}
+_LOG = logging.getLogger(__name__)
+
+
+class CompiledModel:
+    """A loaded model; a context manager."""
+
+    def __init__(self, model: LoadedModel, environment: Environment) -> None:
+        """For `from_file` and `from_buffer`, which programs call."""
+        self._loaded: LoadedModel | None = model
+        self._environment = environment
+        self._runs = AsyncRuns()
+
+    @classmethod
+    def from_file(
+        cls,
+        model_path: str | os.PathLike[str],
+        hardware_accel: HardwareAccelerator | None = None,
+        environment: Environment | None = None,
+        options: Options | None = None,
+    ) -> CompiledModel:
+        """Loads a model, compiled or not, from a file, which is mapped and not read.
+
+        Args:
+          model_path: of the file.
+          hardware_accel: what may run it; the CPU, where nothing is said.
+          environment: where dispatch tables are.
+          options: in place of `hardware_accel`.
+
+        Raises:
+          ValueError: for both `hardware_accel` and `options`, or an environment that is closed.
+          LiteRtError: what is wrong with the file; NOT_FOUND, if there is no dispatch table for the vendor that it
+            was compiled for; COMPILATION, if the NPU alone was asked for and ops are left over.
+        """
+        return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
+
+    @classmethod
+    def from_buffer(
+        cls,
+        model_data: bytes,
+        hardware_accel: HardwareAccelerator | None = None,
+        environment: Environment | None = None,
+        options: Options | None = None,
+    ) -> CompiledModel:
+        """Loads a model from bytes, which are kept; else as `from_file`."""
+        if not isinstance(model_data, bytes):
+            raise TypeError(f"model_data is {type(model_data).__name__}, not bytes")
+        return cls._load(model_data, hardware_accel, environment, options)
+
+    @classmethod
+    def _load(
+        cls,
+        source: str | bytes,
+        hardware_accel: HardwareAccelerator | None,
+        environment: Environment | None,
+        options: Options | None,
+    ) -> CompiledModel:
+        environment = environment or Environment.create()
+        environment.check_open()
+        if options is not None and hardware_accel is not None:
+            raise ValueError("Pass either options or hardware_accel, not both.")
+        if options is None:
+            options = Options(hardware_accel or HardwareAccelerator.CPU)
+        return cls(LoadedModel(source, _settings(environment, options)), environment)
+
+    @property
+    def environment(self) -> Environment:
+        """The environment that it was loaded in."""
+        return self._environment
+
+    def close(self) -> None:
+        """Releases the model and its device; runs under way end first."""
+        loaded, self._loaded = self._loaded, None
+        self._runs.close()
+        if loaded is not None:
+            loaded.close()
+
+    def __enter__(self) -> CompiledModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """Names of `inputs` and `outputs`, by signature."""
+        return {s.key: _names(s) for s in self._model.signatures}
+
+    def get_signature_by_index(self, index: int) -> dict[str, Any]:
+        """`key`, and names of `inputs` and `outputs`.
+
+        Raises:
+          LiteRtError: INDEX_OOB.
+        """
+        signature = self._at(index)
+        return {"key": signature.key, **_names(signature)}
+
+    def get_num_signatures(self) -> int:
+        """At least 1: a model without signatures has one, its main graph."""
+        return len(self._model.signatures)
+
+    def get_signature_index(self, key: str) -> int:
+        """A signature's place; -1, if there is none of that name."""
+        keys = [signature.key for signature in self._model.signatures]
+        return keys.index(key) if key in keys else -1
+
+    def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
+        """`name`, `index`, `dtype` and `shape` as they are now, by input.
+
+        Raises:
+          LiteRtError: NOT_FOUND.
+        """
+        signature = self._named(signature_key)
+        return self._details(signature, signature.inputs)
+
+    def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
+        """As `get_input_tensor_details`; a dynamic shape is that of the last run.
+
+        Raises:
+          LiteRtError: NOT_FOUND; what is wrong with shapes after a resize.
+        """
+        signature = self._named(signature_key)
+        return self._details(signature, signature.outputs)
+
+    def get_input_buffer_requirements(
+        self, input_index: int, signature_index: int = 0
+    ) -> dict[str, Any]:
+        """`buffer_size` in bytes, and `supported_types` of memory (1 is the host's).
+
+        Raises:
+          LiteRtError: INDEX_OOB; what is wrong with shapes after a resize.
+        """
+        signature = self._at(signature_index)
+        return self._requirements(signature, _item(signature.inputs, input_index, "input"))
+
+    def get_output_buffer_requirements(
+        self, output_index: int, signature_index: int = 0
+    ) -> dict[str, Any]:
+        """As `get_input_buffer_requirements`."""
+        signature = self._at(signature_index)
+        return self._requirements(signature, _item(signature.outputs, output_index, "output"))
+
+    def is_fully_accelerated(self) -> bool:
+        """Whether each op is in an NPU call, or XNNPACK's."""
+        return self._model.is_fully_delegated
+
+    def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
+        """A buffer for one input, in which the kernels can work as it is.
+
+        Raises:
+          LiteRtError: NOT_FOUND.
+        """
+        signature = self._named(signature_key)
+        return self._allocate(signature, [signature.find(Direction.INPUT, input_name)])[0]
+
+    def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
+        """As `create_input_buffer_by_name`, for an output."""
+        signature = self._named(signature_key)
+        return self._allocate(signature, [signature.find(Direction.OUTPUT, output_name)])[0]
+
+    def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
+        """Buffers for all inputs, of their shapes as they are now.
+
+        Raises:
+          LiteRtError: INDEX_OOB; what is wrong with shapes after a resize.
+        """
+        signature = self._at(signature_index)
+        return self._allocate(signature, signature.inputs)
+
+    def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
+        """As `create_input_buffers`; for a dynamic shape, of the largest size that the NPU names."""
+        signature = self._at(signature_index)
+        return self._allocate(signature, signature.outputs)
+
+    def resize_input_tensor(
+        self,
+        input_index: int,
+        dims: Sequence[int],
+        signature_index: int = 0,
+        strict: bool = True,
+    ) -> None:
+        """Gives an input another shape; buffers made before are for the former one.
+
+        Args:
+          input_index: in the signature.
+          dims: the new shape.
+          signature_index: the signature's place.
+          strict: whether only dimensions that the model leaves open may change.
+
+        Raises:
+          LiteRtError: INDEX_OOB, or INVALID_ARGUMENT.
+        """
+        signature = self._at(signature_index)
+        argument = _item(signature.inputs, input_index, "input")
+        shape = [operator.index(d) for d in dims]
+        with self._model.lock:
+            signature.resize(argument, shape, strict=strict)
+
+    def resize_input_tensor_by_name(
+        self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
+    ) -> None:
+        """As `resize_input_tensor`.
+
+        Raises:
+          ValueError: for a name that is not there, as stock.
+        """
+        index = self.get_signature_index(signature_key)
+        if index < 0:
+            raise ValueError(f"Unknown signature: {signature_key}")
+        names = [argument.name for argument in self._at(index).inputs]
+        if input_name not in names:
+            raise ValueError(f"Unknown input '{input_name}' for signature '{signature_key}'")
+        self.resize_input_tensor(names.index(input_name), dims, index, strict)
+
+    def run_by_index(
+        self,
+        signature_index: int,
+        input_buffers: Sequence[TensorBuffer],
+        output_buffers: Sequence[TensorBuffer],
+    ) -> None:
+        """Runs on these buffers, in the order of the signature.
+
+        An input of another shape than the model's resizes it, where the model leaves those dimensions open.
+
+        Raises:
+          ValueError: for a buffer that is destroyed.
+          LiteRtError: INDEX_OOB, for the signature; INVALID_ARGUMENT, for a buffer of the wrong type, shape or
+            size; what a vendor raised; RUNTIME_FAILURE. The model can be run again.
+        """
+        model = self._model
+        inputs = [buffer.lend_input() for buffer in input_buffers]
+        outputs = [buffer.lend_output() for buffer in output_buffers]
+        model.run(self._at(signature_index), inputs, outputs)
+
+    def run_by_name(
+        self,
+        signature_key: str,
+        input_map: Mapping[str, TensorBuffer],
+        output_map: Mapping[str, TensorBuffer],
+    ) -> None:
+        """Runs on these buffers; an input that is not there keeps the buffer it had, as in stock.
+
+        Raises:
+          LiteRtError: NOT_FOUND, for the signature or an output; MISSING_INPUT_TENSOR; as `run_by_index`.
+        """
+        signature = self._named(signature_key)
+        for name in input_map.keys() - {argument.name for argument in signature.inputs}:
+            _LOG.warning("Input '%s' is none of signature '%s'", name, signature_key)
+        inputs = [input_map.get(argument.name) for argument in signature.inputs]
+        outputs = [output_map.get(argument.name) for argument in signature.outputs]
+        missing = [a.name for a, o in zip(signature.outputs, outputs, strict=True) if o is None]
+        if missing:
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"no buffer for output '{missing[0]}'",
+                f"signature '{signature_key}'",
+            )
+        self._model.run(
+            signature,
+            [buffer.lend_input() if buffer is not None else None for buffer in inputs],
+            [buffer.lend_output() for buffer in outputs if buffer is not None],
+        )
+
+    def run(
+        self, inputs: Mapping[str, Any], signature: str | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Runs on arrays.
+
+        Args:
+          inputs: by name; arrays of the model's types and shapes are read where they lie, and kept until the next
+            run. Shapes may differ where the model leaves dimensions open.
+          signature: its key; the first, where none is given.
+
+        Returns:
+          New arrays by name, which are the caller's.
+
+        Raises:
+          LiteRtError: NOT_FOUND or MISSING_INPUT_TENSOR, for a name too many or too few; as `run_by_index`.
+        """
+        from litert.runtime.array_run import run_arrays
+
+        entry = self._at(0) if signature is None else self._named(signature)
+        return run_arrays(self._model, entry, inputs)
+
+    def run_async(
+        self, inputs: Mapping[str, Any], signature: str | None = None
+    ) -> Future[dict[str, np.ndarray[Any, Any]]]:
+        """As `run`, in a thread of the model's; the arrays are not to be changed until it is done."""
+        self._model  # noqa: B018 (refuses one that is closed)
+        return self._runs.submit(lambda: self.run(inputs, signature))
+
+    def run_async_by_index(
+        self,
+        signature_index: int,
+        input_buffers: Sequence[TensorBuffer],
+        output_buffers: Sequence[TensorBuffer],
+    ) -> Event:
+        """Starts a run, and does not wait for it.
+
+        Where the NPU does all of it, its vendor's driver runs it; else a thread of the model's. What reads or
+        writes the output buffers waits for it, and so does a run that they are given to.
+
+        Returns:
+          The event of the whole run; each output buffer has one too.
+
+        Raises:
+          ValueError: as `run_by_index`.
+          LiteRtError: as `run_by_index`, as far as it is found before; else the events raise it.
+        """
+        model, signature = self._model, self._at(signature_index)
+        outputs = [buffer.lend_output() for buffer in output_buffers]
+        inputs = [buffer.lend_unfinished() for buffer in input_buffers]
+        buffers = [buffer for buffer, _ in inputs]
+        waits = [event for _, event in inputs if event is not None]
+        if not waits and model.is_all_npu(signature):
+            return JoinedEvent(model.start(signature, buffers, outputs))
+        event = self._runs.start(lambda: model.run(signature, buffers, outputs), waits)
+        for buffer in output_buffers:
+            buffer.set_event(event)
+        return event
+
+    def start_metrics_collection(self, detail_level: int = 1) -> None:
+        """Measures each NPU call from now on.
+
+        Args:
+          detail_level: for the vendor's own measurements: a higher one is finer and may be slower.
+
+        Raises:
+          LiteRtError: ALREADY_EXISTS, if it was started before; the vendor's.
+        """
+        self._model.start_metrics(detail_level)
+
+    def stop_metrics_collection(self) -> list[CallMetrics]:
+        """What was measured, one for each NPU call.
+
+        Raises:
+          LiteRtError: NOT_FOUND, if it was not started; the vendor's.
+        """
+        return self._model.stop_metrics()
+
+    @property
+    def _model(self) -> LoadedModel:
+        if self._loaded is None:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed")
+        return self._loaded
+
+    def _at(self, index: int) -> SignatureRunner:
+        return _item(self._model.signatures, index, "signature")
+
+    def _named(self, key: str) -> SignatureRunner:
+        for signature in self._model.signatures:
+            if signature.key == key:
+                return signature
+        keys = ", ".join(signature.key for signature in self._model.signatures)
+        raise LiteRtError(Status.NOT_FOUND, f"no signature '{key}', only {keys}")
+
+    def _details(
+        self, signature: SignatureRunner, arguments: Sequence[Argument]
+    ) -> dict[str, dict[str, Any]]:
+        with self._model.lock:
+            types = [signature.tensor_type(argument) for argument in arguments]
+        return {
+            argument.name: {
+                "name": signature.tensor_name(argument),
+                "index": argument.tensor,
+                "dtype": type_name(tensor_type.element_type),
+                "shape": list(tensor_type.shape),
+            }
+            for argument, tensor_type in zip(arguments, types, strict=True)
+        }
+
+    def _requirements(self, signature: SignatureRunner, argument: Argument) -> dict[str, Any]:
+        with self._model.lock:
+            requirements = signature.requirements(argument)
+        return {
+            "buffer_size": requirements.size,
+            "supported_types": [int(t) for t in requirements.supported_types],
+        }
+
+    def _allocate(
+        self, signature: SignatureRunner, arguments: Sequence[Argument]
+    ) -> list[TensorBuffer]:
+        with self._model.lock:
+            return [TensorBuffer(signature.allocate(argument)) for argument in arguments]
+
+
+def _item(items: Sequence[_Item], index: int, kind: str) -> _Item:
+    if not 0 <= operator.index(index) < len(items):
+        raise LiteRtError(Status.INDEX_OOB, f"{kind} {index} of {len(items)}")
+    return items[index]
+
+
+def _names(signature: SignatureRunner) -> dict[str, list[str]]:
+    return {
+        "inputs": [argument.name for argument in signature.inputs],
+        "outputs": [argument.name for argument in signature.outputs],
+    }
+
+
+def _settings(environment: Environment, options: Options) -> LoadSettings:
+    """What options mean; what this runtime cannot do is refused, or left out with a warning."""
+    accelerators = HardwareAccelerator(int(options.hardware_accelerators))
+    if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
+        raise LiteRtError(
+            Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
+            "this runtime has no GPU" if accelerators else "no hardware is given to run on",
+            hint="Add HardwareAccelerator.CPU.",
+        )
+    if accelerators & HardwareAccelerator.GPU:
+        _LOG.warning("This runtime has no GPU: the rest of %r runs the model", accelerators)
+    return LoadSettings(
+        environment=environment.options,
+        dispatch_options=options.all_dispatch_options(),
+        cpu=_cpu_settings(options.cpu_options),
+        is_cpu_allowed=bool(accelerators & HardwareAccelerator.CPU),
+        is_npu_wanted=bool(accelerators & HardwareAccelerator.NPU),
+        check_all_digests=options.check_digests,
+    )
+
+
+def _cpu_settings(options: CpuOptions) -> CpuSettings:
+    try:
+        mode = CpuKernelMode(options.kernel_mode or CpuKernelMode.DELEGATE)
+    except ValueError as error:
+        raise LiteRtError(Status.INVALID_ARGUMENT, str(error), "CpuOptions.kernel_mode") from None
+    if options.xnnpack_flags is not None or options.xnnpack_weight_cache_path:
+        _LOG.warning("XNNPACK runs with stock's own flags, and without a weight cache")
+    return CpuSettings(max(1, operator.index(options.num_threads)), _KERNELS[mode])

@@ -1,0 +1,17 @@
+"""Options for a GPU, of which this runtime has none; fields are those of `ai_edge_litert.gpu_options`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class GpuOptions:
+    """Kept so that programs which set them run; nothing reads them."""
+
+    enforce_f32: bool = False
+    constant_tensor_sharing: bool = False
+    infinite_float_capping: bool = False
+    benchmark_mode: bool = False
+    allow_src_quantized_fc_conv_ops: bool = False
+    hint_waiting_for_completion: bool = False

@@ -1,0 +1,125 @@
+"""Proves, once in a process, that stock's structs lie as `tflite_abi` has them: on a tiny model."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.runtime.delegate import KERNEL_NAME, NpuDelegate
+from litert.runtime.subgraph import InterpreterSubgraph, NodeView
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_OPTIONS = b"some options"
+_SHAPE, _NEW_SHAPE = (1, 3), (2, 3)
+_lock = threading.Lock()
+_is_checked = False
+
+
+def check_abi() -> None:
+    """Runs a call through the installed interpreter, unless that was done before in this process.
+
+    Raises:
+      LiteRtError: UNSUPPORTED_RUNTIME_VERSION, if a struct is not what this project knows.
+    """
+    global _is_checked
+    with _lock:
+        if not _is_checked:
+            _run_tiny_model()
+            _is_checked = True
+
+
+class _DoublingKernel:
+    """Checks all that it sees of its op, and doubles the input into an output known after the run."""
+
+    def __init__(self, subgraph: InterpreterSubgraph, node: NodeView) -> None:
+        _expect(subgraph.num_tensors, 3, "TfLiteContext")
+        _expect((node.inputs, node.outputs), ((0,), (1,)), "TfLiteNode")
+        _expect(node.custom_options, _OPTIONS, "the options in TfLiteNode")
+        for index, name in enumerate(("x", "y", "z")):
+            tensor = subgraph.tensor(index)
+            _expect(subgraph.tensor_name(index), name, "the name in TfLiteTensor")
+            _expect(subgraph.tensor_type(index).shape, _SHAPE, "the shape in TfLiteTensor")
+            _expect(tensor.bytes, 12, "the size in TfLiteTensor")
+            _expect(tensor.is_variable, False, "the flags in TfLiteTensor")
+        _expect(subgraph.shape_signature(0), (-1, 3), "the signature in TfLiteTensor")
+        self._subgraph = subgraph
+
+    def prepare(self) -> None:
+        self._subgraph.set_dynamic(1)
+
+    def run(self) -> None:
+        subgraph = self._subgraph
+        shape = subgraph.tensor_type(0).shape
+        subgraph.resize(1, shape)
+        _expect(subgraph.tensor_type(1).shape, shape, "ResizeTensor")
+        _array(subgraph, 1)[:] = 2 * _array(subgraph, 0)
+
+
+def _run_tiny_model() -> None:
+    import ai_edge_litert
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter
+
+    delegate = NpuDelegate(_DoublingKernel)
+    try:
+        raw: Any = Interpreter(
+            model_content=_tiny_model(), experimental_delegates=[delegate]
+        )._interpreter
+        raw.AllocateTensors()
+        value = np.array([[1, 2, 3]], np.float32)
+        raw.SetTensor(0, value)
+        raw.Invoke(0)
+        _expect(raw.GetTensor(2).tolist(), (3 * value).tolist(), "a run's result")
+
+        (subgraph,) = delegate.subgraphs
+        value = np.array([[4, 5, 6], [7, 8, 9]], np.float32)
+        raw.ResizeInputTensor(0, np.array(_NEW_SHAPE, np.int32), False)
+        raw.AllocateTensors()
+        names = [node.name for node in subgraph.nodes()]
+        _expect((names[0], len(names)), (KERNEL_NAME, 2), "the plan")
+        own = TensorBuffer.allocate(
+            RankedTensorType.of(subgraph.tensor_type(0).element_type, _NEW_SHAPE)
+        )
+        own.array()[:] = value
+        subgraph.set_memory(0, own)
+        raw.Invoke(0)
+        _expect(raw.GetTensor(2).tolist(), (3 * value).tolist(), "a run's result in other memory")
+    except Exception as error:
+        delegate_error: BaseException = error
+        try:
+            delegate.raise_error()
+        except BaseException as inner:
+            delegate_error = inner
+        raise LiteRtError(
+            Status.UNSUPPORTED_RUNTIME_VERSION,
+            f"ai-edge-litert {ai_edge_litert.__version__} is not laid out as this project knows it: "
+            f"{delegate_error}",
+            hint="Install a release that it was tested with: 2.1 to 2.3.",
+        ) from delegate_error
+
+
+def _tiny_model() -> bytes:
+    from litert.model.builder import ModelBuilder
+    from litert.model.writer import to_bytes
+
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", _SHAPE, shape_signature=(-1, 3))
+    y = builder.custom(DISPATCH_OP, [x], [("y", "float32", _SHAPE)], options=_OPTIONS)
+    builder.output(builder.op("ADD", [x, y], [("z", "float32", _SHAPE)]))
+    return to_bytes(builder.build())
+
+
+def _array(subgraph: InterpreterSubgraph, index: int) -> np.ndarray[Any, Any]:
+    return subgraph.buffer_of(index).array()
+
+
+def _expect(found: object, expected: object, what: str) -> None:
+    if found != expected:
+        raise LiteRtError(Status.WRONG_VERSION, f"{what}: {found!r}, not {expected!r}")

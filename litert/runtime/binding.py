@@ -1,0 +1,136 @@
+"""Puts tensors of a signature into callers' buffers, or says what to copy where that cannot be."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.runtime.host_memory import allocate, is_fit_for_cpu, overlap
+from litert.runtime.planned_subgraph import PlannedSubgraph
+from litert.runtime.tflite_abi import Allocation
+
+
+class Binding:
+    """The memory of a signature's inputs and outputs, from one change of buffers to the next."""
+
+    def __init__(
+        self, subgraph: PlannedSubgraph, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> None:
+        """Binds nothing yet.
+
+        Args:
+          subgraph: that the tensors are in.
+          inputs: tensors, by index.
+          outputs: tensors, by index.
+        """
+        self._subgraph = subgraph
+        self._tensors = subgraph.tensors
+        self._inputs = inputs
+        self._outputs = outputs
+        self._copies_in: list[tuple[TensorBuffer, TensorBuffer]] = []  # a caller's, and ours
+        self._copies_out: list[tuple[int, TensorBuffer]] = []
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the tensors still lie where `bind` put them."""
+        return self._tensors.tenant is self
+
+    @property
+    def has_copies_out(self) -> bool:
+        """Whether `copy_out` has something to do."""
+        return bool(self._copies_out)
+
+    def bind(self, inputs: Sequence[TensorBuffer], outputs: Sequence[TensorBuffer | None]) -> None:
+        """Puts tensors into buffers that are of their types and large enough; the subgraph is planned.
+
+        An output that has no buffer stays where the interpreter writes it: that is for dynamic shapes.
+        """
+        self._take_over()
+        self._copies_in.clear()
+        self._copies_out.clear()
+        for tensor, given in zip(self._inputs, inputs, strict=True):
+            self._bind_input(tensor, given)
+        for index, (tensor, wanted) in enumerate(zip(self._outputs, outputs, strict=True)):
+            if wanted is not None:
+                self._bind_output(tensor, wanted, [*inputs, *outputs[:index]])
+
+    def copy_in(self) -> None:
+        """Copies what lies where no kernel can read it."""
+        for source, destination in self._copies_in:
+            ctypes.memmove(destination.address, source.address, destination.size)
+
+    def copy_out(self) -> None:
+        """Copies outputs that could not be written where they belong.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if an output of dynamic shape is larger than its buffer.
+        """
+        for tensor, buffer in self._copies_out:
+            self._copy_out(tensor, buffer)
+
+    def _take_over(self) -> None:
+        """Takes tensors out of the memory that another signature's caller has given."""
+        former = self._tensors.tenant
+        if isinstance(former, Binding) and former is not self:
+            mine = {*self._inputs, *self._outputs}
+            for tensor in {*former._inputs, *former._outputs} - mine:
+                if tensor in self._tensors.memory:
+                    self._use_own_memory(tensor)
+        self._tensors.tenant = self
+
+    def _bind_input(self, tensor: int, buffer: TensorBuffer) -> None:
+        if not self._is_in_arena(tensor):
+            self._copies_in.append((buffer, self._tensors.buffer_of(tensor)))
+        elif self._can_lie_in(tensor, buffer):
+            self._tensors.set_memory(tensor, buffer)
+        else:
+            self._copies_in.append((buffer, self._use_own_memory(tensor)))
+
+    def _bind_output(
+        self, tensor: int, buffer: TensorBuffer, others: Sequence[TensorBuffer | None]
+    ) -> None:
+        """Binds an output, unless something else uses its memory, or is written into its tensor."""
+        is_shared = (*self._inputs, *self._outputs).count(tensor) > 1
+        if is_shared or self._subgraph.has_dynamic_tensors or not self._is_in_arena(tensor):
+            self._copies_out.append((tensor, buffer))
+        elif self._can_lie_in(tensor, buffer) and not any(o and overlap(buffer, o) for o in others):
+            self._tensors.set_memory(tensor, buffer)
+        else:
+            self._use_own_memory(tensor)
+            self._copies_out.append((tensor, buffer))
+
+    def _is_in_arena(self, tensor: int) -> bool:
+        """Whether a tensor's memory is neither constant nor kept between runs nor found in a run."""
+        struct = self._tensors.tensor(tensor)
+        in_arena = struct.allocation_type in (Allocation.ARENA_RW, Allocation.CUSTOM)
+        return in_arena and not struct.is_variable
+
+    def _can_lie_in(self, tensor: int, buffer: TensorBuffer) -> bool:
+        size = self._tensors.tensor(tensor).bytes
+        return not self._subgraph.is_on_cpu(tensor) or is_fit_for_cpu(buffer, size)
+
+    def _use_own_memory(self, tensor: int) -> TensorBuffer:
+        size = self._tensors.tensor(tensor).bytes
+        buffer = allocate(self._tensors.tensor_type(tensor), size)
+        self._tensors.set_memory(tensor, buffer)
+        return buffer
+
+    def _copy_out(self, tensor: int, buffer: TensorBuffer) -> None:
+        now = self._tensors.tensor_type(tensor)
+        struct = self._tensors.tensor(tensor)
+        size = struct.bytes
+        if size > buffer.size:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"output '{self._tensors.tensor_name(tensor)}' became {now}, {size} bytes, "
+                f"and its buffer has {buffer.size}",
+                hint="Give it a larger buffer, or run with arrays.",
+            )
+        if buffer.tensor_type.shape != now.shape:
+            buffer.tensor_type = RankedTensorType.of(now.element_type, now.shape)
+        if size and struct.data:
+            ctypes.memmove(buffer.address, struct.data, size)

@@ -1,0 +1,120 @@
+"""A TensorFlow Lite delegate that takes each `DISPATCH_OP`: how NPU calls get into stock's interpreter.
+
+The interpreter calls it for every subgraph while it is constructed, before XNNPACK, which takes the rest. Each
+op becomes a kernel of its own: one replacement for several might fuse neighbours, and loses the order of
+their inputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Protocol
+
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.runtime import tflite_abi as abi
+from litert.runtime.subgraph import InterpreterSubgraph, NodeView
+
+KERNEL_NAME = "LiteRtNpuCall"
+"""Of the nodes that NPU calls become."""
+
+_KERNEL_NAME = KERNEL_NAME.encode()  # C keeps its address: it must live as long as any interpreter
+
+
+class Kernel(Protocol):
+    """What runs in an op's place."""
+
+    def prepare(self) -> None:
+        """Gets ready for the shapes as they are now; the arena is planned after it."""
+        ...
+
+    def run(self) -> None:
+        """Computes the outputs."""
+        ...
+
+
+MakeKernel = Callable[[InterpreterSubgraph, NodeView], Kernel]
+"""Makes the kernel for a dispatch op."""
+
+
+class NpuDelegate:
+    """What `Interpreter` takes as one of its `experimental_delegates`; it must outlive the interpreter.
+
+    Attributes:
+      subgraphs: in the order in which the interpreter showed them.
+    """
+
+    def __init__(self, make_kernel: MakeKernel) -> None:
+        self.subgraphs: list[InterpreterSubgraph] = []
+        self._make_kernel = make_kernel
+        self._error: BaseException | None = None
+        self._callbacks: list[object] = []  # C holds their addresses alone
+        prepare = abi.DelegateFunction(self._prepare)
+        self._callbacks.append(prepare)
+        self._struct = abi.Delegate(
+            prepare=_address(prepare), flags=abi.ALLOW_DYNAMIC_TENSORS, copy_from_buffer_handle=None
+        )
+
+    def raise_error(self) -> None:
+        """Raises what went wrong in a callback, of which the interpreter knows only that it did."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it holds this frame
+
+    def close(self) -> None:
+        """Lets go of the kernels. The interpreter is gone."""
+        self._callbacks.clear()
+        self.subgraphs.clear()
+
+    def _get_native_delegate_pointer(self) -> int:
+        """For `Interpreter`: the address of the `TfLiteDelegate`."""
+        return ctypes.addressof(self._struct)
+
+    def _prepare(self, context: int, _delegate: int) -> int:
+        return self._guard(lambda: self._claim(context))
+
+    def _claim(self, context: int) -> None:
+        subgraph = InterpreterSubgraph(context)
+        self.subgraphs.append(subgraph)
+        calls = [node for node in subgraph.nodes() if node.name == DISPATCH_OP]
+        for node in calls:
+            kernel = self._make_kernel(subgraph, node)
+            subgraph.replace(node.index, self._registration(kernel), self._struct)
+
+    def _registration(self, kernel: Kernel) -> abi.Registration:
+        """C's side of a kernel. Functions of its own spare each run a look-up."""
+
+        def prepare(_context: int, _node: int) -> int:
+            return self._guard(kernel.prepare)
+
+        def invoke(_context: int, _node: int) -> int:
+            try:
+                kernel.run()
+            except BaseException as error:  # C cannot take it: `raise_error` raises it
+                self._error = error
+                return abi.ERROR
+            return abi.OK
+
+        functions = abi.KernelFunction(prepare), abi.KernelFunction(invoke)
+        self._callbacks.extend(functions)
+        return abi.Registration(
+            prepare=_address(functions[0]),
+            invoke=_address(functions[1]),
+            custom_name=_KERNEL_NAME,
+            version=1,
+        )
+
+    def _guard(self, action: Callable[[], None]) -> int:
+        try:
+            action()
+        except BaseException as error:  # as in `invoke`
+            self._error = error
+            return abi.ERROR
+        return abi.OK
+
+
+def _address(function: object) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]

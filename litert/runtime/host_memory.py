@@ -1,0 +1,40 @@
+"""Memory that the CPU's kernels can work in; what the NPU needs, a vendor's requirements say."""
+
+from __future__ import annotations
+
+import mmap
+
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.tensor_type import RankedTensorType
+
+CPU_ALIGNMENT = 16
+"""In bytes: constants have no more in a file, and kernels take those where they lie."""
+
+CPU_OVERREAD = 16
+"""Bytes past a tensor's end that XNNPACK's kernels may read, and ignore (its XNN_EXTRA_BYTES)."""
+
+
+def allocate(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
+    """A zeroed buffer for any CPU kernel, aligned to a page.
+
+    Args:
+      tensor_type: of what it is to hold.
+      size: in bytes; the buffer is somewhat larger.
+    """
+    return TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
+
+
+def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
+    """Whether CPU kernels can work in the first `size` bytes of a buffer.
+
+    A buffer that ends with its page will not do: the next page may be nobody's, now or later.
+    """
+    end = buffer.address + size
+    is_padded = buffer.size >= size + CPU_OVERREAD
+    ends_with_page = (end - 1) // mmap.PAGESIZE != (end + CPU_OVERREAD - 1) // mmap.PAGESIZE
+    return buffer.address % CPU_ALIGNMENT == 0 and (is_padded or not ends_with_page)
+
+
+def overlap(a: TensorBuffer, b: TensorBuffer) -> bool:
+    """Whether two buffers have a byte in common."""
+    return a.address < b.address + b.size and b.address < a.address + a.size

@@ -1,0 +1,137 @@
+"""Stock's interpreter with our delegate in it, and its errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.runtime.abi_check import check_abi
+from litert.runtime.delegate import MakeKernel, NpuDelegate
+from litert.runtime.subgraph import InterpreterSubgraph
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class CpuKernels(Enum):
+    """Which kernels run what no NPU runs; values are names in stock's `OpResolverType`."""
+
+    XNNPACK = "AUTO"
+    BUILTIN = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+    REFERENCE = "BUILTIN_REF"
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSettings:
+    """How the CPU runs its part."""
+
+    num_threads: int = 1
+    kernels: CpuKernels = CpuKernels.XNNPACK
+
+
+class GraphInterpreter:
+    """Owns the interpreter and the delegate.
+
+    Attributes:
+      subgraphs: in the order in which the interpreter showed them.
+    """
+
+    def __init__(self, source: str | bytes, settings: CpuSettings, make_kernel: MakeKernel) -> None:
+        """Builds the graph, and gives each dispatch op to a kernel.
+
+        Args:
+          source: the path of a model, or its bytes.
+          settings: of the CPU.
+          make_kernel: makes the kernels.
+
+        Raises:
+          LiteRtError: what `make_kernel` raised; INVALID_FLATBUFFER, if the interpreter refuses the model;
+            UNSUPPORTED_RUNTIME_VERSION.
+        """
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        check_abi()
+        self._where = source if isinstance(source, str) else "model from a buffer"
+        self._delegate = NpuDelegate(make_kernel)
+        self._old_messages = ""
+        arguments: dict[str, Any] = {
+            "model_path" if isinstance(source, str) else "model_content": source,
+            "num_threads": settings.num_threads,
+            "experimental_op_resolver_type": OpResolverType[settings.kernels.value],
+            "experimental_delegates": [self._delegate],
+        }
+        try:
+            self._interpreter = Interpreter(**arguments)
+        except BaseException as error:
+            self._raise(error, Status.INVALID_FLATBUFFER, "the interpreter refuses the model")
+        self._raw: Any = self._interpreter._interpreter
+        # Bound once, and called past `Interpreter.invoke`, which counts references.
+        self._invoke: Callable[[int], None] = self._raw.Invoke
+        self.subgraphs: Sequence[InterpreterSubgraph] = self._delegate.subgraphs
+
+    def invoke(self, subgraph_index: int) -> None:
+        """Runs a subgraph.
+
+        Raises:
+          LiteRtError: what a kernel of ours raised; RUNTIME_FAILURE. It can be run again.
+        """
+        try:
+            self._invoke(subgraph_index)
+        except BaseException as error:
+            self._raise(error, Status.RUNTIME_FAILURE, "the run failed")
+
+    def allocate(self, subgraph_index: int | None = None) -> None:
+        """Prepares the ops of a subgraph, and plans its memory.
+
+        Args:
+          subgraph_index: None is the main one; that must be the first, since XNNPACK takes its part then.
+
+        Raises:
+          LiteRtError: what a kernel of ours raised; RUNTIME_FAILURE.
+        """
+        try:
+            self._raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
+        except BaseException as error:
+            self._raise(error, Status.RUNTIME_FAILURE, "the CPU's part cannot be prepared")
+
+    def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
+        """Gives an input another shape; to be followed by `allocate`.
+
+        Args:
+          subgraph_index: the subgraph.
+          tensor: its index there.
+          shape: int32.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE.
+        """
+        try:
+            self._raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
+        except BaseException as error:
+            self._raise(error, Status.RUNTIME_FAILURE, "the input cannot be resized")
+
+    def close(self) -> None:
+        """Destroys the interpreter, then the delegate."""
+        del self._invoke, self._raw, self._interpreter
+        self._delegate.close()
+
+    def _raise(self, error: BaseException, status: Status, what: str) -> NoReturn:
+        """Raises the error of a kernel of ours, if there was one; else the interpreter's own."""
+        message = str(error)
+        if message.startswith(self._old_messages):  # stock keeps them in front of new ones
+            message, self._old_messages = message[len(self._old_messages) :], message
+        self._delegate.raise_error()
+        if not isinstance(error, (RuntimeError, ValueError)):
+            raise error
+        reason = " ".join(message.split())
+        is_custom_op = "custom op" in message
+        raise LiteRtError(
+            status,
+            f"{what}: {reason}",
+            self._where,
+            "Compile the model with apply_plugin and an asset for the op." if is_custom_op else "",
+        ) from None

@@ -1,0 +1,136 @@
+"""What a compiled file holds for the NPU, and the vendor's session for it. Nothing here is read but digests."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dispatch.loader import find_dispatch
+from dispatch.mem_buffer import MemBuffer
+from dispatch.session import Session
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.assets import Asset, read_assets
+from litert.model.blob import Blob
+from litert.model.dispatch_op import (
+    DispatchOptions,
+    find_byte_code,
+    is_dispatch_op,
+    read_dispatch_options,
+)
+from litert.model.graph import Model
+from litert.model.manifest import (
+    DIGEST_AT_LOAD_LIMIT,
+    Manifest,
+    find_mismatches,
+    read_manifest,
+)
+from litert.model.stamp import Stamp, read_stamp
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NpuParts:
+    """The NPU's part of a compiled file.
+
+    Attributes:
+      stamp: whom the file is for.
+      manifest: None in a file that another compiler has made.
+      assets: in the order in which they are registered: companions first.
+      file: the whole file, which byte code offsets count from.
+    """
+
+    stamp: Stamp
+    manifest: Manifest | None
+    assets: Sequence[Asset]
+    file: Blob
+
+    def byte_code(self, options: DispatchOptions) -> Blob:
+        """The module that a call's options name.
+
+        Raises:
+          LiteRtError: INVALID_FLATBUFFER.
+        """
+        return find_byte_code(self.file, options, f"NPU call '{options.name}'")
+
+    def shape_outputs(self, call_name: str) -> Mapping[int, int]:
+        """For a call's outputs of dynamic shape, the output that holds the shape."""
+        declared = self.manifest.shape_outputs if self.manifest else ()
+        return {s.output: s.shape_output for s in declared if s.call_name == call_name}
+
+
+def read_npu_parts(
+    model: Model, file: Blob, where: str, *, check_all_digests: bool
+) -> NpuParts | None:
+    """Finds the NPU's part of a file, and checks it.
+
+    Args:
+      model: as it was read from `file`.
+      file: the whole file.
+      where: the file's name, for errors.
+      check_all_digests: also of parts so large that reading them would be felt.
+
+    Returns:
+      None, if the model has no NPU calls.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, for a file that is damaged or changed, or has NPU calls and no stamp.
+    """
+    calls = [
+        read_dispatch_options(bytes(op.custom_options or b""), where)
+        for op in model.ops()
+        if is_dispatch_op(op)
+    ]
+    if not calls:
+        return None
+    stamp = read_stamp(model, where)
+    if stamp is None:
+        raise LiteRtError(
+            Status.INVALID_FLATBUFFER,
+            "NPU calls, and no stamp that says for whom",
+            where,
+            "Compile the model again.",
+        )
+    assets = read_assets(model)
+    parts = NpuParts(stamp, read_manifest(model, where), _companions_first(assets), file)
+    modules = {(c.bytecode_offset, c.bytecode_size): parts.byte_code(c) for c in calls}
+    if parts.manifest is not None:
+        limit = None if check_all_digests else DIGEST_AT_LOAD_LIMIT
+        problems = find_mismatches(parts.manifest, assets, list(modules.values()), limit)
+        if problems:
+            raise LiteRtError(
+                Status.INVALID_FLATBUFFER,
+                f"the file is not as it was compiled: {'; '.join(problems)}",
+                where,
+                "Compile the model again.",
+            )
+    return parts
+
+
+def open_session(
+    parts: NpuParts, environment_options: EnvironmentOptions, options: Mapping[str, str]
+) -> Session:
+    """Opens the vendor's device, and registers the file's assets.
+
+    Args:
+      parts: of the file, which stays open as long as the session.
+      environment_options: say where dispatch tables are.
+      options: the vendor's own.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if there is no dispatch table for the file's manufacturer; the vendor's.
+    """
+    manufacturer = parts.stamp.soc_manufacturer
+    dispatch = find_dispatch(manufacturer, environment_options.dispatch_library_path)
+    _LOG.info("NPU calls run on %s %s", manufacturer, parts.stamp.soc_model)
+    assets = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in parts.assets]
+    return Session(
+        dispatch, environment_options=environment_options, options=options, assets=assets
+    )
+
+
+def _companions_first(assets: Sequence[Asset]) -> list[Asset]:
+    return sorted(assets, key=lambda asset: not asset.companion_path)

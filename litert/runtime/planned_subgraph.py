@@ -1,0 +1,140 @@
+"""A subgraph that callers run: its shapes, its memory plan, and what its tensors need of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from dispatch.event import Event
+from dispatch.tensor_buffer import ALIGNMENT, TensorBufferRequirements
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.runtime.delegate import KERNEL_NAME
+from litert.runtime.interpreter import GraphInterpreter
+from litert.runtime.npu_kernel import NpuKernel
+from litert.runtime.subgraph import InterpreterSubgraph
+from litert.runtime.tflite_abi import Allocation
+
+
+class PlannedSubgraph:
+    """Plans a subgraph's memory, and again after a resize.
+
+    Attributes:
+      index: in the model.
+      tensors: the subgraph as the interpreter holds it.
+      kernels: the NPU calls in it.
+      has_dynamic_tensors: whether shapes are known only after a run; the interpreter may then move all
+        its memory in a run.
+      is_all_npu: whether no op of it runs on the CPU.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        interpreter: GraphInterpreter,
+        tensors: InterpreterSubgraph,
+        kernels: Sequence[NpuKernel],
+    ) -> None:
+        self.index = index
+        self.tensors = tensors
+        self.kernels = kernels
+        self.has_dynamic_tensors = False
+        self.is_all_npu = False
+        self._interpreter = interpreter
+        self._cpu_tensors: frozenset[int] = frozenset()
+        self._is_planned = False
+
+    def plan(self) -> None:
+        """Gets the subgraph ready to run, unless it is.
+
+        Raises:
+          LiteRtError: what a kernel or the interpreter has against the shapes.
+        """
+        if self._is_planned:
+            return
+        self._interpreter.allocate(self.index)
+        nodes = list(self.tensors.nodes())
+        cpu_nodes = [node for node in nodes if node.name != KERNEL_NAME]
+        self._cpu_tensors = frozenset(
+            tensor for node in cpu_nodes for tensor in (*node.inputs, *node.outputs)
+        )
+        self.is_all_npu = not cpu_nodes
+        self.has_dynamic_tensors = any(
+            self.tensors.tensor(tensor).allocation_type == Allocation.DYNAMIC
+            for node in nodes
+            for tensor in node.outputs
+            if tensor >= 0
+        )
+        self._is_planned = True
+
+    def is_on_cpu(self, tensor: int) -> bool:
+        """Whether the CPU reads or writes a tensor."""
+        return tensor in self._cpu_tensors
+
+    def requirements(self, tensor: int) -> TensorBufferRequirements:
+        """What memory a tensor must have for all that read or write it, by its shape as it is now."""
+        wanted = [r for kernel in self.kernels for r in kernel.requirements(tensor)]
+        return TensorBufferRequirements(
+            max([self.tensors.tensor(tensor).bytes, *(r.size for r in wanted)]),
+            alignment=max([ALIGNMENT, *(r.alignment for r in wanted)]),
+        )
+
+    def check_resize(self, tensor: int, shape: Sequence[int], where: str) -> None:
+        """Refuses a shape that the file does not foresee.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, with `where`.
+        """
+        current = self.tensors.tensor_type(tensor)
+        signature = self.tensors.shape_signature(tensor) or current.shape
+        if (
+            -1 not in signature
+            or len(signature) != len(shape)
+            or any(s not in (-1, d) or d < 1 for s, d in zip(signature, shape, strict=True))
+        ):
+            foreseen = RankedTensorType.of(current.element_type, signature)
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"shape {list(shape)}, where the model has {foreseen}",
+                where,
+                "Give unknown dimensions (?) a number, and leave the others as they are.",
+            )
+
+    def resize(self, tensor: int, shape: Sequence[int], where: str) -> None:
+        """Gives an input another shape; the memory that tensors have of callers is theirs no more.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no shape; RUNTIME_FAILURE.
+        """
+        import numpy as np
+
+        if not shape or min(shape) < 1:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"shape {list(shape)}: dimensions must be positive", where
+            )
+        if self.tensors.tensor_type(tensor).shape == tuple(shape):
+            return
+        self._interpreter.resize(self.index, tensor, np.array(shape, np.int32))
+        self._is_planned = False
+        self.tensors.give_back_memory()
+
+    @contextmanager
+    def collect_events(self) -> Iterator[list[Event]]:
+        """Lets NPU calls run on after `run`: their events come into the list."""
+        events: list[Event] = []
+        for kernel in self.kernels:
+            kernel.pending = events
+        try:
+            yield events
+        finally:
+            for kernel in self.kernels:
+                kernel.pending = None
+
+    def run(self) -> None:
+        """Runs the subgraph.
+
+        Raises:
+          LiteRtError: as `GraphInterpreter.invoke`.
+        """
+        self._interpreter.invoke(self.index)

@@ -1,0 +1,313 @@
+"""A model's entry by name: checks buffers for its inputs and outputs, and runs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from dispatch.event import Event
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.runtime.binding import Binding
+from litert.runtime.host_memory import allocate
+from litert.runtime.planned_subgraph import PlannedSubgraph
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Direction(Enum):
+    """Which way a value goes."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An input or output of a signature.
+
+    Attributes:
+      name: in the signature.
+      tensor: its index in the subgraph.
+    """
+
+    direction: Direction
+    name: str
+    tensor: int
+
+
+class SignatureRunner:
+    """Runs one signature; who calls it holds the model's lock.
+
+    Attributes:
+      key: the signature's name.
+      inputs, outputs: in the order of the subgraph's.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        subgraph: PlannedSubgraph,
+        inputs: Sequence[Argument],
+        outputs: Sequence[Argument],
+    ) -> None:
+        self.key = key
+        self.inputs = inputs
+        self.outputs = outputs
+        self._subgraph = subgraph
+        self._tensors = subgraph.tensors
+        self._binding = Binding(subgraph, [a.tensor for a in inputs], [a.tensor for a in outputs])
+        self._given: tuple[Sequence[TensorBuffer | None], Sequence[TensorBuffer | None]] = ([], [])
+        self._last_inputs: list[TensorBuffer | None] = [None] * len(inputs)
+
+    def run(
+        self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer | None]
+    ) -> None:
+        """Runs on these buffers, which lie where they are wherever the kernels can work there.
+
+        Args:
+          inputs: lists of one for each input; None is what it had in the run before.
+          outputs: a list of one for each output; None leaves it for `read_output`.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for buffers that do not fit; MISSING_INPUT_TENSOR; RUNTIME_FAILURE;
+            a vendor's. The signature can be run again.
+        """
+        self._rebind(inputs, outputs)
+        self._binding.copy_in()
+        self._subgraph.run()
+        self._binding.copy_out()
+
+    def is_all_npu(self) -> bool:
+        """Whether the CPU has no part in it, so that `start` can be used.
+
+        Raises:
+          LiteRtError: as `PlannedSubgraph.plan`.
+        """
+        self._subgraph.plan()
+        return self._subgraph.is_all_npu
+
+    def start(
+        self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer]
+    ) -> Sequence[Event]:
+        """Starts a run on the NPU alone, and does not wait for it.
+
+        Returns:
+          Events of all that is under way.
+
+        Raises:
+          LiteRtError: as `run`.
+        """
+        with self._subgraph.collect_events() as events:
+            try:
+                self._rebind(inputs, outputs)
+                self._binding.copy_in()
+                self._subgraph.run()
+                if self._binding.has_copies_out:
+                    wait_for_all(events)
+                    self._binding.copy_out()
+            except BaseException:
+                with suppress(LiteRtError):
+                    wait_for_all(events)
+                raise
+        return events
+
+    def read_output(self, argument: Argument) -> np.ndarray[Any, Any]:
+        """A copy of an output as the last run left it, where that had no buffer for it.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for element types that NumPy has not.
+        """
+        array: np.ndarray[Any, Any] = self._tensors.buffer_of(argument.tensor).array().copy()
+        return array
+
+    @property
+    def has_dynamic_tensors(self) -> bool:
+        """Whether shapes are known only after a run, so that outputs are to be read rather than bound."""
+        return self._subgraph.has_dynamic_tensors
+
+    def fit(self, inputs: Sequence[TensorBuffer]) -> None:
+        """Gives inputs the shapes of these buffers, and makes the outputs' known.
+
+        Raises:
+          LiteRtError: as `run`.
+        """
+        for argument, buffer in zip(self.inputs, inputs, strict=True):
+            self._fit_input(argument, buffer)
+        self._subgraph.plan()
+
+    def tensor_type(self, argument: Argument) -> RankedTensorType:
+        """Element type and shape as they are now; after a run, where the shape is dynamic.
+
+        Raises:
+          LiteRtError: as `PlannedSubgraph.plan`.
+        """
+        if argument.direction is Direction.OUTPUT:
+            self._subgraph.plan()
+        return self._tensors.tensor_type(argument.tensor)
+
+    def tensor_name(self, argument: Argument) -> str:
+        """The tensor's own name, which a signature may call otherwise."""
+        return self._tensors.tensor_name(argument.tensor)
+
+    def requirements(self, argument: Argument) -> TensorBufferRequirements:
+        """What memory it must have.
+
+        Raises:
+          LiteRtError: as `PlannedSubgraph.plan`.
+        """
+        self._subgraph.plan()
+        return self._subgraph.requirements(argument.tensor)
+
+    def allocate(self, argument: Argument) -> TensorBuffer:
+        """A buffer that can be bound as it is.
+
+        Raises:
+          LiteRtError: UNSUPPORTED for texts; as `PlannedSubgraph.plan`.
+        """
+        size = self.requirements(argument).size
+        tensor_type = self._tensors.tensor_type(argument.tensor)
+        if tensor_type.element_type.bits == 0:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"a tensor of {tensor_type.element_type.name} has no fixed size",
+                self.where(argument),
+                "Run the model with ai_edge_litert.interpreter.",
+            )
+        return allocate(tensor_type, size)
+
+    def find(self, direction: Direction, name: str) -> Argument:
+        """An input or output by its name.
+
+        Raises:
+          LiteRtError: NOT_FOUND.
+        """
+        arguments = self.inputs if direction is Direction.INPUT else self.outputs
+        for argument in arguments:
+            if argument.name == name:
+                return argument
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no {direction.value} '{name}', only {', '.join(a.name for a in arguments)}",
+            f"signature '{self.key}'",
+        )
+
+    def resize(self, argument: Argument, shape: Sequence[int], *, strict: bool) -> None:
+        """Gives an input another shape.
+
+        Args:
+          argument: the input.
+          shape: in place of the one it has.
+          strict: whether the model must have left open what changes.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT.
+        """
+        where = self.where(argument)
+        if strict and self._tensors.tensor_type(argument.tensor).shape != tuple(shape):
+            self._subgraph.check_resize(argument.tensor, shape, where)
+        self._subgraph.resize(argument.tensor, shape, where)
+
+    def _rebind(
+        self, given_inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer | None]
+    ) -> None:
+        """Binds buffers, unless they are those of the last run."""
+        if self._given == (given_inputs, outputs) and self._binding.is_current:
+            return
+        self._given = ([], [])
+        self._check_count(Direction.INPUT, len(given_inputs), len(self.inputs))
+        self._check_count(Direction.OUTPUT, len(outputs), len(self.outputs))
+        inputs = [
+            self._fit_input(argument, given or last)
+            for argument, given, last in zip(
+                self.inputs, given_inputs, self._last_inputs, strict=True
+            )
+        ]
+        self._subgraph.plan()
+        for argument, buffer in zip(self.outputs, outputs, strict=True):
+            if buffer is not None:
+                self._check_output(argument, buffer)
+        self._binding.bind(inputs, outputs)
+        self._last_inputs = [*inputs]
+        self._given = ([*given_inputs], [*outputs])
+
+    def _check_count(self, direction: Direction, given: int, expected: int) -> None:
+        if given != expected:
+            kind = direction.value
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{given} of {expected} {kind} buffers",
+                f"signature '{self.key}'",
+            )
+
+    def _fit_input(self, argument: Argument, buffer: TensorBuffer | None) -> TensorBuffer:
+        """Checks an input's buffer; one of another shape resizes the input, where the model foresees it."""
+        if buffer is None:
+            raise LiteRtError(
+                Status.MISSING_INPUT_TENSOR, "no buffer, now or before", self.where(argument)
+            )
+        self._check_element_type(argument, buffer)
+        now, given = self._tensors.tensor_type(argument.tensor), buffer.tensor_type
+        if given.shape != now.shape and given.shape != (now.num_elements,):
+            self._subgraph.check_resize(argument.tensor, given.shape, self.where(argument))
+            self._subgraph.resize(argument.tensor, given.shape, self.where(argument))
+        self._check_size(argument, buffer)
+        return buffer
+
+    def _check_output(self, argument: Argument, buffer: TensorBuffer) -> None:
+        self._check_element_type(argument, buffer)
+        if not self._subgraph.has_dynamic_tensors:
+            self._check_size(argument, buffer)
+
+    def _check_element_type(self, argument: Argument, buffer: TensorBuffer) -> None:
+        expected = self._tensors.tensor_type(argument.tensor).element_type
+        given = buffer.tensor_type.element_type
+        if given is not expected:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"a buffer of {given.name}, where the model has {expected.name}",
+                self.where(argument),
+            )
+
+    def _check_size(self, argument: Argument, buffer: TensorBuffer) -> None:
+        size = self._tensors.tensor(argument.tensor).bytes
+        if buffer.size < size:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"a buffer of {buffer.size} bytes for "
+                f"{self._tensors.tensor_type(argument.tensor)}, which takes {size}",
+                self.where(argument),
+                "Make buffers with the model's create functions, after a resize anew.",
+            )
+
+    def where(self, argument: Argument) -> str:
+        """Names an input or output, for errors."""
+        return f"{argument.direction.value} '{argument.name}' of signature '{self.key}'"
+
+
+def wait_for_all(events: Iterable[Event], timeout_s: float | None = None) -> None:
+    """Waits for events; then raises the first error that one of them failed with.
+
+    Args:
+      events: to wait for.
+      timeout_s: for all of them together; None is for ever.
+
+    Raises:
+      LiteRtError: TIMEOUT_EXPIRED, or an event's.
+    """
+    end = None if timeout_s is None else time.monotonic() + timeout_s
+    failure: LiteRtError | None = None
+    for event in events:
+        try:
+            event.wait(None if end is None else max(0.0, end - time.monotonic()))
+        except LiteRtError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

@@ -1,0 +1,198 @@
+"""A subgraph as stock's interpreter holds it: its tensors and nodes, seen through `TfLiteContext`."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.runtime import tflite_abi as abi
+
+OPTIONAL = -1
+"""`kTfLiteOptionalTensor`: an input that is left out."""
+
+_WORD = ctypes.sizeof(ctypes.c_size_t)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node of the execution plan.
+
+    Attributes:
+      index: in the subgraph, not in the plan.
+      inputs, outputs: tensors by index; OPTIONAL for one that is left out.
+      name: of a custom op or of a delegate's kernel; "" for all others.
+      custom_options: of a custom op.
+      is_delegated: whether a delegate runs it.
+    """
+
+    index: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    name: str
+    custom_options: bytes
+    is_delegated: bool
+
+
+class InterpreterSubgraph:
+    """Reads and changes the interpreter's own structs; valid as long as the interpreter.
+
+    Attributes:
+      context: address of its `TfLiteContext`.
+      is_called: whether control flow runs it, rather than a caller: its arena is then given back after
+        each run, and an op may move its inputs.
+      memory: what stands behind tensors in place of the arena, by index.
+      tenant: whose memory that is, apart from the NPU calls' own; for that one to set and compare.
+    """
+
+    def __init__(self, context: int) -> None:
+        """Looks at a context while it is shown to a delegate.
+
+        Later the interpreter puts a function that fails in place of each that is for delegates alone: those
+        are kept as they are now.
+        """
+        self.context = context
+        self.is_called = False
+        self.memory: dict[int, TensorBuffer] = {}
+        self.tenant: object = None
+        self._head = abi.Context.from_address(context)
+        self._arena_buffers: dict[int, TensorBuffer] = {}
+        self._get_plan = abi.GetExecutionPlan(self._head.get_execution_plan)
+        self._get_node = abi.GetNodeAndRegistration(self._head.get_node_and_registration)
+        # Read as often as a call runs, which a struct's field is four times too slow for.
+        address = context + abi.Context.tensors.offset
+        self.tensors_field = _word_at(address)
+
+    @property
+    def num_tensors(self) -> int:
+        return int(self._head.tensors_size)
+
+    def tensor(self, index: int) -> abi.Tensor:
+        """A tensor's struct. The array that it is in may move whenever the interpreter prepares ops."""
+        assert 0 <= index < self.num_tensors
+        return abi.Tensor.from_address(self._head.tensors + index * ctypes.sizeof(abi.Tensor))
+
+    def data_field(self, index: int) -> memoryview:
+        """The pointer to a tensor's memory, as a view of one number; it may move with the tensor."""
+        offset = index * ctypes.sizeof(abi.Tensor) + abi.Tensor.data.offset
+        return _word_at(self._head.tensors + offset)
+
+    def tensor_name(self, index: int) -> str:
+        name: bytes | None = self.tensor(index).name
+        return (name or b"").decode(errors="replace")
+
+    def tensor_type(self, index: int) -> RankedTensorType:
+        """Element type and shape, as they are now."""
+        tensor = self.tensor(index)
+        return RankedTensorType.of(ElementType(tensor.type), abi.read_int_array(tensor.dims))
+
+    def shape_signature(self, index: int) -> tuple[int, ...]:
+        """A tensor's shape in the file, with -1 for unknown dimensions; empty where all are known."""
+        return abi.read_int_array(self.tensor(index).dims_signature)
+
+    def nodes(self) -> Iterator[NodeView]:
+        """The nodes that run, in order."""
+        plan = ctypes.c_void_p()
+        self._check(self._get_plan(self.context, ctypes.byref(plan)), "GetExecutionPlan")
+        for index in abi.read_int_array(plan.value):
+            yield self._node(index)
+
+    def set_memory(self, index: int, buffer: TensorBuffer) -> None:
+        """Puts a tensor into memory of ours, which the interpreter then neither allocates nor frees."""
+        tensor = self.tensor(index)
+        tensor.allocation_type = abi.Allocation.CUSTOM
+        tensor.data = buffer.address
+        self.memory[index] = buffer
+
+    def give_back_memory(self) -> None:
+        """Puts all tensors back into the arena, which must be planned anew before the next run."""
+        for index in self.memory:
+            tensor = self.tensor(index)
+            if tensor.allocation_type == abi.Allocation.CUSTOM:
+                tensor.allocation_type = abi.Allocation.ARENA_RW
+                tensor.data = None
+        self.memory.clear()
+        self.forget_arena()
+        self.tenant = None
+
+    def forget_arena(self) -> None:
+        """Says that the arena may have moved: what was told of it before is not told again."""
+        self._arena_buffers.clear()
+
+    def buffer_of(self, index: int) -> TensorBuffer:
+        """A tensor's memory as it is now; the same object as long as it stays the same memory."""
+        tensor_type = self.tensor_type(index)
+        tensor = self.tensor(index)
+        for known in (self.memory.get(index), self._arena_buffers.get(index)):
+            if (
+                known is not None
+                and known.address == tensor.data
+                and known.tensor_type == tensor_type
+            ):
+                return known
+        buffer = TensorBuffer(tensor_type, tensor.data, tensor.bytes, self.memory.get(index))
+        self._arena_buffers[index] = buffer
+        return buffer
+
+    def set_dynamic(self, index: int) -> None:
+        """Says that a tensor's shape is known only after its op has run."""
+        tensor = self.tensor(index)
+        if tensor.allocation_type != abi.Allocation.DYNAMIC:
+            tensor.allocation_type = abi.Allocation.DYNAMIC
+            tensor.data = None
+
+    def resize(self, index: int, shape: Sequence[int]) -> None:
+        """Gives a tensor another shape; memory too, if it is dynamic."""
+        resize_tensor = abi.ResizeTensor(self._head.resize_tensor)
+        shape_array = abi.allocate_int_array(shape)  # the function frees it
+        status = resize_tensor(self.context, ctypes.addressof(self.tensor(index)), shape_array)
+        self._check(status, f"ResizeTensor of '{self.tensor_name(index)}'")
+
+    def replace(
+        self, node_index: int, registration: abi.Registration, delegate: abi.Delegate
+    ) -> None:
+        """Gives one node to a delegate, as a kernel of its own."""
+        replace = abi.ReplaceNodeSubsets(self._head.replace_node_subsets_with_delegate_kernels)
+        nodes = abi.make_int_array([node_index])
+        status = replace(
+            self.context, registration, ctypes.addressof(nodes), ctypes.addressof(delegate)
+        )
+        self._check(status, "ReplaceNodeSubsetsWithDelegateKernels")
+
+    def _node(self, index: int) -> NodeView:
+        node_address, registration_address = ctypes.c_void_p(), ctypes.c_void_p()
+        status = self._get_node(
+            self.context, index, ctypes.byref(node_address), ctypes.byref(registration_address)
+        )
+        self._check(status, "GetNodeAndRegistration")
+        assert node_address.value and registration_address.value
+        node = abi.Node.from_address(node_address.value)
+        registration = abi.Registration.from_address(registration_address.value)
+        name, options = "", b""
+        if registration.builtin_code in (abi.CUSTOM, abi.DELEGATE):
+            name = (registration.custom_name or b"").decode(errors="replace")
+        if registration.builtin_code == abi.CUSTOM and node.custom_initial_data_size > 0:
+            options = ctypes.string_at(node.custom_initial_data, node.custom_initial_data_size)
+        return NodeView(
+            index,
+            abi.read_int_array(node.inputs),
+            abi.read_int_array(node.outputs),
+            name,
+            options,
+            bool(node.delegate),
+        )
+
+    def _check(self, status: int, call: str) -> None:
+        if status != abi.OK:
+            raise LiteRtError(Status.RUNTIME_FAILURE, f"the interpreter refused {call}")
+
+
+def _word_at(address: int) -> memoryview:
+    """One pointer in memory as a view that is read by `[0]`."""
+    word = (ctypes.c_ubyte * _WORD).from_address(address)
+    return memoryview(word).cast("B").cast("P")

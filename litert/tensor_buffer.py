@@ -1,0 +1,226 @@
+"""A tensor's memory, as programs have it; names are those of `ai_edge_litert.tensor_buffer`."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dispatch.event import Event
+from dispatch.tensor_buffer import TensorBuffer as HostBuffer
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_STOCK_TYPES = frozenset(
+    (
+        "float32",
+        "float16",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "int32",
+        "int8",
+        "uint8",
+        "bool",
+    )
+)
+
+
+class TensorBuffer:
+    """Memory for one input or output; what a run reads and writes."""
+
+    def __init__(self, buffer: HostBuffer, *, is_flat: bool = False) -> None:
+        """For the models' create functions, and `create_from_host_memory`."""
+        self._buffer: HostBuffer | None = buffer
+        self._is_flat = is_flat
+        self._event: Event | None = None
+
+    @classmethod
+    def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
+        """A buffer over an array's own memory: what one writes, the other shows.
+
+        A run works in that memory, if it is aligned as the kernels need it (to 16 bytes for the CPU, for an NPU
+        as its vendor asks, commonly 64), and does not end with its page; else it copies to and from it.
+
+        Args:
+          data_array: C-contiguous; kept as long as the buffer.
+
+        Raises:
+          ValueError: if it is no array, not contiguous, or of a type that no tensor has.
+        """
+        import numpy as np
+
+        if not isinstance(data_array, np.ndarray):
+            raise ValueError("data_array must be a NumPy array")
+        if not data_array.flags.c_contiguous:
+            raise ValueError("data_array must be C-contiguous for zero-copy host-memory binding")
+        try:
+            return cls(HostBuffer.wrap(data_array), is_flat=True)
+        except LiteRtError:
+            raise ValueError(f"Unsupported dtype: {data_array.dtype}") from None
+
+    @property
+    def event(self) -> Event | None:
+        """Of the asynchronous run that writes it; None when there is none, or it has been waited for."""
+        if self._event is None and self._buffer is not None:
+            return self._buffer.event
+        return self._event
+
+    def write(self, data_array: np.ndarray[Any, Any]) -> None:
+        """Copies an array's elements to the start of the buffer, as bytes.
+
+        Raises:
+          ValueError: if it is no array, or of a type that is neither the buffer's nor one of stock's.
+          LiteRtError: INVALID_ARGUMENT, if it is larger than the tensor, or the buffer is destroyed.
+        """
+        import numpy as np
+
+        if not isinstance(data_array, np.ndarray):
+            raise ValueError("data_array must be a NumPy array")
+        buffer = self._open("write")
+        self._check_type(data_array.dtype)
+        array = np.ascontiguousarray(data_array)
+        self._check_size(array.nbytes, "the array")
+        ctypes.memmove(buffer.address, array.ctypes.data, array.nbytes)
+
+    def read(self, num_elements: int | tuple[int, ...], output_dtype: Any) -> np.ndarray[Any, Any]:
+        """Copies elements from the start of the buffer, as bytes.
+
+        Args:
+          num_elements: how many, or a shape.
+          output_dtype: of the array, which is not converted to it.
+
+        Raises:
+          ValueError: for a type that is neither the buffer's nor one of stock's.
+          LiteRtError: INVALID_ARGUMENT, if that is more than the tensor has, or the buffer is destroyed; what an
+            asynchronous run failed with.
+        """
+        import numpy as np
+
+        buffer = self._open("read")
+        array = np.empty(num_elements, self._check_type(output_dtype))
+        self._check_size(array.nbytes, "the array")
+        ctypes.memmove(array.ctypes.data, buffer.address, array.nbytes)
+        return array
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """The tensor as an array over the same memory, which lives as long as the array.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for element types that NumPy has not; as `read`.
+        """
+        import numpy as np
+
+        buffer = self._open("array")
+        tensor_type = buffer.tensor_type
+        held = np.asarray(_Memory(buffer))[: tensor_type.size_bytes]
+        return held.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
+
+    def get_tensor_details(self) -> dict[str, Any]:
+        """`dtype` and `shape`; memory of the caller's is flat, as in stock."""
+        tensor_type = self._open("get_tensor_details", must_wait=False).tensor_type
+        shape = [tensor_type.num_elements] if self._is_flat else list(tensor_type.shape)
+        return {"dtype": type_name(tensor_type.element_type), "shape": shape}
+
+    def destroy(self) -> None:
+        """Lets go of the memory; the buffer cannot be used any more."""
+        with suppress(LiteRtError):  # nobody will look at what the run wrote
+            self._wait()
+        self._buffer = None
+
+    def lend_input(self) -> HostBuffer:
+        """The memory, for a run to read, once no other run writes it.
+
+        Raises:
+          ValueError: if the buffer is destroyed, as stock.
+          LiteRtError: what the run failed with that was to write it.
+        """
+        if self._event is not None:
+            self._wait()
+        return self._not_destroyed()
+
+    def lend_output(self) -> HostBuffer:
+        """The memory, for a run to write, once no other run writes it; whether that one failed or not.
+
+        Raises:
+          ValueError: if the buffer is destroyed, as stock.
+        """
+        if self._event is not None:
+            with suppress(LiteRtError):
+                self._wait()
+        return self._not_destroyed()
+
+    def lend_unfinished(self) -> tuple[HostBuffer, Event | None]:
+        """The memory, and what to wait for before it is read.
+
+        Raises:
+          ValueError: if the buffer is destroyed, as stock.
+        """
+        return self._not_destroyed(), self._event
+
+    def set_event(self, event: Event) -> None:
+        """Says which run writes it."""
+        self._event = event
+
+    def _not_destroyed(self) -> HostBuffer:
+        if self._buffer is None:
+            raise ValueError("TensorBuffer has been destroyed")
+        return self._buffer
+
+    def _wait(self) -> None:
+        event, self._event = self._event, None
+        if event is not None:
+            event.wait()
+
+    def _open(self, call: str, *, must_wait: bool = True) -> HostBuffer:
+        buffer = self._buffer
+        if buffer is None:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the buffer has been destroyed", call)
+        if must_wait:
+            self._wait()
+            buffer.wait()
+        return buffer
+
+    def _check_type(self, dtype: Any) -> np.dtype[Any]:
+        import numpy as np
+
+        try:
+            found: np.dtype[Any] = np.dtype(dtype)
+            element_type = ElementType.from_numpy(found)
+        except (TypeError, LiteRtError):
+            raise ValueError(f"Unsupported dtype: {dtype}") from None
+        assert self._buffer is not None
+        own = self._buffer.tensor_type.element_type
+        if found.name not in _STOCK_TYPES and element_type is not own:
+            raise ValueError(f"Unsupported dtype: {dtype}; the tensor is {type_name(own)}")
+        return found
+
+    def _check_size(self, size: int, what: str) -> None:
+        assert self._buffer is not None
+        limit = self._buffer.tensor_type.size_bytes
+        if size > limit:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{what} has {size} bytes, and the tensor {limit}"
+            )
+
+
+class _Memory:
+    """Bytes for `numpy.asarray`, which keeps this object, and with it the memory."""
+
+    def __init__(self, buffer: HostBuffer) -> None:
+        self._buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (buffer.size,),
+            "data": (buffer.address, False),
+        }
+
+
+def type_name(element_type: ElementType) -> str:
+    """An element type as stock names it in details: `float32`."""
+    return element_type.name.lower()
