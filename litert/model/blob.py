@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -32,6 +33,8 @@ class MappedFile:
         self._map: mmap.mmap | None = None
         self._file: BinaryIO
         try:
+            if not stat.S_ISREG(os.stat(self.path).st_mode):  # a pipe would be empty, or block
+                raise LiteRtError(Status.FILE_IO, "not a regular file", self.path)
             self._file = open(self.path, "rb")  # noqa: SIM115 (owned; closed by close)
         except FileNotFoundError as error:
             raise LiteRtError(Status.NOT_FOUND, "no such file", self.path) from error

@@ -1,0 +1,477 @@
+"""From a model and a plugin to a compiled file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler_plugin.commands import compile_model, copy_model, list_plugins, partition_model
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.assets import read_assets
+from litert.model.builder import ModelBuilder
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.graph import Model
+from litert.model.manifest import find_mismatches, read_manifest
+from litert.model.reader import read_model
+from litert.model.stamp import Stamp, read_stamp
+from litert.model.writer import write_model
+
+Options = Callable[..., ApplyOptions]
+Chain = Callable[..., Path]
+
+
+def ops(model: Model, subgraph: int = 0) -> list[str]:
+    return [op.name for op in model.subgraphs[subgraph].ops]
+
+
+def calls(model: Model) -> list[tuple[str, str]]:
+    """Function name and byte code of each NPU call, in the order they run."""
+    found = {
+        op: (name, bytes(module.blob).decode())
+        for module in model.byte_code
+        for op, name in module.users
+    }
+    return [found[op] for op in model.ops() if is_dispatch_op(op)]
+
+
+def reasons(report: Report) -> dict[str, str]:
+    return {op.name: op.reason for op in report.cpu_ops}
+
+
+def test_a_model_is_compiled_into_one_file(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    report = apply_plugin(chain("A", "B", "C"), output, fake_options(fake_ops="A,B"))
+    with read_model(output) as model:
+        assert ops(model) == ["DISPATCH_OP", "C"]
+        assert calls(model) == [("Partition_0_on_F1", "FAKE\nPartition_0: ['A', 'B']")]
+        assert read_stamp(model) == Stamp("Fake", "F1")
+        manifest = read_manifest(model)
+    assert manifest and manifest.plugin_sdk_version == "9.8.7"
+    assert manifest.flags == {"fake_ops": "A,B"}
+    assert [op.name for op in report.npu_ops] == ["A", "B"]
+    assert reasons(report) == {"C": "a custom op that Fake does not know"}
+    assert report.output_size == output.stat().st_size
+    assert report.notes == ["compiled 1"]
+
+
+def test_calls_share_a_module_of_byte_code(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    report = apply_plugin(chain("A", "B", "A"), output, fake_options(fake_ops="A"))
+    with read_model(output) as model:
+        found = calls(model)
+        assert len(model.byte_code) == 1
+    assert [name for name, _ in found] == ["Partition_0_on_F1", "Partition_1_on_F1"]
+    assert found[0][1] == found[1][1]
+    assert [call.module for call in report.calls] == [0, 0]
+
+
+def test_the_same_input_gives_the_same_bytes(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    source = chain("A", "B", "A")
+    outputs = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        apply_plugin(source, folder / "out.bin", fake_options(fake_ops="A"))
+        outputs.append((folder / "out.bin").read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_a_refused_partition_is_compiled_alone_and_then_in_halves(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    source = chain("A", "B", "C", "D", "E", "Cpu", "F")
+    report = apply_plugin(
+        source, output, fake_options(fake_ops="A,B,C,D,E,F", fake_max_ops="2", fake_refuse="B")
+    )
+    assert reasons(report) == {
+        "B": "no B today (Partition_0_0_0_1)",
+        "Cpu": "a custom op that Fake does not know",
+    }
+    with read_model(output) as model:
+        assert ops(model) == [
+            "DISPATCH_OP",
+            "B",
+            "DISPATCH_OP",
+            "DISPATCH_OP",
+            "Cpu",
+            "DISPATCH_OP",
+        ]
+        byte_code = [code.splitlines()[1] for _, code in calls(model)]
+    assert byte_code == [
+        "Partition_0_0_0_0: ['A']",
+        "Partition_0_0_1: ['C']",
+        "Partition_0_1: ['D', 'E']",
+        "Partition_1: ['F']",
+    ]
+
+
+def test_a_model_of_which_all_is_refused_is_stamped_all_the_same(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    report = apply_plugin(chain("A", "B"), output, fake_options(fake_max_ops="0"))
+    assert reasons(report) == {
+        "A": "1 ops (Partition_0_0)",
+        "B": "1 ops (Partition_0_1)",
+    }
+    assert report.warnings == ["no op went to the NPU"]
+    with read_model(output) as model:
+        assert ops(model) == ["A", "B"]
+        assert read_stamp(model) == Stamp("Fake", "F1")
+
+
+def test_other_errors_of_the_compiler_end_the_command(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    output.write_text("old")
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A"), output, fake_options(fake_mode="compile_fails"))
+    assert str(error.value) == (
+        "COMPILATION: line 3 is wrong (vendor 'Fake', compile: my.cl). Repair it."
+    )
+    assert output.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == ["out.bin"]
+
+
+def test_the_largest_partitions_stay_where_there_is_a_limit(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    source = chain("A", "Cpu", "B", "B", "Cpu", "C")
+    report = apply_plugin(
+        source, tmp_path / "out.bin", fake_options(fake_ops="A,B,C", max_partitions=1)
+    )
+    assert [op.name for op in report.npu_ops] == ["B", "B"]
+    assert reasons(report)["A"] == "3 partitions, of which the limit of 1 leaves it out"
+
+
+def two_subgraphs(path: Path) -> Path:
+    b = ModelBuilder()
+    b.output(b.custom("A", [b.input("x", "float32", (4,))], [("y", "float32", (4,))]))
+    b.signature("one")
+    other = b.subgraph("other")
+    x = other.input("x2", "float32", (4,))
+    other.output(other.custom("A", [x], [("y2", "float32", (4,))]))
+    other.signature("two")
+    write_model(b.build(), path)
+    return path
+
+
+def test_each_subgraph_is_compiled_and_signatures_survive(
+    fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    apply_plugin(two_subgraphs(tmp_path / "in.tflite"), output, fake_options())
+    with read_model(output) as model:
+        assert [ops(model, i) for i in range(2)] == [["DISPATCH_OP"]] * 2
+        assert [name for name, _ in calls(model)] == ["Partition_0_on_F1", "Partition_1_on_F1"]
+        assert [(s.key, s.outputs[0][0], s.outputs[0][1].name) for s in model.signatures] == [
+            ("one", "y", "y"),
+            ("two", "y2", "y2"),
+        ]
+
+
+def test_chosen_subgraphs_alone_are_compiled(fake_options: Options, tmp_path: Path) -> None:
+    output = tmp_path / "out.bin"
+    source = two_subgraphs(tmp_path / "in.tflite")
+    report = apply_plugin(source, output, fake_options(subgraphs=[1]))
+    assert [(op.subgraph, op.reason) for op in report.cpu_ops] == [
+        (0, "subgraph 0 is not among those to compile")
+    ]
+    with pytest.raises(LiteRtError, match=r"no subgraph 2: the model has 2"):
+        apply_plugin(source, tmp_path / "other.bin", fake_options(subgraphs=[2]))
+
+
+def test_assets_and_companions_are_embedded_byte_for_byte(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    folder = tmp_path / "assets, with a comma"
+    (folder / "b").mkdir(parents=True)
+    files = {"my kernel.cl": b"kernel\0\xff", "a.h": b"header", "b/c.h": b""}
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    output = tmp_path / "out.bin"
+    report = apply_plugin(
+        chain("A"),
+        output,
+        fake_options(assets={"A": folder / "my kernel.cl"}, fake_companions="a.h,b/c.h"),
+    )
+    with read_model(output) as model:
+        assets = read_assets(model)
+        found = {asset.name: bytes(asset.blob) for asset in assets}
+        manifest = read_manifest(model)
+        assert manifest and not find_mismatches(manifest, assets, [m.blob for m in model.byte_code])
+    assert found == {"A": b"kernel\0\xff", "A/a.h": b"header", "A/b/c.h": b""}
+    assert [(asset.name, asset.size) for asset in report.assets] == [
+        ("A", 8),
+        ("A/a.h", 6),
+        ("A/b/c.h", 0),
+    ]
+    assert str(tmp_path).encode() not in output.read_bytes()
+
+
+def test_an_asset_for_an_op_that_the_model_lacks_is_a_warning(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    (tmp_path / "k.cl").write_bytes(b"kernel")
+    output = tmp_path / "out.bin"
+    report = apply_plugin(chain("A"), output, fake_options(assets={"Other": tmp_path / "k.cl"}))
+    assert report.warnings == ["the model has no op 'Other'; its asset is embedded all the same"]
+    with read_model(output) as model:
+        assert [asset.name for asset in read_assets(model)] == ["Other"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "a folder", "a pipe"])
+def test_an_asset_that_cannot_be_read_is_named(
+    chain: Chain, fake_options: Options, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "k.cl"
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(assets={"A": path}))
+    assert error.value.status in (Status.NOT_FOUND, Status.FILE_IO)
+    assert "asset of op 'A'" in str(error.value) and str(path) in str(error.value)
+    assert not (tmp_path / "out.bin").exists()
+
+
+def test_an_op_that_is_required_on_the_npu_may_not_stay(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    source, output = chain("A", "B"), tmp_path / "out.bin"
+    apply_plugin(source, output, fake_options(fake_ops="A", require_npu=["A"]))
+    for required in ("B", "all"):
+        with pytest.raises(LiteRtError) as error:
+            apply_plugin(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=[required]))
+        assert error.value.status is Status.UNSUPPORTED
+        assert "B: a custom op that Fake does not know" in str(error.value)
+    with pytest.raises(LiteRtError, match="no op 'Typo'"):
+        apply_plugin(source, tmp_path / "x", fake_options(require_npu=["Typo"]))
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_compiled_model_is_not_compiled_again(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    apply_plugin(chain("A"), tmp_path / "out.bin", fake_options())
+    with pytest.raises(LiteRtError, match="compiled already for Fake F1"):
+        apply_plugin(tmp_path / "out.bin", tmp_path / "again.bin", fake_options())
+
+
+def test_the_output_is_none_of_the_inputs(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    source = chain("A")
+    before = source.read_bytes()
+    kernel = tmp_path / "k.cl"
+    kernel.write_bytes(b"kernel")
+    (tmp_path / "link").symlink_to(source)
+    (tmp_path / "hard").hardlink_to(source)
+    for output in (source, tmp_path / "link", tmp_path / "hard", kernel, tmp_path):
+        with pytest.raises(LiteRtError) as error:
+            apply_plugin(source, output, fake_options(assets={"A": kernel}))
+        assert error.value.status is Status.INVALID_ARGUMENT
+    with pytest.raises(LiteRtError, match="no folder for the output"):
+        apply_plugin(source, tmp_path / "no" / "out.bin", fake_options())
+    assert source.read_bytes() == before and kernel.read_bytes() == b"kernel"
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("create_raises", "vendor 'Fake', create, at"),
+        ("create_none", "(NoneType) has no partition"),
+        ("create_half", "(FakePlugin) has no companions"),
+        ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', partition, at"),
+        ("partition_exits", "SystemExit: 3 (vendor 'Fake', partition"),
+        ("partition_twice", "takes op 0 (A) of subgraph 0 twice"),
+        ("partition_foreign", "it takes Op(Foreign), not an op of subgraph 0"),
+        ("partition_text", "it takes 'CONV_2D', not an op of subgraph 0"),
+        ("partition_index", "its partition index -1 is no index"),
+        ("partition_list", "its ops are int, not a sequence"),
+        ("partition_bare", "its ops hold Op, not Selection"),
+        ("partition_refusal", "it refuses Op(A) with 7"),
+        ("partition_changes", "it has changed the ops of subgraph 0"),
+        ("compile_raises", "KeyError: 'missing' (vendor 'Fake', compile, at"),
+        ("compile_none", "it returns NoneType"),
+        ("compile_count", "it returns 0 calls for 1 partitions"),
+        ("compile_index", "call 'f' is in byte code module 1 of 1"),
+        ("compile_bytes", "its byte_code hold bytes, not Blob"),
+        ("compile_empty", "byte code module 0 is empty"),
+        ("compile_name", "call 0 has the name ''"),
+        ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
+        ("companions_text", "its companions are str, not a sequence"),
+        (
+            "companions_outside",
+            "'../secret' is not a plain relative path (vendor 'Fake', companions",
+        ),
+        ("companions_bytes", "it returns Companion"),
+    ],
+)
+def test_what_a_vendor_does_wrong_names_the_vendor_and_the_call(
+    chain: Chain, fake_options: Options, tmp_path: Path, mode: str, says: str
+) -> None:
+    (tmp_path / "k.cl").write_bytes(b"kernel")
+    output = tmp_path / "out.bin"
+    output.write_text("old")
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(
+            chain("A", "B"), output, fake_options(assets={"A": tmp_path / "k.cl"}, fake_mode=mode)
+        )
+    assert says in str(error.value)
+    assert f"vendor 'Fake', {mode.partition('_')[0]}" in str(error.value)
+    assert output.read_text() == "old"
+
+
+def test_a_vendor_that_cannot_close_is_told_of(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    with pytest.raises(LiteRtError, match=r"KeyError: 'closed' \(vendor 'Fake', close"):
+        apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(fake_mode="close_raises"))
+
+
+def test_a_vendor_may_change_the_partitions_it_is_given(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    apply_plugin(
+        chain("A", "B"),
+        tmp_path / "out.bin",
+        fake_options(fake_ops="A", fake_mode="compile_vandal"),
+    )
+    with read_model(tmp_path / "out.bin") as model:
+        assert ops(model) == ["DISPATCH_OP", "B"]
+        assert [tensor.name for tensor in model.subgraphs[0].tensors] == ["x", "t0", "t1"]
+
+
+def test_byte_code_that_no_call_is_in_is_left_out(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    report = apply_plugin(chain("A"), output, fake_options(fake_mode="compile_unused"))
+    assert report.warnings == ["no call is in byte code module 1 (8 bytes): it is left out"]
+    assert b"left out" not in output.read_bytes()
+
+
+def test_an_op_whose_results_nobody_reads_stays(fake_options: Options, tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    b.custom("Dead", [x], [("d", "float32", (4,))])
+    b.output(b.custom("A", [x], [("a", "float32", (4,))]))
+    write_model(b.build(), tmp_path / "in.tflite")
+    report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
+    assert reasons(report) == {"Dead": "nothing reads its results"}
+
+
+def test_state_stays_on_the_cpu_whatever_a_vendor_takes(
+    fake_options: Options, tmp_path: Path
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    body = b.subgraph("body")
+    body.output(body.custom("A", [body.input("x", "float32", (4,))], [("y", "float32", (4,))]))
+    b.output(b.op("CALL", [x], [("y", "float32", (4,))], subgraph=body))
+    write_model(b.build(), tmp_path / "in.tflite")
+    report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
+    assert reasons(report) == {"CALL": "it runs other subgraphs, which a partition does not have"}
+    assert [op.name for op in report.npu_ops] == ["A"]
+
+
+def test_partition_leaves_the_partitions_as_subgraphs(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.tflite"
+    report = partition_model(chain("A", "B", "C", "A"), output, fake_options(fake_ops="A,C"))
+    with read_model(output) as model:
+        assert [ops(model, i) for i in range(len(model.subgraphs))] == [
+            ["DISPATCH_OP", "B", "DISPATCH_OP"],
+            ["A"],
+            ["C", "A"],
+        ]
+        assert not any(op.custom_options for op in model.ops())
+        assert read_stamp(model) is None
+    assert [call.name for call in report.calls] == ["Partition_0", "Partition_1"]
+
+
+def test_partitions_that_are_subgraphs_share_the_models_constants(
+    fake_options: Options, tmp_path: Path
+) -> None:
+    b = ModelBuilder()
+    w = b.constant("w", np.arange(64, dtype=np.float32))
+    x = b.input("x", "float32", (64,))
+    a = b.custom("A", [x, w], [("a", "float32", (64,))])
+    b.output(b.custom("B", [a, w], [("b", "float32", (64,))]))
+    write_model(b.build(), tmp_path / "in.tflite")
+    partition_model(tmp_path / "in.tflite", tmp_path / "out.tflite", fake_options(fake_ops="A"))
+    data = np.arange(64, dtype=np.float32).tobytes()
+    assert (tmp_path / "out.tflite").read_bytes().count(data) == 1
+
+
+def test_compile_writes_the_byte_code_alone(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    report = compile_model(chain("A", "B"), output, fake_options(soc_model="F2", fake_ops="A"))
+    assert output.read_bytes() == b"FAKE\nSubgraph_0: ['A', 'B']"
+    assert [call.function_name for call in report.calls] == ["Subgraph_0_on_F2"]
+
+
+def test_noop_copies_a_model(chain: Chain, tmp_path: Path) -> None:
+    source = chain("A", "B")
+    report = copy_model(source, tmp_path / "out.tflite")
+    assert (tmp_path / "out.tflite").read_bytes() == source.read_bytes()
+    assert report.to_text().startswith("Wrote ")
+
+
+def test_nothing_is_written_where_no_output_is_named(chain: Chain, fake_options: Options) -> None:
+    source = chain("A")
+    for report in (
+        apply_plugin(source, "", fake_options()),
+        partition_model(source, "", fake_options()),
+        compile_model(source, "", fake_options()),
+        copy_model(source, ""),
+    ):
+        assert not report.output_path
+        assert "Nothing was written" in report.to_text()
+    assert list(source.parent.iterdir()) == [source]
+
+
+def test_a_report_is_for_people_and_machines(
+    chain: Chain, fake_options: Options, tmp_path: Path, golden: Callable[[str, str], None]
+) -> None:
+    (tmp_path / "k.cl").write_bytes(b"kernel")
+    report = apply_plugin(
+        chain("A", "B", "A", "C"),
+        tmp_path / "out.bin",
+        fake_options(fake_ops="A,C", fake_refuse="C", assets={"A": tmp_path / "k.cl"}),
+    )
+    report.seconds, report.output_size = 0.25, 1234
+    report.output_path = report.output_path.replace(str(tmp_path), "here")
+    report.model_path = report.model_path.replace(str(tmp_path), "here")
+    report.plugin = Path(report.plugin).name
+    golden("report.txt", report.to_text() + "\n")
+    golden("report.json", report.to_json() + "\n")
+    document = json.loads(report.to_json())
+    assert [op["name"] for op in document["ops"] if not op["call"]] == ["B", "C"]
+
+
+def test_installed_plugins_and_those_of_folders_are_listed() -> None:
+    infos = {info.soc_manufacturer: info for info in list_plugins()}
+    assert infos["Reference"].soc_models[0] == "EMU8"
+    assert infos["Null"].soc_models == ("NULL1",)

@@ -1,0 +1,126 @@
+"""Finding plugins, and refusing what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler_plugin.commands import list_plugins
+from compiler_plugin.registry import choose_soc_model, load_plugin
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+PLUGIN = """
+from compiler_plugin.plugin import *
+class Factory(CompilerPluginFactory):
+    soc_manufacturer = "{name}"
+    soc_models = ("M1", "M2")
+    def create(self, environment_options, compiler_options):
+        return None
+{more}
+PLUGIN = Factory()
+"""
+
+
+def write(folder: Path, name: str = "Acme", more: str = "", file: str = "Acme") -> list[str]:
+    text = PLUGIN.format(name=name, more="".join(f"    {line}\n" for line in more.splitlines()))
+    (folder / f"LiteRtCompilerPlugin{file}.py").write_text(text)
+    return [str(folder)]
+
+
+def test_a_plugin_is_found_in_a_folder(tmp_path: Path) -> None:
+    plugin = load_plugin("Acme", write(tmp_path))
+    assert plugin.factory.soc_manufacturer == "Acme"
+    assert plugin.origin == str(tmp_path / "LiteRtCompilerPluginAcme.py")
+
+
+def test_an_installed_plugin_is_found_by_its_entry_point() -> None:
+    assert load_plugin("Null", []).origin.startswith("entry point 'Null' of litert-npu-null")
+
+
+def test_a_vendor_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(LiteRtError) as error:
+        load_plugin("Nobody", write(tmp_path))
+    assert error.value.status is Status.NOT_FOUND
+    for name in ("Nobody", "Acme", "Null", "Reference", "--libs"):
+        assert name in str(error.value)
+
+
+def test_a_broken_module_is_told_of_when_its_vendor_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtCompilerPluginBroken.py").write_text("import no_such_driver")
+    libs = write(tmp_path)
+    assert load_plugin("Acme", libs).factory.soc_manufacturer == "Acme"
+    with pytest.raises(LiteRtError, match="No module named 'no_such_driver'"):
+        load_plugin("Broken", libs)
+
+
+def test_two_plugins_of_one_manufacturer_are_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(LiteRtError) as error:
+        load_plugin("Acme", write(tmp_path, file="Other"))
+    assert error.value.status is Status.ALREADY_EXISTS
+    assert "PluginAcme.py" in str(error.value) and "PluginOther.py" in str(error.value)
+
+
+def test_a_folder_cannot_hide_an_installed_plugin(tmp_path: Path) -> None:
+    with pytest.raises(LiteRtError, match="'Null' is taken twice"):
+        load_plugin("Null", write(tmp_path, name="Null"))
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "says"),
+    [
+        ("api_version = ApiVersion(0, 1, 7)", Status.WRONG_VERSION, "version 0.1.7"),
+        ("api_version = '0.1.0'", Status.DYNAMIC_LOADING, "api_version is '0.1.0'"),
+        ("soc_manufacturer = ''", Status.DYNAMIC_LOADING, "soc_manufacturer is ''"),
+        ("soc_manufacturer = 7", Status.DYNAMIC_LOADING, "soc_manufacturer is 7"),
+        ("soc_models = ()", Status.DYNAMIC_LOADING, "soc_models is ()"),
+        ("soc_models = 'M1'", Status.DYNAMIC_LOADING, "soc_models is 'M1'"),
+        ("soc_models = ('M1', None)", Status.DYNAMIC_LOADING, "soc_models is"),
+        ("supported_hardware = Hardware.GPU", Status.UNSUPPORTED, "not for an NPU"),
+        ("supported_hardware = None", Status.DYNAMIC_LOADING, "supported_hardware is None"),
+        ("sdk_version = 3", Status.DYNAMIC_LOADING, "sdk_version is 3"),
+        ("x = 1\nPLUGIN = None", Status.NOT_FOUND, "Acme"),
+    ],
+)
+def test_what_a_plugin_says_of_itself_is_checked(
+    tmp_path: Path, more: str, status: Status, says: str
+) -> None:
+    libs = write(tmp_path, more=more)
+    if status is Status.NOT_FOUND:
+        assert load_plugin("Acme", libs)
+        return
+    (info,) = [info for info in list_plugins(libs) if info.problem]
+    assert says in info.problem and status.name in info.problem
+    with pytest.raises(LiteRtError) as error:
+        load_plugin("Acme", libs)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("PLUGIN = 3", "its PLUGIN is int, not an instance"),
+        ("from compiler_plugin.plugin import CompilerPluginFactory as PLUGIN", "is the class"),
+        ("", "no 'PLUGIN' in it"),
+    ],
+)
+def test_a_module_without_a_plugin_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "LiteRtCompilerPluginX.py").write_text(text)
+    (info,) = [info for info in list_plugins([str(tmp_path)]) if info.problem]
+    assert says in info.problem
+
+
+def test_a_shared_library_is_recognized_and_refused(tmp_path: Path) -> None:
+    (tmp_path / "libLiteRtCompilerPlugin_Native.so").touch()
+    with pytest.raises(LiteRtError, match="in a shared library, which this version does not load"):
+        load_plugin("Native", [str(tmp_path)])
+
+
+def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Path) -> None:
+    plugin = load_plugin("Acme", write(tmp_path))
+    assert choose_soc_model(plugin, "") == "M1"
+    assert choose_soc_model(plugin, "M2") == "M2"
+    with pytest.raises(LiteRtError, match="Name one of M1, M2"):
+        choose_soc_model(plugin, "M3")

@@ -1,0 +1,253 @@
+"""Fake: a vendor for tests of the host. Its options say what it takes, refuses, and does wrong.
+
+fake_ops=A,B     names of ops that it takes; `all` takes all
+fake_indices=1   each op that it takes has a partition index of its own
+fake_refuse=A    refuses partitions with such an op
+fake_max_ops=3   refuses partitions of more ops
+fake_companions=a.h,b/c.h   companions of each asset, from its folder
+fake_mode=...    one of the methods of `_Modes`
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    CompilerPluginFactory,
+    OpList,
+    Selection,
+)
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob, MappedFile
+from litert.model.graph import Buffer, Op, OperatorCode, Subgraph
+
+
+def write_byte_code(partitions: Sequence[Subgraph]) -> bytes:
+    lines = [f"{partition.name}: {[op.name for op in partition.ops]}" for partition in partitions]
+    return "\n".join(["FAKE", *lines]).encode()
+
+
+class FakePlugin(CompilerPlugin):
+    def __init__(self, options: CompilerOptions) -> None:
+        self.options = {
+            name.removeprefix("fake_"): value for name, value in options.vendor_options.items()
+        }
+        self.max_ops = int(self.options.get("max_ops", 1_000_000))
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        names = self.options.get("ops", "all").split(",")
+        for index, op in enumerate(subgraph.ops):
+            if names == ["all"] or op.name in names:
+                op_list.push(op, index if "indices" in self.options else 0)
+            elif op.is_custom:
+                op_list.refuse(op, "a custom op that Fake does not know")
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        for partition in partitions:
+            refused = [op.name for op in partition.ops if op.name == self.options.get("refuse")]
+            if refused or len(partition.ops) > self.max_ops:
+                what = f"no {refused[0]} today" if refused else f"{len(partition.ops)} ops"
+                raise LiteRtError(Status.UNSUPPORTED, what, partition.name)
+        names = [f"{partition.name}_on_{soc_model}" for partition in partitions]
+        return CompiledResult(
+            [Blob(write_byte_code(partitions))],
+            [CallInfo(name) for name in names],
+            [f"compiled {len(partitions)}"],
+        )
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        folder = os.path.dirname(asset_path)
+        names = filter(None, self.options.get("companions", "").split(","))
+        return [Companion(name, MappedFile(os.path.join(folder, name)).blob()) for name in names]
+
+    def close(self) -> None:
+        pass
+
+
+_EMPTY: dict[str, str] = {}
+
+
+class _Modes:
+    """What a vendor can do wrong: each makes a plugin of which one call misbehaves."""
+
+    def create_raises(self, plugin: Any) -> Any:
+        raise KeyError("no licence")
+
+    def create_none(self, plugin: Any) -> Any:
+        return None
+
+    def create_half(self, plugin: Any) -> Any:
+        plugin.companions = None
+        return plugin
+
+    def partition_raises(self, plugin: Any) -> Any:
+        def partition(soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+            raise ZeroDivisionError("of the fake")
+
+        plugin.partition = partition
+        return plugin
+
+    def partition_exits(self, plugin: Any) -> Any:
+        plugin.partition = lambda *_: exit(3)
+        return plugin
+
+    def partition_twice(self, plugin: Any) -> Any:
+        def partition(soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+            op_list.push(subgraph.ops[0])
+            op_list.push(subgraph.ops[0])
+
+        plugin.partition = partition
+        return plugin
+
+    def partition_foreign(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: op_list.push(
+            Op(OperatorCode(32, "Foreign"), [], [])
+        )
+        return plugin
+
+    def partition_text(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: op_list.push("CONV_2D")
+        return plugin
+
+    def partition_index(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: op_list.push(subgraph.ops[0], -1)
+        return plugin
+
+    def partition_list(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: setattr(op_list, "selected", 3)
+        return plugin
+
+    def partition_bare(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: op_list.selected.extend(subgraph.ops)
+        return plugin
+
+    def partition_refusal(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: op_list.refuse(subgraph.ops[0], 7)
+        return plugin
+
+    def partition_changes(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: subgraph.ops.pop()
+        return plugin
+
+    def compile_raises(self, plugin: Any) -> Any:
+        plugin.compile = lambda *_: _EMPTY["missing"]
+        return plugin
+
+    def compile_fails(self, plugin: Any) -> Any:
+        def compile_(*_: object) -> CompiledResult:
+            raise LiteRtError(Status.COMPILATION, "line 3 is wrong", "my.cl", "Repair it.")
+
+        plugin.compile = compile_
+        return plugin
+
+    def compile_none(self, plugin: Any) -> Any:
+        plugin.compile = lambda *_: None
+        return plugin
+
+    def compile_count(self, plugin: Any) -> Any:
+        plugin.compile = lambda *_: CompiledResult([Blob(b"x")], [])
+        return plugin
+
+    def compile_index(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult(
+            [Blob(b"x")], [CallInfo("f", 1)] * len(parts)
+        )
+        return plugin
+
+    def compile_bytes(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult([b"x"], [CallInfo("f")] * len(parts))  # type: ignore[list-item]
+        return plugin
+
+    def compile_empty(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult([Blob(b"")], [CallInfo("f")] * len(parts))
+        return plugin
+
+    def compile_name(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult([Blob(b"x")], [CallInfo("")] * len(parts))
+        return plugin
+
+    def compile_unused(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult(
+            [Blob(b"x"), Blob(b"left out")], [CallInfo("f")] * len(parts)
+        )
+        return plugin
+
+    def compile_vandal(self, plugin: Any) -> Any:
+        """Changes all that it was given; that is its right."""
+        honest = plugin.compile
+
+        def compile_(soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+            for partition in partitions:
+                for tensor in partition.tensors:
+                    tensor.name, tensor.shape = "gone", (9,)
+                    tensor.buffer.blob = Blob(b"gone")
+                    tensor.buffer = Buffer(Blob(b"gone"))
+                for op in partition.ops:
+                    op.custom_options = Blob(b"gone")
+                    op.release()
+                partition.ops.clear()
+            result: CompiledResult = honest(soc_model, partitions)
+            return result
+
+        plugin.compile = compile_
+        return plugin
+
+    def companions_raises(self, plugin: Any) -> Any:
+        plugin.companions = lambda *_: [][0]
+        return plugin
+
+    def companions_text(self, plugin: Any) -> Any:
+        plugin.companions = lambda *_: "abc"
+        return plugin
+
+    def companions_outside(self, plugin: Any) -> Any:
+        plugin.companions = lambda *_: [Companion("../secret", Blob(b""))]
+        return plugin
+
+    def companions_bytes(self, plugin: Any) -> Any:
+        plugin.companions = lambda *_: [Companion("a.h", b"")]  # type: ignore[arg-type]
+        return plugin
+
+    def close_raises(self, plugin: Any) -> Any:
+        plugin.close = lambda: _EMPTY["closed"]
+        return plugin
+
+    def interrupted(self, plugin: Any) -> Any:
+        def compile_(*_: object) -> CompiledResult:
+            raise KeyboardInterrupt
+
+        plugin.compile = compile_
+        return plugin
+
+    def selects(self, plugin: Any) -> Any:
+        """Not wrong: takes ops by `Selection`."""
+        plugin.partition = lambda _, subgraph, op_list: op_list.selected.extend(
+            Selection(op) for op in subgraph.ops
+        )
+        return plugin
+
+
+class FakeFactory(CompilerPluginFactory):
+    soc_manufacturer = "Fake"
+    soc_models = ("F1", "F2")
+    sdk_version = "9.8.7"
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        plugin = FakePlugin(compiler_options)
+        mode = plugin.options.get("mode")
+        made: CompilerPlugin = getattr(_Modes(), mode)(plugin) if mode else plugin
+        return made
+
+
+PLUGIN = FakeFactory()
