@@ -14,7 +14,7 @@ help: ## this list
 setup: $(READY) ## .venv with the project and all that its tests need
 
 demo: $(READY) ## cut a person out of a picture: a real network, with its custom op on the emulated NPU
-	@$(BIN)/python examples/demo.py $(ARGS)
+	@$(BIN)/python -m examples.demo
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto $(ARGS)

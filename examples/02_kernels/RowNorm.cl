@@ -1,0 +1,11 @@
+// Each row of [rows, columns] is divided by its length. One work item for each row, as the description says.
+
+#define COLUMNS INPUT0_DIMS[1]
+
+__kernel void RowNorm(const __global float* x, __global float* y) {
+  const size_t row = get_global_id(0) * COLUMNS;
+  float squares = EPSILON;
+  for (int i = 0; i < COLUMNS; ++i) squares += x[row + i] * x[row + i];
+  const float scale = rsqrt(squares);
+  for (int i = 0; i < COLUMNS; ++i) y[row + i] = scale * x[row + i];
+}

@@ -1,0 +1,124 @@
+"""`make demo`: a real network cuts a person out of a real picture, with its custom op on the emulated NPU.
+
+MediaPipe's selfie segmentation has one op that no NPU knows, Convolution2DTransposeBias. Its kernel is in
+examples/kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import litert
+from benchmarks.harness import alternate
+from benchmarks.loaded import load
+from examples.downloads import networks, portrait
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "demo"
+KERNEL = ROOT / "examples" / "kernels" / "Convolution2DTransposeBias.json"
+SIDE = 256
+"""The network takes a square picture, [1, 256, 256, 3] of 0 to 1, and gives a mask, [1, 256, 256, 1]."""
+RUNS = 50
+
+
+def main() -> None:
+    """Fetches, compiles, runs, writes."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    network, picture = fetch()
+    compiled = compile_network(network)
+    mask = run(compiled, network, picture)
+    cut_out = BUILD / "person.png"
+    alpha = Image.fromarray((255 * mask).astype(np.uint8)).resize(picture.size, Image.Resampling.BICUBIC)
+    picture.putalpha(alpha)
+    picture.save(cut_out)
+    print(f"4. Wrote {show(cut_out)}: the person, without the background")
+    print(f"""
+Next:
+  source .venv/bin/activate
+  litert-npu inspect {show(compiled)}      what is in the compiled file
+  litert-npu benchmark {show(compiled)}    how fast it is, call by call
+  python examples/01_run_a_model.py                  compile and run a model of your own
+  python examples/02_kernels/write_a_kernel.py                  write a kernel
+  python examples/03_vendor/bring_a_vendor.py                   bring an NPU""")
+
+
+def fetch() -> tuple[Path, Image.Image]:
+    """The network, and the picture."""
+    try:
+        network, picture = networks() / "selfie_segmentation.tflite", portrait()
+    except RuntimeError as error:
+        sys.exit(f"{error}\nThe demo needs pip's package index once; later runs do not.")
+    print(
+        f"1. Fetched {network.name} (from the wheel of mediapipe) and {picture.name} (matplotlib)"
+    )
+    return network, Image.open(picture).convert("RGB")
+
+
+def compile_network(network: Path) -> Path:
+    """The network, compiled on the command line."""
+    compiled = BUILD / "selfie_segmentation_npu.tflite"
+    arguments = [
+        "--soc_manufacturer=Reference",
+        f"--npu_custom_op_info=Convolution2DTransposeBias,{show(KERNEL)}",
+        show(network),
+        show(compiled),
+    ]
+    print("2. Compiling it:", " \\\n     ".join(["$ apply_plugin", *arguments]), sep="\n   ")
+    command = [str(Path(sys.executable).parent / "apply_plugin"), *arguments]
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        sys.exit(result.returncode)
+    for line in result.stdout.splitlines():
+        if line.startswith(("NPU", "CPU", "Wrote")):
+            print(f"   {line}")
+    return compiled
+
+
+def run(compiled: Path, network: Path, picture: Image.Image) -> np.ndarray[Any, Any]:
+    """The mask, [256, 256]; prints how it compares with stock's run of the original."""
+    import ai_edge_litert.compiled_model as stock
+
+    threads = os.cpu_count() or 1
+    small = np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.float32)[None] / 255
+    ours, read_ours = load(litert, compiled, "NPU", threads, small)
+    with quiet_stderr():
+        peer, read_peer = load(stock, network, "CPU", threads, small)
+    times = alternate(ours, peer, RUNS)
+    mask = read_ours()
+    difference = np.abs(mask - read_peer()).max()
+    ours_ms, peer_ms = 1e3 * median(times.ours), 1e3 * median(times.peer)
+    print(f"3. Ran it on NPU and CPU: {ours_ms:.2f} ms a run on {threads} threads")
+    print(f"   stock LiteRT, all on the CPU: {peer_ms:.2f} ms, the same mask to {difference:.0e}")
+    return mask.reshape(SIDE, SIDE)
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """Keeps a library's log off the terminal."""
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def show(path: Path) -> str:
+    """A path from the project's folder."""
+    return str(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

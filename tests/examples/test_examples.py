@@ -1,0 +1,32 @@
+"""The three users' first steps run, and print what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("01_run_a_model.py", ["Sinh", "sinh of -1 to 1: [[-1.1752"]),
+        (
+            "02_kernels/write_a_kernel.py",
+            ["[-1.5 -1.   0.   1.6]", "RowNorm:", "Softsign.cl:5", "PARAM_alhpa"],
+        ),
+        ("03_vendor/bring_a_vendor.py", ["Acme A1", "Acme's NPU: [0. 3. 6. 9.]"]),
+    ],
+    ids=["app engineer", "kernel author", "vendor"],
+)
+def test_an_example_runs(tmp_path: Path, script: str, expected: list[str]) -> None:
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / script, tmp_path], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    for text in expected:
+        assert text in result.stdout

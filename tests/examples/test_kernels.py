@@ -1,0 +1,122 @@
+"""The examples' kernels compute what their ops are, in NumPy's float64."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert import CompiledModel, HardwareAccelerator
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+
+KERNELS = Path(__file__).resolve().parents[2] / "examples" / "kernels"
+SAME, VALID = 1, 2
+Array = np.ndarray[Any, Any]
+RunOp = Callable[..., Array]
+
+
+@pytest.fixture
+def run_op(tmp_path: Path) -> RunOp:
+    """Compiles a model of one op and runs it."""
+
+    def run(
+        op: str, asset: str, inputs: list[Array], shape: tuple[int, ...], options: bytes = b""
+    ) -> Array:
+        builder = ModelBuilder()
+        names = [f"x{i}" for i in range(len(inputs))]
+        tensors = [
+            builder.input(name, array.dtype, array.shape)
+            for name, array in zip(names, inputs, strict=True)
+        ]
+        y = builder.custom(op, tensors, [("y", "float32", shape)], options=options)
+        builder.output(y)
+        builder.signature("main", dict(zip(names, tensors, strict=True)), {"y": y})
+        model, compiled = tmp_path / "model.tflite", tmp_path / "compiled.tflite"
+        write_model(builder.build(), model)
+        info = CustomOpInfo(op, str(KERNELS / asset))
+        apply_plugin(
+            model,
+            compiled,
+            ApplyOptions(require_npu=["all"], compiler=CompilerOptions([info])),
+        )
+        accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+        with CompiledModel.from_file(str(compiled), accelerators) as loaded:
+            return np.array(loaded.run(dict(zip(names, inputs, strict=True)))["y"])
+
+    return run
+
+
+def pad(size: int, taps: int, stride: int, padding: int) -> int:
+    return max(0, taps - (size - 1) % stride - 1) if padding == SAME else 0
+
+
+def transpose_conv(
+    x: Array, weights: Array, bias: Array, stride_h: int, stride_w: int, padding: int
+) -> Array:
+    n, h, w, _ = x.shape
+    o, taps_h, taps_w, _ = weights.shape
+    whole = np.zeros((n, stride_h * (h - 1) + taps_h, stride_w * (w - 1) + taps_w, o))
+    for i in range(taps_h):
+        for j in range(taps_w):
+            products = np.einsum("nhwc,oc->nhwo", x, weights[:, i, j], dtype=np.float64)
+            rows = slice(i, i + stride_h * (h - 1) + 1, stride_h)
+            columns = slice(j, j + stride_w * (w - 1) + 1, stride_w)
+            whole[:, rows, columns] += products
+    pad_h, pad_w = pad(h, taps_h, stride_h, padding), pad(w, taps_w, stride_w, padding)
+    top, left = pad_h // 2, pad_w // 2
+    bottom, right = whole.shape[1] - (pad_h - top), whole.shape[2] - (pad_w - left)
+    return whole[:, top:bottom, left:right] + bias
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "weights_shape", "stride", "padding"),
+    [
+        ((1, 4, 4, 16), (1, 2, 2, 16), (2, 2), SAME),
+        ((2, 5, 6, 3), (2, 3, 3, 3), (2, 2), SAME),
+        ((1, 3, 4, 9), (3, 4, 5, 9), (3, 2), SAME),
+        ((1, 4, 3, 8), (1, 2, 2, 8), (3, 3), VALID),
+        ((1, 5, 5, 20), (2, 3, 2, 20), (1, 2), VALID),
+    ],
+    ids=["as in selfie", "odd and batched", "overlapping taps", "gaps", "channels left over"],
+)
+def test_transposed_convolution(
+    run_op: RunOp,
+    x_shape: tuple[int, ...],
+    weights_shape: tuple[int, ...],
+    stride: tuple[int, int],
+    padding: int,
+) -> None:
+    random = np.random.default_rng(0)
+    shapes = (x_shape, weights_shape, weights_shape[:1])
+    x, weights, bias = (random.standard_normal(shape, np.float32) for shape in shapes)
+    expected = transpose_conv(x, weights, bias, *stride, padding)
+    options = struct.pack("<iii", padding, stride[1], stride[0])
+    op = "Convolution2DTransposeBias"
+    result = run_op(op, f"{op}.json", [x, weights, bias], expected.shape, options)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)  # float32 sums of up to 180
+
+
+def test_max_unpooling(run_op: RunOp) -> None:
+    random = np.random.default_rng(0)
+    values = random.standard_normal((3, 2, 4, 5), np.float32)
+    places = [random.permutation(4 * 8 * 5)[: 2 * 4 * 5] for _ in range(3)]
+    expected = np.zeros((3, 4 * 8 * 5))
+    for batch, place in enumerate(places):
+        expected[batch, place] = values[batch].ravel()
+    indices = np.array(places, np.int32).reshape(values.shape)
+    op = "LiteRtMaxUnpooling2D"
+    result = run_op(op, f"{op}.json", [values, indices], (3, 4, 8, 5), struct.pack("<6i", *[2] * 6))
+    np.testing.assert_array_equal(result.reshape(3, -1), expected)
+
+
+def test_sinh(run_op: RunOp) -> None:
+    x = np.linspace(-5, 5, 24, dtype=np.float32).reshape(2, 3, 4)
+    result = run_op("Sinh", "Sinh.cl", [x], x.shape)
+    np.testing.assert_allclose(result, np.sinh(x.astype(np.float64)), rtol=1e-6)  # OpenCL: 4 ulp
