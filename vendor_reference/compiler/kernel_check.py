@@ -1,30 +1,20 @@
 """Builds an executable's programs once, at compile time, so that a kernel's errors show where it is compiled.
 
-The build runs in a child process, `python -m vendor_reference.device.check FOLDER`: a kernel can crash or hang
-the OpenCL compiler. FOLDER has
+The device's own builder does it, in a child process: a kernel can crash or hang the OpenCL compiler, and this
+side of the vendor loads no OpenCL. `vendor_reference.device.check:check` is called with
 
-    executable     a byte code module with the programs to build
-    assets.json    {asset name: file name in FOLDER}, for all assets and companions that they name
-    0, 1, ...      those files
+    {"executable": byte code in base64, with the programs to build and no function,
+     "assets": {asset name: its bytes in base64, for each that the programs name}}
 
-and the child prints one line of JSON for each program, in order, as soon as it has built it:
-
-    {"kernels": {name: number of arguments}, "log": "what the compiler said"}    a build that succeeded
-    {"error": "the compiler's message and log"}                                  one that failed
+and yields `{"kernels": {name: number of arguments}, "log": what the compiler said}` for each program, in order,
+as soon as it is built; a build that fails raises COMPILATION, with its log.
 
 What was built before with the same OpenCL is remembered, and not built again.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -40,11 +30,15 @@ from vendor_reference.compiler.built_kernels import (
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 180.0
 """For all programs of a model; PoCL builds a large one in seconds."""
 
-_MODULE = "vendor_reference.device.check"
-_HINT = "--nocheck_kernels leaves out this build; the device will meet the same kernel."
+_CHECK = "vendor_reference.device.check:check"
+_COMPILER = "the OpenCL compiler"
+_HINT = (
+    "Compilers of OpenCL crash or hang on some kernels: PoCL 3.0 on vectors 16 wide. Narrow them, or use another "
+    "driver; --nocheck_kernels only moves the build to the device."
+)
 
 
 def build_programs(
@@ -80,77 +74,35 @@ def build_programs(
 def _build(
     soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes], timeout_s: float
 ) -> Sequence[BuiltProgram]:
-    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
-        _write_folder(folder, soc_model, programs, assets)
-        output, ending = _run_child(folder, timeout_s)
-    lines = output.splitlines()
-    answers = [_answer(line, program) for line, program in zip(lines, programs, strict=False)]
-    if len(answers) < len(programs):
-        where = _where(programs[len(answers)])
-        raise LiteRtError(Status.COMPILATION, f"the OpenCL compiler {ending}", where, _HINT)
+    from litert.host.child import call_in_child  # here: mostly all is remembered
+
+    answers: list[BuiltProgram] = []
+    try:
+        for answer in call_in_child(
+            _CHECK, _request(soc_model, programs, assets), timeout_s=timeout_s, subject=_COMPILER
+        ):
+            node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
+            answers.append(parse_built(node))
+    except LiteRtError as error:
+        if error.status not in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
+            raise  # the kernel does not build, or there is no OpenCL to build it
+        program = programs[min(len(answers), len(programs) - 1)]
+        raise LiteRtError(Status.COMPILATION, error.what, _where(program), _HINT) from error
+    assert len(answers) == len(programs)
     return answers
 
 
-def _write_folder(
-    folder: str, soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes]
-) -> None:
-    names: dict[str, str] = {}
-    for program in programs:
-        for source in (*program.sources, *program.headers):
-            if source.asset not in names:
-                names[source.asset] = str(len(names))
-                _write(folder, names[source.asset], assets[source.asset])
-    _write(folder, "assets.json", json.dumps(names).encode())
+def _request(
+    soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes]
+) -> Mapping[str, object]:
+    from base64 import b64encode
+
+    names = {s.asset for p in programs for s in (*p.sources, *p.headers)}
     module = write_executable(Executable(soc_model, (), programs, ()))
-    _write(folder, "executable", module.view)
-
-
-def _write(folder: str, name: str, data: bytes | memoryview) -> None:
-    with open(os.path.join(folder, name), "wb") as stream:
-        stream.write(data)
-
-
-def _run_child(folder: str, timeout_s: float) -> tuple[str, str]:
-    """What the child printed, and how it ended, as the end of a sentence."""
-    # To files: a process that the compiler leaves behind would keep a pipe open.
-    output, errors = os.path.join(folder, "output"), os.path.join(folder, "errors")
-    with open(output, "wb") as out, open(errors, "wb") as err:
-        child = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, folder],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        try:
-            status = child.wait(timeout_s)
-            ending = f"ended with status {status}"
-            if status < 0:
-                ending = f"crashed ({signal.Signals(-status).name})"
-        except subprocess.TimeoutExpired:
-            ending = f"was not done after {timeout_s:g} s, and was stopped"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    said = _read(errors).strip()
-    return _read(output), f"{ending}:\n{said}" if said else ending
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        return stream.read()
-
-
-def _answer(line: str, program: Program) -> BuiltProgram:
-    where = _where(program)
-    node = JsonNode.parse(line.encode(), _MODULE, Status.RUNTIME_FAILURE)
-    entries = node.entries()
-    if "error" in entries:
-        raise LiteRtError(
-            Status.COMPILATION, f"the kernel does not build:\n{entries['error'].text()}", where
-        )
-    return parse_built(node)
+    return {
+        "executable": b64encode(module.view).decode(),
+        "assets": {name: b64encode(assets[name]).decode() for name in sorted(names)},
+    }
 
 
 def _where(program: Program) -> str:
