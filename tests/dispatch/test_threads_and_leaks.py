@@ -132,7 +132,7 @@ def test_a_thousand_sessions_leak_nothing(tmp_path: Path) -> None:
             with pytest.raises(LiteRtError):
                 call.invoke()
 
-    for _ in range(20):
+    for _ in range(200):  # until caches are full
         use()
     gc.collect()
     fds, blocks = count_fds(), sys.getallocatedblocks()
@@ -140,7 +140,7 @@ def test_a_thousand_sessions_leak_nothing(tmp_path: Path) -> None:
         use()
     gc.collect()
     assert count_fds() == fds
-    assert sys.getallocatedblocks() - blocks < 500  # less than one object for two sessions
+    assert sys.getallocatedblocks() - blocks < 1000  # less than one object a session
 
 
 def test_a_closed_session_is_freed_at_once() -> None:
