@@ -38,7 +38,9 @@ def main() -> None:
     compiled = compile_network(network)
     mask = run(compiled, network, picture)
     cut_out = BUILD / "person.png"
-    alpha = Image.fromarray((255 * mask).astype(np.uint8)).resize(picture.size, Image.Resampling.BICUBIC)
+    alpha = Image.fromarray((255 * mask).astype(np.uint8)).resize(
+        picture.size, Image.Resampling.BICUBIC
+    )
     picture.putalpha(alpha)
     picture.save(cut_out)
     print(f"4. Wrote {show(cut_out)}: the person, without the background")
@@ -89,7 +91,9 @@ def run(compiled: Path, network: Path, picture: Image.Image) -> np.ndarray[Any, 
     import ai_edge_litert.compiled_model as stock
 
     threads = os.cpu_count() or 1
-    small = np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.float32)[None] / 255
+    small = (
+        np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.float32)[None] / 255
+    )
     ours, read_ours = load(litert, compiled, "NPU", threads, small)
     with quiet_stderr():
         peer, read_peer = load(stock, network, "CPU", threads, small)

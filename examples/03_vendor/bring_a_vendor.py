@@ -39,7 +39,7 @@ report = apply_plugin(
 )
 print(report.to_text())
 
-environment = Environment.create(EnvironmentOptions(dispatch_library_path=str(HERE)))
+environment = Environment.create(options=EnvironmentOptions(dispatch_library_path=str(HERE)))
 with CompiledModel.from_file(
     str(folder / "gain_npu.tflite"),
     HardwareAccelerator.NPU | HardwareAccelerator.CPU,
