@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.plugin import OpList
 from dispatch.api import Dispatch
 from dispatch.loader import find_dispatch
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
 from dispatch.tensor_buffer import TensorBuffer
+from litert.compiled_model import CompiledModel
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.element_type import ElementType
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
 
 pytest.importorskip("litert_npu_null", reason="needs pip install -e tests/null_vendor")
 
@@ -24,9 +33,6 @@ BYTES = RankedTensorType.of(ElementType.UINT8, (3,))
 def compile_two() -> tuple[bytes, list[str]]:
     """Byte code of two partitions, and the names of their calls."""
     from litert_npu_null.compiler_plugin import PLUGIN
-
-    from compiler_plugin.plugin import OpList
-    from litert.model.builder import ModelBuilder
 
     builder = ModelBuilder()
     x = builder.input("x", "uint8", (3,))
@@ -90,3 +96,29 @@ def test_byte_code_that_it_did_not_write_is_refused(
             session.open_call(MemBuffer.from_memory(byte_code), function, [BYTES], [BYTES])
         assert error.value.status is status
         assert "vendor 'Null', invocation_context_create" in error.value.where
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
+def test_a_model_goes_from_the_file_to_the_npu_and_back(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    """As vendors meet it: found by its entry points alone, between ops that stay on the CPU."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", shape)
+    doubled = builder.op("ADD", [x, x], [("doubled", "float32", shape)])
+    copied = builder.custom("Copy", [doubled], [("copied", "float32", shape)])
+    y = builder.op("NEG", [copied], [("y", "float32", shape)])
+    builder.output(y)
+    builder.signature("serving_default", {"x": x}, {"y": y})
+    write_model(builder.build(), tmp_path / "in.tflite")
+    (tmp_path / "copy.asset").write_bytes(b"of no use to Null")
+    infos = [CustomOpInfo("Copy", str(tmp_path / "copy.asset"))]
+    options = ApplyOptions("Null", compiler=CompilerOptions(infos))
+    report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
+    assert [op.name for op in report.ops if op.call] == ["Copy"]
+
+    values = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) + 1
+    with CompiledModel.from_file(tmp_path / "out.tflite") as model:
+        for _ in range(2):
+            result = model.run({"x": values})
+            np.testing.assert_array_equal(result["y"], -2 * values)

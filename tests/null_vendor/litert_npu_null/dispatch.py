@@ -49,7 +49,7 @@ class NullDispatch(Dispatch[NullContext, HostInvocationContext]):
         )
 
     def invoke(self, call: HostInvocationContext) -> None:
-        call.outputs[0][:] = call.inputs[0]
+        call.outputs[0][...] = call.inputs[0]
 
 
 DISPATCH = NullDispatch()
