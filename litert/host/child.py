@@ -43,8 +43,8 @@ def call_in_child(
       subject: who failed, for messages: "the OpenCL compiler".
 
     Raises:
-      LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed or could not
-        be started.
+      LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
+        DYNAMIC_LOADING, if it could not be started.
     """
     command = [_python(), "-c", _START, json.dumps(sys.path), target, str(timeout_s)]
     try:
@@ -57,7 +57,7 @@ def call_in_child(
         )
     except OSError as error:
         raise LiteRtError(
-            Status.RUNTIME_FAILURE, f"{subject} cannot be started: {error}", target
+            Status.DYNAMIC_LOADING, f"{subject} cannot be started: {error}", target
         ) from error
     try:
         yield from _Conversation(child, target, timeout_s, subject).answers(argument)

@@ -1,0 +1,80 @@
+"""`python -m vendor_reference.device.check FOLDER`: builds an executable's programs, and says how it went.
+
+The reference compiler starts it at compile time (`compiler/kernel_check.py` has the folder and the answers), in a
+process of its own, since a kernel can make an OpenCL compiler crash or hang. What was built is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from litert.core.errors import LiteRtError
+from vendor_reference.device.program_text import ProgramText, compose_text
+from vendor_reference.executable.executable import Source
+from vendor_reference.executable.reader import read_executable
+
+
+def check(folder: str) -> Iterator[Mapping[str, object]]:
+    """Builds the programs of the executable in a folder, in order.
+
+    Yields:
+      For each its kernels with their numbers of arguments, and what the compiler said.
+
+    Raises:
+      LiteRtError: COMPILATION, with the compiler's log; DYNAMIC_LOADING or NOT_FOUND, if there is no device.
+    """
+    texts = _read_texts(folder)
+    from vendor_reference.device.opencl import load_platforms
+
+    load_platforms()  # first: it sets what pyopencl reads when it is imported
+    import pyopencl as cl
+
+    from vendor_reference.device.compiler import compile_text
+    from vendor_reference.device.device_choice import choose_device
+    from vendor_reference.device.device_info import describe_device, find_usable_devices
+    from vendor_reference.device.program_cache import ProgramCache
+
+    devices = find_usable_devices()
+    infos = [describe_device(device) for device in devices]
+    index = choose_device(infos)
+    context = cl.Context([devices[index]])
+    cache = ProgramCache(infos[index].identity)
+    for text in texts:
+        built = cache.find(text)
+        if built is None:
+            built = compile_text(context, devices[index], text)
+            cache.store(text, built)
+        yield {"kernels": dict(built.kernels), "log": built.log}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints a line of JSON for each program, as soon as it is built."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what native code prints is no answer
+    try:
+        for answer in check(arguments[0]):
+            print(json.dumps(answer), file=answers, flush=True)
+    except LiteRtError as error:
+        print(json.dumps({"error": str(error)}), file=answers, flush=True)
+
+
+def _read_texts(folder: str) -> Sequence[ProgramText]:
+    executable = read_executable(_read(folder, "executable"))
+    names = json.loads(_read(folder, "assets.json"))
+
+    def read_source(source: Source) -> memoryview:
+        return memoryview(_read(folder, names[source.asset]))
+
+    return [compose_text(program, read_source) for program in executable.programs]
+
+
+def _read(folder: str, name: str) -> bytes:
+    with open(os.path.join(folder, name), "rb") as stream:
+        return stream.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,55 @@
+"""Stored constants become what kernels read: float32, where they are quantized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from litert.core.element_type import ElementType
+from vendor_reference.device.opencl_memory import VECTOR_ALIGNMENT
+from vendor_reference.executable.executable import Constant, Dequantization
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def read_constant(constant: Constant) -> Array:
+    """A constant's bytes or numbers, from an address that suits kernels; not copied where that can be."""
+    stored = np.frombuffer(constant.data.view, np.uint8)[: constant.tensor_type.size_bytes]
+    if constant.dequantization is not None:
+        return _dequantize(constant, stored, constant.dequantization)
+    if stored.ctypes.data % VECTOR_ALIGNMENT == 0:
+        return stored
+    copy = _aligned(stored.shape, stored.dtype)
+    copy[:] = stored
+    return copy
+
+
+def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array:
+    """`scale * (q - zero_point)`; done in place, so that it takes no memory but the result's."""
+    element_type = constant.tensor_type.element_type
+    shape = constant.tensor_type.shape
+    numbers = stored.view(element_type.numpy_dtype).reshape(shape)
+    result = _aligned(shape, np.dtype(np.float32))
+    if element_type is ElementType.FLOAT16:
+        result[...] = numbers
+        return result
+    along = [1] * len(shape)
+    if len(how.scale) > 1:
+        along[how.dimension] = len(how.scale)
+    zero_point = np.array(how.zero_point, np.int64).reshape(along)
+    scale = np.array(how.scale, np.float32).reshape(along)
+    if zero_point.any():
+        # Whole numbers: a float32 has not all that a difference of two int32 can be.
+        np.subtract(numbers, zero_point, out=result, casting="unsafe")
+    else:
+        result[...] = numbers
+    result *= scale
+    return result
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.empty(size + VECTOR_ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % VECTOR_ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)

@@ -1,0 +1,138 @@
+"""The NPU as its dispatch table sees it: a narrow interface, so that the device can live in a process apart.
+
+What crosses it are values: texts, tasks, sizes, addresses of host memory. `OpenClDevice` is the one there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from dispatch.event import Event
+from vendor_reference.device.device_choice import DeviceInfo
+from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.executable import Constant, Function
+
+Program = TypeVar("Program")
+"""A built program, kept by the device as long as somebody has it."""
+
+Memory = TypeVar("Memory")
+"""Memory that kernels can use."""
+
+_Attached = TypeVar("_Attached", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTime:
+    """How long a task took, from its start to its end on the device."""
+
+    op_name: str
+    entry: str
+    mean_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured of a function.
+
+    Attributes:
+      runs: how many ended well.
+      mean_us, best_us: of a whole run, as its caller sees it; 0 without runs.
+      tasks: in order, where they were asked for.
+    """
+
+    runs: int
+    mean_us: float
+    best_us: float
+    tasks: Sequence[TaskTime]
+
+
+class LoadedFunction(Protocol[_Attached]):
+    """A function on the device, with what it runs on; one run at a time."""
+
+    def attach_input(self, index: int, memory: _Attached) -> None:
+        """Sets what runs read as input `index`; it must live until another takes its place."""
+
+    def attach_output(self, index: int, memory: _Attached) -> None:
+        """Sets what runs write as output `index`; else as `attach_input`."""
+
+    def detach_input(self, index: int, memory: _Attached) -> None:
+        """Takes memory off; one that is not attached (any more) changes nothing."""
+
+    def detach_output(self, index: int, memory: _Attached) -> None:
+        """Takes memory off; one that is not attached (any more) changes nothing."""
+
+    def run(self) -> None:
+        """Runs the tasks; when it returns, the outputs are in host memory.
+
+        Raises:
+          LiteRtError: MISSING_INPUT_TENSOR; RUNTIME_FAILURE or MEMORY_ALLOCATION_FAILURE, with op and kernel.
+            It can be run again.
+        """
+
+    def start(self, after: Sequence[Event]) -> Event:
+        """Starts a run once some events have happened; the result is signaled when its outputs are there."""
+
+    def start_measuring(self, with_tasks: bool) -> None:
+        """Measures the runs from now on; each task where that is asked for, which is slower."""
+
+    def stop_measuring(self) -> Measurement:
+        """What was measured since the start."""
+
+    def close(self) -> None:
+        """Releases all that it holds."""
+
+
+class Device(Protocol[Program, Memory]):
+    """An open device; safe to use from several threads."""
+
+    info: DeviceInfo
+
+    def build(self, texts: Sequence[ProgramText]) -> Sequence[Program]:
+        """Builds programs, or finds them built; equal texts are one program.
+
+        Raises:
+          LiteRtError: COMPILATION, with the compiler's log, or how it crashed.
+        """
+
+    def load_constant(self, constant: Constant) -> Memory:
+        """A constant as kernels read it; its data must live as long as the result."""
+
+    def share(self, address: int, size_bytes: int) -> Memory:
+        """Host memory for inputs and outputs, at any address; it must live as long as the result."""
+
+    def load(
+        self,
+        function: Function,
+        programs: Mapping[int, Program],
+        constants: Mapping[int, Memory],
+    ) -> LoadedFunction[Memory]:
+        """Makes a function ready to run.
+
+        Args:
+          function: of an executable.
+          programs: those that its tasks name, by their index.
+          constants: likewise.
+
+        Raises:
+          LiteRtError: NOT_FOUND, if a program has not the kernel; INVALID_ARGUMENT, if a kernel takes other
+            arguments; MEMORY_ALLOCATION_FAILURE.
+        """
+
+
+def open_device(wanted: str = "") -> Device[Any, Any]:
+    """The device of this process, opened on first use.
+
+    Args:
+      wanted: `platform[:device]`; "" is the best there is, or what $LITERT_NPU_OPENCL says.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, if there is no OpenCL; NOT_FOUND, if it has no such device.
+    """
+    from vendor_reference.device.opencl import load_platforms  # here: it loads the drivers
+
+    load_platforms()  # first: it sets what pyopencl reads when it is imported
+    from vendor_reference.device.opencl_device import shared_device
+
+    return shared_device(wanted)

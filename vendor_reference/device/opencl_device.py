@@ -1,0 +1,102 @@
+"""The device over OpenCL: one context for the process, shared by all models that are loaded in it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+
+import pyopencl as cl
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.device.constants import read_constant
+from vendor_reference.device.device_choice import choose_device
+from vendor_reference.device.device_info import describe_device, find_usable_devices
+from vendor_reference.device.opencl_errors import opencl_error
+from vendor_reference.device.opencl_function import OpenClFunction
+from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory
+from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
+from vendor_reference.device.program_text import ProgramText
+from vendor_reference.device.task_loader import load_tasks
+from vendor_reference.executable.executable import Constant, Function
+
+
+class OpenClDevice:
+    """An OpenCL device as the NPU.
+
+    Attributes:
+      info: its names and versions.
+    """
+
+    def __init__(self, device: cl.Device) -> None:
+        self.info = describe_device(device)
+        self._device = device
+        self._context = cl.Context([device])
+        self._builder = ProgramBuilder(self._context, device, self.info)
+        # A CPU's kernels see host memory as it is; to others it must be sent.
+        self._in_place = self.info.kind == "CPU"
+        self._process = os.getpid()
+
+    def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
+        return self._builder.build(texts)
+
+    def load_constant(self, constant: Constant) -> BufferMemory:
+        data = read_constant(constant)
+        try:
+            return load_memory(self._context, data, data.nbytes, self._in_place)
+        except cl.Error as error:
+            raise self._no_memory(error, f"a constant {constant.tensor_type}") from error
+
+    def share(self, address: int, size_bytes: int) -> BufferMemory:
+        try:
+            return share_memory(self._context, address, size_bytes, self._in_place)
+        except cl.Error as error:
+            raise self._no_memory(error, f"a buffer of {size_bytes} bytes") from error
+
+    def load(
+        self,
+        function: Function,
+        programs: Mapping[int, DeviceProgram],
+        constants: Mapping[int, BufferMemory],
+    ) -> OpenClFunction:
+        try:
+            loaded = load_tasks(self._context, self._device, function, programs, constants)
+            return OpenClFunction(self._context, self._device, loaded)
+        except cl.Error as error:
+            raise self._no_memory(error, f"function '{function.name}'") from error
+
+    def check_process(self) -> None:
+        """Refuses a process that was forked: OpenCL's threads are not in it.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE.
+        """
+        if os.getpid() != self._process:
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "the device was opened before this process was forked",
+                str(self.info),
+                "Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
+            )
+
+    def _no_memory(self, error: cl.Error, what: str) -> LiteRtError:
+        limit = self._device.max_mem_alloc_size
+        hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
+        return opencl_error(error, f"{what}, device {self.info}", hint)
+
+
+_devices: dict[int, OpenClDevice] = {}
+_lock = threading.Lock()
+
+
+def shared_device(wanted: str) -> OpenClDevice:
+    """The device of that name, opened once in a process (see `open_device`)."""
+    found = find_usable_devices()
+    index = choose_device([describe_device(device) for device in found], wanted)
+    with _lock:
+        if index not in _devices:
+            _devices[index] = OpenClDevice(found[index])
+        device = _devices[index]
+    device.check_process()
+    return device

@@ -1,0 +1,173 @@
+"""Builds programs for a device, each once: they are found in this process, then on disk, then compiled.
+
+The compiler runs in a child process, since a kernel can make it crash or hang: this process loads binaries only.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyopencl as cl
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+from vendor_reference.device.compiler import compile_text, kernel_names, load_binary
+from vendor_reference.device.device_choice import DeviceInfo
+from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
+from vendor_reference.device.program_text import ProgramText
+
+_LOG = logging.getLogger(__name__)
+
+BUILD_TIMEOUT_S = 120.0
+"""For all programs of one call; PoCL builds a large one in seconds."""
+
+_CHILD = "vendor_reference.device.build_worker:build"
+_COMPILER = "the OpenCL compiler"
+_CRASH_HINT = (
+    "OpenCL compilers crash or hang on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, "
+    "such as float8, or another driver."
+)
+
+
+class DeviceProgram:
+    """A program on the device.
+
+    Attributes:
+      text: what it was built from.
+      built: what the compiler made of it.
+    """
+
+    def __init__(self, builder: ProgramBuilder, text: ProgramText, built: BuiltProgram) -> None:
+        self.text = text
+        self.built = built
+        self._builder = builder
+        self._program = builder.load(text, built)
+
+    def create_kernel(self, entry: str) -> cl.Kernel:
+        """A kernel with arguments of its own.
+
+        Raises:
+          LiteRtError: NOT_FOUND, with the kernels there are.
+        """
+        if entry not in self.built.kernels:
+            there = ", ".join(sorted(self.built.kernels)) or "none"
+            raise LiteRtError(
+                Status.NOT_FOUND, f"no kernel '{entry}', the program has {there}", self.text.name
+            )
+        return cl.Kernel(self._program, entry)
+
+    def keep_variants(self, variants: frozenset[str]) -> None:
+        """Keeps what the driver has compiled for some work sizes; called after a run with them."""
+        if not variants <= self.built.variants:
+            self.built = self._builder.keep(self.text, self.built, variants)
+
+
+class ProgramBuilder:
+    """The programs of one device; safe to use from several threads."""
+
+    def __init__(self, context: cl.Context, device: cl.Device, info: DeviceInfo) -> None:
+        self._context = context
+        self._device = device
+        self._info = info
+        self._cache = ProgramCache(info.identity)
+        self._programs: weakref.WeakValueDictionary[ProgramText, DeviceProgram] = (
+            weakref.WeakValueDictionary()
+        )
+        self._lock = threading.Lock()
+
+    def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
+        """The programs of some texts.
+
+        Raises:
+          LiteRtError: COMPILATION.
+        """
+        with self._lock:
+            found = {text: self._find(text) for text in texts}
+            missing = [text for text, program in found.items() if program is None]
+            for text, built in zip(missing, self._compile(missing), strict=True):
+                self._cache.store(text, built)
+                found[text] = DeviceProgram(self, text, built)
+            programs = [program for text in texts if (program := found[text])]
+            self._programs.update((program.text, program) for program in programs)
+            return programs
+
+    def load(self, text: ProgramText, built: BuiltProgram) -> cl._cl._Program:
+        """A program from its binary.
+
+        Raises:
+          LiteRtError: COMPILATION.
+        """
+        program = load_binary(self._context, self._device, text, built.binary)
+        if built.kernels.keys() <= kernel_names(program):
+            return program
+        # PoCL has a broken entry of this text, in a cache that is not ours: another text is another entry.
+        again = replace(text, text=f"{text.text}\n// {os.urandom(8).hex()}\n")
+        (built,) = self._compile([again])
+        return load_binary(self._context, self._device, again, built.binary)
+
+    def keep(
+        self, text: ProgramText, built: BuiltProgram, variants: frozenset[str]
+    ) -> BuiltProgram:
+        """Stores a program with the variants of kernels that have been compiled since it was built."""
+        if "PoCL" not in self._info.platform_version:
+            return built  # others compile all at once
+        try:
+            # PoCL takes what it has of this text, and puts all of it into the new binary.
+            again = compile_text(self._context, self._device, text)
+        except LiteRtError as error:
+            _LOG.info("Variants of a program are not kept: %s", error)
+            return built
+        if again.kernels != built.kernels:
+            return built
+        built = replace(built, binary=again.binary, variants=built.variants | variants)
+        self._cache.store(text, built)
+        return built
+
+    def _find(self, text: ProgramText) -> DeviceProgram | None:
+        """The program in this process or on disk."""
+        if program := self._programs.get(text):
+            return program
+        built = self._cache.find(text)
+        if built is None:
+            return None
+        try:
+            return DeviceProgram(self, text, built)
+        except LiteRtError as error:
+            _LOG.warning("A program on disk cannot be loaded, and is built again: %s", error)
+            self._cache.remove(text)
+            return None
+
+    def _compile(self, texts: Sequence[ProgramText]) -> Iterator[BuiltProgram]:
+        if not texts:
+            return
+        programs = [[text.name, text.text, text.options] for text in texts]
+        request = {"identity": list(self._info.identity), "programs": programs}
+        done = 0
+        try:
+            for answer in call_in_child(
+                _CHILD, request, timeout_s=BUILD_TIMEOUT_S, subject=_COMPILER
+            ):
+                assert isinstance(answer, dict)
+                binary = base64.b64decode(answer["binary"])
+                yield BuiltProgram(answer["kernels"], binary, answer["log"])
+                done += 1
+        except LiteRtError as error:
+            if (
+                error.status is Status.DYNAMIC_LOADING
+            ):  # no child to be had, or no such device in it
+                _LOG.warning("Programs are compiled in this process: %s", error)
+                for text in texts[done:]:
+                    yield compile_text(self._context, self._device, text)
+            elif error.status is Status.COMPILATION:
+                raise
+            else:
+                raise LiteRtError(
+                    Status.COMPILATION, error.what, texts[done].name, _CRASH_HINT
+                ) from error

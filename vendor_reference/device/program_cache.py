@@ -1,0 +1,141 @@
+"""Built programs on disk: device binaries by the digest of all that their build depends on.
+
+An entry is written beside its place and renamed; a damaged one is removed, and its program built again.
+Processes may share the folder. The least recently used entries go when it grows too large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import struct
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from vendor_reference.cache import cache_folder
+from vendor_reference.device.program_text import ProgramText
+
+_LOG = logging.getLogger(__name__)
+
+_MAGIC = b"LRT-CLB1"
+_PREFIX = struct.Struct("<8s32sI")
+_SUFFIX = ".clb"
+LIMIT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProgram:
+    """A program that the OpenCL compiler has built.
+
+    Attributes:
+      kernels: how many arguments each has, by name.
+      binary: for one device and driver version.
+      log: what the compiler said; mostly "".
+      variants: of kernels, that were compiled for one work size and are in the binary.
+    """
+
+    kernels: Mapping[str, int]
+    binary: bytes
+    log: str = ""
+    variants: frozenset[str] = frozenset()
+
+
+class ProgramCache:
+    """A folder of programs built for one device, among others; it need not exist, nor be writable."""
+
+    def __init__(
+        self, identity: Sequence[str], folder: str = "", limit_bytes: int = LIMIT_BYTES
+    ) -> None:
+        """Names the folder.
+
+        Args:
+          identity: of the device and its driver.
+          folder: "" is the one in the cache folder.
+          limit_bytes: of the folder, whatever devices its programs are for.
+        """
+        self._identity = list(identity)
+        self._folder = folder or os.path.join(cache_folder(), "programs")
+        self._limit_bytes = limit_bytes
+
+    def find(self, text: ProgramText) -> BuiltProgram | None:
+        """The program of that text, if it is there and whole."""
+        path = self._path(text)
+        try:
+            with open(path, "rb") as stream:
+                data = stream.read()
+        except OSError:
+            return None
+        program = _parse(data)
+        with suppress(OSError):
+            if program is None:
+                _LOG.warning("A built program is damaged, and built again: %s", path)
+                os.unlink(path)
+            else:
+                os.utime(path)
+        return program
+
+    def store(self, text: ProgramText, program: BuiltProgram) -> None:
+        """Keeps a program; where that fails, it is built again another time."""
+        fields = {
+            "kernels": dict(program.kernels),
+            "log": program.log,
+            "variants": sorted(program.variants),
+        }
+        header = json.dumps(fields).encode()
+        digest = hashlib.sha256(header + program.binary).digest()
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self._folder)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(_PREFIX.pack(_MAGIC, digest, len(header)))
+                    stream.write(header)
+                    stream.write(program.binary)
+                os.replace(temporary, self._path(text))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            self._trim()
+        except OSError as error:
+            _LOG.info("A built program is not kept: %s", error)
+
+    def remove(self, text: ProgramText) -> None:
+        """Forgets a program that turned out to be of no use."""
+        with suppress(OSError):
+            os.unlink(self._path(text))
+
+    def _path(self, text: ProgramText) -> str:
+        parts = json.dumps([self._identity, text.options, text.text])
+        return os.path.join(self._folder, hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX)
+
+    def _trim(self) -> None:
+        files = []
+        for entry in os.scandir(self._folder):
+            with suppress(FileNotFoundError):  # another process was faster
+                stat = entry.stat()
+                files.append((stat.st_mtime_ns, stat.st_size, entry.path))
+        excess = sum(size for _, size, _ in files) - self._limit_bytes
+        for _, size, path in sorted(files):
+            if excess <= 0:
+                return
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            excess -= size
+
+
+def _parse(data: bytes) -> BuiltProgram | None:
+    if len(data) < _PREFIX.size:
+        return None
+    magic, digest, header_size = _PREFIX.unpack_from(data)
+    body = data[_PREFIX.size :]
+    if magic != _MAGIC or hashlib.sha256(body).digest() != digest:
+        return None
+    fields = json.loads(body[:header_size])
+    return BuiltProgram(
+        fields["kernels"], body[header_size:], fields["log"], frozenset(fields["variants"])
+    )

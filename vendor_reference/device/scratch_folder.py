@@ -1,0 +1,66 @@
+"""A folder of this process alone, where PoCL unpacks and compiles; it is gone with the process.
+
+A crash while PoCL builds can leave a broken entry in its cache, which fails later runs. So no run gets another's:
+what is worth keeping is kept by `program_cache.py`, whole.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import logging
+import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+
+from vendor_reference.cache import cache_folder
+
+_LOG = logging.getLogger(__name__)
+
+_LOCK = ".lock"
+_YOUNG_S = 60
+
+
+def make_scratch_folder() -> str:
+    """Makes one, and removes those of processes that are gone."""
+    parent = os.path.join(cache_folder(), "scratch")
+    try:
+        os.makedirs(parent, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent)
+    except OSError as error:
+        _LOG.info("No scratch folder in the cache folder: %s", error)
+        folder = tempfile.mkdtemp(prefix="litert-npu-")
+    lock = os.open(os.path.join(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # held as long as the process lives, however it ends
+    atexit.register(_remove, folder, os.getpid())
+    _sweep(parent)
+    return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child has the parent's exit functions
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(parent: str) -> None:
+    """Removes the folders whose lock nobody holds; young ones may not be locked yet."""
+    with suppress(OSError):
+        for entry in os.scandir(parent):
+            if time.time() - entry.stat().st_mtime > _YOUNG_S and not _is_locked(entry.path):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_locked(folder: str) -> bool:
+    try:
+        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False

@@ -1,0 +1,47 @@
+"""Adds up how long runs and their tasks take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import pyopencl as cl
+
+from vendor_reference.device.device import Measurement, TaskTime
+from vendor_reference.executable.executable import KernelTask
+
+
+class Stopwatch:
+    """The times of runs since it was made.
+
+    Attributes:
+      has_tasks: whether events have times, as those of a profiling queue do.
+    """
+
+    def __init__(self, tasks: Sequence[KernelTask]) -> None:
+        """Starts at nothing; `tasks` are those to measure one by one, or none."""
+        self.has_tasks = bool(tasks)
+        self._tasks = tasks
+        self._task_ns = [0] * len(tasks)
+        self._runs = 0
+        self._total_s = 0.0
+        self._best_s = inf
+
+    def add(self, time_s: float, events: Sequence[cl.Event]) -> None:
+        """Adds a run that has ended, with the event of each task."""
+        self._runs += 1
+        self._total_s += time_s
+        self._best_s = min(self._best_s, time_s)
+        for index in range(len(self._tasks)):
+            profile = events[index].profile
+            self._task_ns[index] += profile.end - profile.start
+
+    def measurement(self) -> Measurement:
+        """All that was added."""
+        runs = max(self._runs, 1)
+        tasks = [
+            TaskTime(task.op_name, task.entry, time_ns / runs / 1e3)
+            for task, time_ns in zip(self._tasks, self._task_ns, strict=True)
+        ]
+        best_us = self._best_s * 1e6 if self._runs else 0.0
+        return Measurement(self._runs, self._total_s / runs * 1e6, best_us, tasks)

@@ -1,0 +1,210 @@
+"""The reference vendor's dispatch table. Copy this file to start your own.
+
+What a vendor needs beside it: something that reads its byte code (`executable/`), and its device (`device/`),
+which this file sees through one narrow interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dispatch.api import (
+    AsyncInterface,
+    Capability,
+    Dispatch,
+    Event,
+    ExecutableType,
+    MemBuffer,
+    Metric,
+    TensorBuffer,
+    TensorBufferRequirements,
+)
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.core.version import SDK_VERSION, ApiVersion
+from vendor_reference.device.device import Device, LoadedFunction, open_device
+from vendor_reference.device.module import Module
+from vendor_reference.device.opencl import check_installed
+from vendor_reference.executable.executable import Function
+
+_OPENCL = "opencl"
+"""The one option of this vendor: `platform[:device]`, as $LITERT_NPU_OPENCL has it."""
+
+
+class DeviceContext:
+    """The device, as one loaded model uses it.
+
+    Attributes:
+      device: shared by all models in the process.
+      assets: by name, as they were registered: mapped, and read where a function needs them.
+      modules: by the address of their byte code: calls may share one.
+    """
+
+    def __init__(self, device: Device[Any, Any]) -> None:
+        self.device = device
+        self.assets: dict[str, MemBuffer] = {}
+        self.modules: dict[tuple[int, int], Module] = {}
+
+
+class InvocationContext:
+    """One NPU call.
+
+    Attributes:
+      function: what the executable says of it.
+      loaded: what runs it.
+    """
+
+    def __init__(self, function: Function, loaded: LoadedFunction[Any]) -> None:
+        self.function = function
+        self.loaded = loaded
+        self.input_events: list[Event] = []
+
+
+class ReferenceAsync(AsyncInterface[InvocationContext]):
+    """Runs that do not wait."""
+
+    def attach_input_event(
+        self, invocation_context: InvocationContext, index: int, event: Event
+    ) -> None:
+        invocation_context.input_events.append(event)
+
+    def invoke_async(self, invocation_context: InvocationContext) -> Sequence[Event]:
+        after, invocation_context.input_events = invocation_context.input_events, []
+        ended = invocation_context.loaded.start(after)
+        return [ended] * len(invocation_context.function.outputs)
+
+
+class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
+    """The reference vendor's table."""
+
+    vendor_id = "Reference"
+    build_id = SDK_VERSION
+    capabilities = Capability.BASIC | Capability.ASYNC
+    async_interface = ReferenceAsync()
+
+    def check_runtime_compatibility(
+        self,
+        host_version: ApiVersion,
+        environment_options: EnvironmentOptions,
+        options: Mapping[str, str],
+    ) -> None:
+        for name in options:
+            if name != _OPENCL:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT, f"no option '{name}'", "vendor 'Reference'",
+                    f"It has one, '{_OPENCL}': platform[:device].",
+                )  # fmt: skip
+        check_installed()
+
+    def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
+        return DeviceContext(open_device(options.get(_OPENCL, "")))
+
+    def device_context_destroy(self, device_context: DeviceContext) -> None:
+        device_context.modules.clear()
+        device_context.assets.clear()
+
+    def register_asset(
+        self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
+    ) -> None:
+        device_context.assets[asset_name] = asset_buffer
+
+    def register_tensor_buffer(
+        self, device_context: DeviceContext, tensor_buffer: TensorBuffer
+    ) -> Any:
+        return device_context.device.share(tensor_buffer.address, tensor_buffer.size)
+
+    def invocation_context_create(
+        self,
+        device_context: DeviceContext,
+        executable_type: ExecutableType,
+        byte_code: MemBuffer,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> InvocationContext:
+        place = (byte_code.base_address + byte_code.offset, byte_code.size)
+        module = device_context.modules.get(place)
+        if module is None:
+            module = Module(device_context.device, byte_code.view, device_context.assets)
+            device_context.modules[place] = module
+        function = module.find_function(function_name)
+        for kind, given, wanted in (
+            ("inputs", num_inputs, len(function.inputs)),
+            ("outputs", num_outputs, len(function.outputs)),
+        ):
+            if given != wanted:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"the call has {given} {kind}, the function {wanted}",
+                    f"function '{function_name}'",
+                )
+        return InvocationContext(function, module.load(function))
+
+    def invocation_context_destroy(self, invocation_context: InvocationContext) -> None:
+        invocation_context.loaded.close()
+
+    def get_input_requirements(
+        self, invocation_context: InvocationContext, input_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        expected = invocation_context.function.inputs[input_index]
+        return _requirements(f"input {input_index}", tensor_type, expected)
+
+    def get_output_requirements(
+        self,
+        invocation_context: InvocationContext,
+        output_index: int,
+        tensor_type: RankedTensorType,
+    ) -> TensorBufferRequirements:
+        expected = invocation_context.function.outputs[output_index]
+        return _requirements(f"output {output_index}", tensor_type, expected)
+
+    def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        invocation_context.loaded.attach_input(index, handle)
+
+    def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        invocation_context.loaded.attach_output(index, handle)
+
+    def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        invocation_context.loaded.detach_input(index, handle)
+
+    def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
+        invocation_context.loaded.detach_output(index, handle)
+
+    def invoke(self, invocation_context: InvocationContext) -> None:
+        invocation_context.loaded.run()
+
+    def start_metrics_collection(
+        self, invocation_context: InvocationContext, detail_level: int
+    ) -> None:
+        invocation_context.loaded.start_measuring(with_tasks=detail_level > 0)
+
+    def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
+        measured = invocation_context.loaded.stop_measuring()
+        metrics = [
+            Metric("runs", measured.runs),
+            Metric("mean_us", measured.mean_us),
+            Metric("best_us", measured.best_us),
+        ]
+        for index, task in enumerate(measured.tasks):
+            name = f"task {index}, kernel '{task.entry}' of op '{task.op_name}', mean_us"
+            metrics.append(Metric(name, task.mean_us))
+        return metrics
+
+
+def _requirements(
+    which: str, given: RankedTensorType, expected: RankedTensorType
+) -> TensorBufferRequirements:
+    """Host memory at any address: what does not suit kernels is copied by the device."""
+    if given != expected:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{which} is {given}, and was compiled as {expected}",
+            hint="Compile the model again for other shapes.",
+        )
+    return TensorBufferRequirements(expected.size_bytes, alignment=1)
+
+
+DISPATCH = ReferenceDispatch()
