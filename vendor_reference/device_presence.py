@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from glob import glob
 from importlib.util import find_spec
 
@@ -21,16 +21,11 @@ def check_device(soc_model: str) -> str:
       LiteRtError: UNSUPPORTED, for a SoC model that there is not; NOT_FOUND, without pyopencl or a driver.
     """
     soc = get_soc_model(soc_model)
-    pyopencl = find_spec("pyopencl")  # its own import would load the drivers
-    if pyopencl is None:
+    if find_spec("pyopencl") is None:  # its own import would load the drivers
         raise LiteRtError(
             Status.NOT_FOUND, "pyopencl is not installed", hint="pip install pyopencl"
         )
-    drivers = [
-        name
-        for folder in _folders(pyopencl.submodule_search_locations or ())
-        for name in _drivers(folder)
-    ]
+    drivers = [name for path in find_registrations() if (name := _driver(path))]
     if not drivers:
         raise LiteRtError(
             Status.NOT_FOUND,
@@ -40,21 +35,28 @@ def check_device(soc_model: str) -> str:
     return f"{soc.name}, emulated on OpenCL ({', '.join(dict.fromkeys(drivers))})"
 
 
-def _folders(package: Sequence[str]) -> Iterator[str]:
-    """Where the OpenCL loader looks: beside itself in pyopencl's wheel, and in the system's folder."""
-    yield from (os.path.join(folder, ".libs") for folder in package)
-    yield os.environ.get("OCL_ICD_VENDORS") or _SYSTEM_FOLDER
+def find_registrations() -> Sequence[str]:
+    """The `.icd` files that the OpenCL loader reads: beside itself in pyopencl's wheel, and the system's."""
+    pyopencl = find_spec("pyopencl")
+    package = (pyopencl.submodule_search_locations or ()) if pyopencl else ()
+    folders = [os.path.join(folder, ".libs") for folder in package]
+    folders.append(os.environ.get("OCL_ICD_VENDORS") or _SYSTEM_FOLDER)
+    return [path for folder in folders for path in _registrations(folder)]
 
 
-def _drivers(folder: str) -> Iterator[str]:
-    """Drivers that a folder registers, by their registrations' names; a `.icd` file may be named itself."""
-    paths = [folder] if folder.endswith(".icd") else sorted(glob(os.path.join(folder, "*.icd")))
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                library = file.readline().strip()
-        except OSError:
-            continue
-        # A name without a folder is looked for beside the registration, then by the system's linker.
-        if not os.path.isabs(library) or os.path.exists(library):
-            yield os.path.splitext(os.path.basename(path))[0]
+def _registrations(folder: str) -> Sequence[str]:
+    """A folder's `.icd` files; one may be named itself."""
+    return [folder] if folder.endswith(".icd") else sorted(glob(os.path.join(folder, "*.icd")))
+
+
+def _driver(registration: str) -> str:
+    """The driver that is registered, by its registration's name; "" where its library is gone."""
+    try:
+        with open(registration, encoding="utf-8", errors="replace") as file:
+            library = file.readline().strip()
+    except OSError:
+        return ""
+    # A name without a folder is looked for beside the registration, then by the system's linker.
+    if os.path.isabs(library) and not os.path.exists(library):
+        return ""
+    return os.path.splitext(os.path.basename(registration))[0]

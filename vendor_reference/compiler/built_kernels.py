@@ -37,12 +37,11 @@ class BuiltProgram:
 
 def opencl_fingerprint() -> str:
     """What decides which OpenCL builds a program: drivers and variables. It is not loaded for that."""
-    from vendor_reference.device.installed import (
-        find_drivers,
-    )  # here, as only a compilation needs it
+    # Here, as only a compilation needs it.
+    from vendor_reference.device_presence import find_registrations
 
     drivers = []
-    for path in find_drivers():
+    for path in find_registrations():
         try:
             stat = os.stat(path)
         except OSError:

@@ -1,19 +1,23 @@
 """Builds an executable's programs once, at compile time, so that a kernel's errors show where it is compiled.
 
-The device's own builder does it, in a child process: a kernel can crash or hang the OpenCL compiler, and this
-side of the vendor loads no OpenCL. `vendor_reference.device.check:check` is called with
+The device's side does it, in a child process: a kernel can crash or hang the OpenCL compiler, and this side of
+the vendor loads no OpenCL. `vendor_reference.device.check:check` gets a folder with
 
-    {"executable": byte code in base64, with the programs to build and no function,
-     "assets": {asset name: its bytes in base64, for each that the programs name}}
+    executable     a byte code module with the programs to build, and no function
+    assets.json    {asset name: file name in the folder}, for all assets and companions that they name
+    0, 1, ...      those files
 
 and yields `{"kernels": {name: number of arguments}, "log": what the compiler said}` for each program, in order,
-as soon as it is built; a build that fails raises COMPILATION, with its log.
+as soon as it is built; a build that fails raises COMPILATION, with its log. By hand: `python -m
+vendor_reference.device.check FOLDER`.
 
 What was built before with the same OpenCL is remembered, and not built again.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
 
 from litert.core.errors import LiteRtError
@@ -74,15 +78,17 @@ def build_programs(
 def _build(
     soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes], timeout_s: float
 ) -> Sequence[BuiltProgram]:
-    from litert.host.child import call_in_child  # here: mostly all is remembered
+    import tempfile  # both here: mostly all is remembered
+
+    from litert.host.child import call_in_child
 
     answers: list[BuiltProgram] = []
     try:
-        for answer in call_in_child(
-            _CHECK, _request(soc_model, programs, assets), timeout_s=timeout_s, subject=_COMPILER
-        ):
-            node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
-            answers.append(parse_built(node))
+        with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+            _write_folder(folder, soc_model, programs, assets)
+            for answer in call_in_child(_CHECK, folder, timeout_s=timeout_s, subject=_COMPILER):
+                node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
+                answers.append(parse_built(node))
     except LiteRtError as error:
         if error.status not in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
             raise  # the kernel does not build, or there is no OpenCL to build it
@@ -92,17 +98,23 @@ def _build(
     return answers
 
 
-def _request(
-    soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes]
-) -> Mapping[str, object]:
-    from base64 import b64encode
-
-    names = {s.asset for p in programs for s in (*p.sources, *p.headers)}
+def _write_folder(
+    folder: str, soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes]
+) -> None:
+    names: dict[str, str] = {}
+    for program in programs:
+        for source in (*program.sources, *program.headers):
+            if source.asset not in names:
+                names[source.asset] = str(len(names))
+                _write(folder, names[source.asset], assets[source.asset])
+    _write(folder, "assets.json", json.dumps(names).encode())
     module = write_executable(Executable(soc_model, (), programs, ()))
-    return {
-        "executable": b64encode(module.view).decode(),
-        "assets": {name: b64encode(assets[name]).decode() for name in sorted(names)},
-    }
+    _write(folder, "executable", module.view)
+
+
+def _write(folder: str, name: str, data: bytes | memoryview) -> None:
+    with open(os.path.join(folder, name), "wb") as stream:
+        stream.write(data)
 
 
 def _where(program: Program) -> str:
