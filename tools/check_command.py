@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from litert.model.stamp import Stamp, read_stamp
 
 from .command import Command
 from .console import print_text
-from .wording import count_text, counts_text, name_text
+from .wording import count_text, counts_text, json_text, name_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -73,7 +72,7 @@ class CheckReport:
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
-        return json.dumps({**asdict(self), "will_run": self.will_run}, indent=1)
+        return json_text({**asdict(self), "will_run": self.will_run})
 
     def to_text(self) -> str:
         """A line for each check, and the answer."""

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -15,10 +15,11 @@ from litert.core.status import Status
 from .console import print_text
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
+    from absl.flags import Flag, FlagValues
 
 _WIDTH = 100
 _FLAG_COLUMN = 30
+_INTERRUPTED = 130  # as shells have it: 128 and SIGINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,48 +73,86 @@ class Command:
         return self.run(flags, rest)
 
     def _help(self, program: str, flags: FlagValues) -> str:
-        from textwrap import wrap
-
         arguments, _, about = self.usage.partition("\n")
         lines = [f"{program} {arguments} [flags]".replace("  ", " "), about, "", "Flags:"]
-        for name in flags:
-            flag = flags[name]
-            if len(name) == 1:  # the short name of another
-                continue
-            shown = f"--[no]{name}" if flag.boolean else f"--{name}"
-            default = f" Default: {flag.default}." if flag.default and not flag.boolean else ""
-            text = wrap(f"{flag.help}{default}", _WIDTH - _FLAG_COLUMN)
+        return "\n".join([*lines, *describe_flags(flags)])
+
+
+def describe_flags(flags: FlagValues) -> list[str]:
+    """Lines that say what each flag does."""
+    from textwrap import wrap
+
+    lines: list[str] = []
+    for name in flags:
+        flag = flags[name]
+        if flag.name != name:  # its short name
+            continue
+        shown = f"--[no]{name}" if flag.boolean else f"--{name}"
+        text = wrap(_explanation(flag), _WIDTH - _FLAG_COLUMN)
+        if len(shown) > _FLAG_COLUMN - 4:
+            lines.append(f"  {shown}")
+            text.insert(0, "")
+        else:
             lines.append(f"  {shown:{_FLAG_COLUMN - 4}}  {text[0]}")
-            lines += [" " * _FLAG_COLUMN + line for line in text[1:]]
-        return "\n".join(lines)
+        lines += [" " * _FLAG_COLUMN + line for line in text[1:]]
+    return lines
 
 
-def usage_error(what: str, hint: str) -> LiteRtError:
+def _explanation(flag: Flag[Any]) -> str:
+    """A flag's help, and what it is where it is not given."""
+    text, repeats, _ = str(flag.help).partition(";\n    repeat this option")
+    if repeats:
+        text += " May be repeated."
+    default = flag.default
+    if flag.boolean or default in (None, "", []):
+        return text
+    shown = ",".join(map(str, default)) if isinstance(default, list) else default
+    return f"{text} Default: {shown}."
+
+
+def usage_error(what: str, hint: str = "See --help.") -> LiteRtError:
     """The error of a wrong command line."""
     return LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
 
 
-def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
-    """Runs a main; an error is one message to stderr and the exit status 1, with --debug also its traceback."""
+def run_guarded(
+    main: Callable[[Sequence[str]], int],
+    arguments: Sequence[str],
+    exit_status: Callable[[Status], int] = lambda status: 1,
+) -> int:
+    """Runs a main; an error is one message to stderr, with --debug also its traceback.
+
+    Args:
+      main: given the arguments; returns the exit status.
+      arguments: with the program's name.
+      exit_status: of an error.
+    """
     try:
         status = main(arguments)
         sys.stdout.flush()
         return status
     except LiteRtError as error:
-        text = str(error)
-    except KeyboardInterrupt:
-        text = "CANCELLED: interrupted"
-    except MemoryError:
+        caught: BaseException = error
+        status, text = exit_status(error.status), str(error)
+    except KeyboardInterrupt as error:
+        caught = error
+        status, text = _INTERRUPTED, "CANCELLED: interrupted"
+    except MemoryError as error:
+        caught = error
+        status = exit_status(Status.MEMORY_ALLOCATION_FAILURE)
         text = f"{Status.MEMORY_ALLOCATION_FAILURE.name}: out of memory"
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
+        caught = error
+        status = exit_status(Status.UNKNOWN)
+        program = os.path.basename(arguments[0])
         text = (
             f"UNKNOWN: {type(error).__name__}: {error}. "
-            "This is a defect of litert-npu; --debug shows where."
+            f"This is a defect of {program}; --debug shows where."
         )
     if "--debug" in arguments:
-        traceback.print_exc()
+        traceback.print_exception(caught)
     print_text(text, sys.stderr)
-    return 130 if text.startswith("CANCELLED") else 1
+    return status

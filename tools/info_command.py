@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from litert.core.version import (
 from .command import Command
 from .console import print_text
 from .opencl_devices import list_opencl_devices
+from .wording import json_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -52,7 +52,7 @@ class Info:
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
-        return json.dumps(asdict(self), indent=1)
+        return json_text(asdict(self))
 
     def to_text(self) -> str:
         """A few lines for people."""

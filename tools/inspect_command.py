@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from litert.model.stamp import Stamp, read_stamp
 from .command import Command, usage_error
 from .console import print_text
 from .output_file import write_file
-from .wording import counts_text, name_text, size_text
+from .wording import counts_text, json_text, name_text, size_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -100,7 +99,7 @@ class Inspection:
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
-        return json.dumps(asdict(self), indent=1)
+        return json_text(asdict(self))
 
     def to_text(self) -> str:
         """A few lines for people."""

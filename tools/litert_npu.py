@@ -6,6 +6,7 @@ is asked for is imported.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -22,7 +23,9 @@ COMMANDS = {
 
 
 def run() -> None:
-    """The command's entry point."""
+    """The command, in a process of its own."""
+    # A signal that ends the process does so like Ctrl-C, so that what is half written is removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run_guarded(main, sys.argv))
 
 

@@ -1,9 +1,11 @@
-"""How reports spell sizes, names and digests."""
+"""How reports spell sizes, names, counts and JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def size_text(size: int) -> str:
@@ -32,3 +34,16 @@ def counts_text(names: Iterable[str]) -> str:
     """`3 RELU, 1 ADD`: the most frequent first."""
     counts = Counter(names).most_common()
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
+
+
+def json_text(value: object) -> str:
+    """A report as JSON; numbers that JSON has not are null."""
+    return json.dumps(_plain(value), indent=1, allow_nan=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,325 @@
+"""`litert-npu benchmark`: how long a model takes, call by call, beside stock LiteRT on the CPU."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.version import SDK_VERSION
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.reader import read_model
+
+from .command import Command
+from .console import ProgressBar, print_text
+from .input_arrays import InputArray, TensorSpec, complete_inputs, read_inputs
+from .loading import LoadOptions, define_load_flags, load_options, open_model
+from .stock_model import StockModel
+from .wording import count_text, json_text, name_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+    from litert.compiled_model import CompiledModel
+    from litert.runtime.metrics import CallMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkOptions:
+    """What is measured.
+
+    Attributes:
+      load: how the model is loaded.
+      inputs: `[input=]file`; others are random.
+      stock_model: what stock runs beside it; "" for the same file, where that has no NPU calls.
+      warm_up, runs: how often it runs before, and while it is measured.
+      seed: of random inputs.
+    """
+
+    load: LoadOptions = field(default_factory=LoadOptions)
+    inputs: Sequence[str] = ()
+    stock_model: str = ""
+    warm_up: int = 10
+    runs: int = 100
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of single runs: how they spread."""
+
+    runs: int
+    mean_s: float
+    deviation_s: float
+    min_s: float
+    p50_s: float
+    p90_s: float
+    p99_s: float
+    max_s: float
+
+    @classmethod
+    def of(cls, times_s: Sequence[float]) -> Timing:
+        """Summarizes one run or more."""
+        import numpy as np
+
+        p50, p90, p99 = np.percentile(times_s, [50, 90, 99])
+        return cls(
+            len(times_s),
+            float(np.mean(times_s)),
+            float(np.std(times_s)),
+            float(min(times_s)),
+            float(p50),
+            float(p90),
+            float(p99),
+            float(max(times_s)),
+        )
+
+    def __str__(self) -> str:
+        numbers = (self.p50_s, self.p90_s, self.p99_s, self.min_s, self.mean_s, self.deviation_s)
+        p50, p90, p99, least, mean, deviation = (f"{number * 1e3:.3f}" for number in numbers)
+        return f"median {p50} ms, 90% {p90}, 99% {p99}, least {least}, mean {mean} +- {deviation}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallTiming:
+    """One NPU call, as the runtime's metrics have it.
+
+    Attributes:
+      name: of the function in its byte code.
+      runs_per_run: how often it ran in a run of the model.
+      timing: of single runs of the call.
+      vendor: the vendor's own measurements, by name.
+    """
+
+    name: str
+    runs_per_run: float
+    timing: Timing
+    vendor: Mapping[str, bool | int | float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkReport:
+    """What was measured.
+
+    Attributes:
+      machine, sdk_version: where, and with what.
+      load_s: seconds that loading took.
+      first_s: of the first run, which may build and pack what others find made.
+      model: later runs.
+      calls: of a part of the runs, measured apart: measuring costs time.
+      stock: runs of stock LiteRT in between; None where there are none.
+      stock_problem: why there are none.
+      greatest_difference: between outputs of the two.
+    """
+
+    path: str
+    signature: str
+    threads: int
+    machine: str
+    sdk_version: str
+    load_s: float
+    first_s: float
+    model: Timing
+    calls: Sequence[CallTiming]
+    stock: Timing | None
+    stock_problem: str
+    greatest_difference: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """This runtime's median over stock's; None without stock."""
+        return self.model.p50_s / self.stock.p50_s if self.stock else None
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        return json_text({**asdict(self), "ratio": self.ratio})
+
+    def to_text(self) -> str:
+        """A few lines for people."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        threads = count_text(self.threads, "thread")
+        yield f"{self.path}: {count_text(self.model.runs, 'run')} on {threads}, {self.machine}"
+        yield f"  loaded in {self.load_s:.3f} s, first run {self.first_s * 1e3:.3f} ms"
+        yield f"  here   {self.model}"
+        for call in self.calls:
+            yield (f"  NPU call {name_text(call.name)}, {call.runs_per_run:g} a run: {call.timing}")
+            yield from (f"    {name}: {value}" for name, value in call.vendor.items())
+        if self.stock:
+            yield f"  stock  {self.stock}"
+            yield (
+                f"  ratio  {self.ratio:.2f} of stock's median; "
+                f"greatest difference of outputs {self.greatest_difference:.3g}"
+            )
+        else:
+            yield f"  stock  not measured: {self.stock_problem}"
+
+
+def benchmark_model(
+    path: str,
+    options: BenchmarkOptions | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> BenchmarkReport:
+    """Measures a model; the runs of stock are between its own, so that both meet the same machine.
+
+    Args:
+      path: of the model.
+      options: where they differ from the defaults.
+      progress: told the step, how many runs are done, and how many there are.
+
+    Raises:
+      LiteRtError: what is wrong with the model or an input.
+    """
+    options = options or BenchmarkOptions()
+    tell = progress or (lambda step, done, total: None)
+    start = time.perf_counter()
+    with open_model(path, options.load) as (model, signature):
+        load_s = time.perf_counter() - start
+        specs = TensorSpec.all_of(model.get_input_tensor_details(signature))
+        given = read_inputs(options.inputs, specs, (0.0, 1.0))
+        inputs = complete_inputs(given, specs, options.seed)
+        ours = _OurModel(model, signature, inputs)
+        first_s = _time(ours.run)
+        stock, problem = _open_stock(path, options, signature, ours)
+        times: dict[Callable[[], None], list[float]] = {ours.run: []}
+        if stock:
+            times[stock.run] = []
+        for index in range(options.warm_up + options.runs):
+            tell("measure", index, options.warm_up + options.runs)
+            for run, measured in times.items():
+                seconds = _time(run)
+                if index >= options.warm_up:
+                    measured.append(seconds)
+        difference = ours.difference(stock) if stock else None
+        calls = ours.measure_calls(max(1, options.runs // 2))
+        return BenchmarkReport(
+            path,
+            signature,
+            options.load.threads,
+            f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
+            SDK_VERSION,
+            load_s,
+            first_s,
+            Timing.of(times[ours.run]),
+            calls,
+            Timing.of(times[stock.run]) if stock else None,
+            problem,
+            difference,
+        )
+
+
+class _OurModel:
+    """A signature in this runtime, with inputs and outputs in its own buffers."""
+
+    def __init__(
+        self, model: CompiledModel, signature: str, inputs: Mapping[str, InputArray]
+    ) -> None:
+        self.inputs = {name: given.value for name, given in inputs.items()}
+        self._model = model
+        self._index = model.get_signature_index(signature)
+        for name, value in self.inputs.items():
+            model.resize_input_tensor_by_name(signature, name, value.shape, strict=False)
+        self._inputs = model.create_input_buffers(self._index)
+        self._outputs = model.create_output_buffers(self._index)
+        self._output_names = model.get_signature_by_index(self._index)["outputs"]
+        for value, buffer in zip(self.inputs.values(), self._inputs, strict=True):
+            buffer.write(value)
+
+    def run(self) -> None:
+        self._model.run_by_index(self._index, self._inputs, self._outputs)
+
+    def measure_calls(self, runs: int) -> list[CallTiming]:
+        self._model.start_metrics_collection()
+        try:
+            for _ in range(runs):
+                self.run()
+        finally:
+            calls = self._model.stop_metrics_collection()
+        return [_call_timing(call, runs) for call in calls if call.times_s]
+
+    def difference(self, stock: StockModel) -> float:
+        """The greatest between the outputs of the last runs."""
+        import numpy as np
+
+        others = stock.outputs()
+        greatest = 0.0
+        for name, buffer in zip(self._output_names, self._outputs, strict=True):
+            mine, other = buffer.array().ravel(), others.get(name)
+            if other is not None and mine.size == other.size > 0 and mine.dtype.kind in "biuf":
+                gaps = np.abs(mine.astype(np.float64) - other.astype(np.float64).ravel())
+                greatest = max(greatest, float(np.max(gaps)))
+        return greatest
+
+
+def _open_stock(
+    path: str, options: BenchmarkOptions, signature: str, ours: _OurModel
+) -> tuple[StockModel | None, str]:
+    """Stock's model, or why there is none."""
+    if not options.stock_model:
+        with read_model(path) as model:
+            if any(map(is_dispatch_op, model.ops())):
+                return None, "it cannot run NPU calls; name the original with --stock_model"
+    try:
+        stock_path = options.stock_model or path
+        return StockModel(stock_path, signature, ours.inputs, options.load.threads), ""
+    except LiteRtError as error:
+        if options.stock_model:
+            raise
+        return None, str(error)
+
+
+def _call_timing(call: CallMetrics, runs: int) -> CallTiming:
+    vendor = {metric.name: metric.value for metric in call.vendor}
+    return CallTiming(call.name, len(call.times_s) / runs, Timing.of(call.times_s), vendor)
+
+
+def _time(run: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_enum, DEFINE_integer, DEFINE_multi_string, DEFINE_string
+
+    DEFINE_integer("warm_up", 10, "Runs before it is measured.", lower_bound=0, flag_values=flags)
+    DEFINE_integer("runs", 100, "Runs that are measured.", lower_bound=1, flag_values=flags)
+    DEFINE_string(
+        "stock_model",
+        "",
+        "What stock LiteRT runs on the CPU in between: the model that a compiled file was made from. A file "
+        "without NPU calls is measured beside itself.",
+        flag_values=flags,
+    )
+    DEFINE_multi_string(
+        "input",
+        [],
+        "[input=]file: a .npy, .npz or picture for an input, by name or index. Others are random.",
+        flag_values=flags,
+    )
+    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
+    define_load_flags(flags)
+    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    options = BenchmarkOptions(
+        load_options(flags), flags.input, flags.stock_model, flags.warm_up, flags.runs, flags.seed
+    )
+    with ProgressBar() as progress:
+        report = benchmark_model(arguments[0], options, progress)
+    print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "FILE\nMeasures runs of a model, each of its NPU calls, and stock LiteRT on the CPU in between.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+)

@@ -1,0 +1,87 @@
+"""Outputs beside golden ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One output beside its golden one.
+
+    Attributes:
+      greatest_difference: of all elements; infinite where only one of the two is a number.
+      index: of that element; empty for a scalar.
+      value, expected: there.
+      passed: whether it is within the tolerance.
+      problem: why nothing could be compared; "" where it was.
+    """
+
+    name: str
+    greatest_difference: float
+    index: tuple[int, ...]
+    value: float
+    expected: float
+    passed: bool
+    problem: str = ""
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.passed else "FAILED"
+        if self.problem:
+            return f"{verdict}: {self.problem}"
+        place = f" at {list(self.index)}" if self.index else ""
+        values = f" ({self.value:.9g}, not {self.expected:.9g}{place})"
+        return f"{verdict}: greatest difference {self.greatest_difference:.3g}" + (
+            values if self.greatest_difference else ""
+        )
+
+
+def compare(
+    outputs: Mapping[str, np.ndarray[Any, Any]],
+    golden: Mapping[str, np.ndarray[Any, Any]],
+    tolerance: float,
+) -> list[Comparison]:
+    """Compares the outputs that there is a golden one for.
+
+    Args:
+      outputs: by name.
+      golden: by name.
+      tolerance: the greatest difference that passes. Two that are not numbers are equal.
+    """
+    return [_compare(name, outputs[name], expected, tolerance) for name, expected in golden.items()]
+
+
+def _compare(
+    name: str, actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: float
+) -> Comparison:
+    import numpy as np
+
+    if actual.shape != expected.shape:
+        problem = f"shape {list(actual.shape)}, not {list(expected.shape)}"
+        return Comparison(name, np.inf, (), np.nan, np.nan, False, problem)
+    if actual.dtype.kind not in "biuf" or expected.dtype.kind not in "biuf":
+        same = bool(np.array_equal(actual, expected))
+        problem = "" if same else f"{actual.dtype} elements differ"
+        return Comparison(name, 0.0 if same else np.inf, (), np.nan, np.nan, same, problem)
+    if not actual.size:
+        return Comparison(name, 0.0, (), np.nan, np.nan, True)
+    left, right = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(left - right)
+    difference[(left == right) | (np.isnan(left) & np.isnan(right))] = 0
+    difference[np.isnan(difference)] = np.inf
+    place = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    greatest = float(difference[place])
+    return Comparison(
+        name,
+        greatest,
+        tuple(int(i) for i in place),
+        float(left[place]),
+        float(right[place]),
+        greatest <= tolerance,
+    )

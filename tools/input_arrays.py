@@ -1,0 +1,206 @@
+"""A model's inputs: arrays from .npy and .npz files, pictures, or random numbers from a seed."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from .pictures import PICTURES, Range, read_picture
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """An input or output as the runtime describes it.
+
+    Attributes:
+      dtype: NumPy's name of the element type.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def all_of(cls, details: Mapping[str, Mapping[str, Any]]) -> list[TensorSpec]:
+        """Those of a signature, in order."""
+        return [cls(name, str(d["dtype"]), tuple(d["shape"])) for name, d in details.items()]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class InputArray:
+    """An input's value, and where it comes from: a path, or `random`."""
+
+    value: np.ndarray[Any, Any]
+    origin: str
+
+
+def read_inputs(
+    texts: Sequence[str], specs: Sequence[TensorSpec], value_range: Range
+) -> dict[str, InputArray]:
+    """Reads inputs from files.
+
+    Args:
+      texts: `[input=]file`, an input by name or index; without one it is the next that has none. A .npz
+        without one gives every input that it has a key for: its name, `in<index>` or `arr_<index>`.
+      specs: of all inputs.
+      value_range: what black and white are, in a picture for an input of real numbers.
+
+    Returns:
+      By name; inputs that no file gives are not there.
+
+    Raises:
+      LiteRtError: NOT_FOUND or FILE_IO for a file, INVALID_ARGUMENT for what is in it or for an input that is not
+        there or given twice.
+    """
+    found: dict[str, InputArray] = {}
+    for text in texts:
+        spec, path = split_target(text, specs)
+        if spec is None and path.endswith(".npz"):
+            new = find_arrays(path, specs, "in")
+            if not new:
+                names = ", ".join(s.name for s in specs)
+                raise _bad_input(path, f"no array in it is for an input; those are {names}")
+        else:
+            spec = spec or next((s for s in specs if s.name not in found), None)
+            if spec is None:
+                raise _bad_input(path, f"all {len(specs)} inputs have a file already")
+            new = {spec.name: _read_one(path, spec, value_range)}
+        for name, value in new.items():
+            if name in found:
+                raise _bad_input(path, f"input '{name}' has {found[name].origin} already")
+            found[name] = InputArray(value, path)
+    return found
+
+
+def complete_inputs(
+    given: Mapping[str, InputArray], specs: Sequence[TensorSpec], seed: int
+) -> dict[str, InputArray]:
+    """Adds random values for the inputs that are not given: the same for the same seed.
+
+    Real numbers are from 0 to 1, integers of 8 bits any, larger ones from 0 to 99.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for an element type that NumPy has not.
+    """
+    return {
+        spec.name: given.get(spec.name) or InputArray(_random(spec, seed, index), "random")
+        for index, spec in enumerate(specs)
+    }
+
+
+def _random(spec: TensorSpec, seed: int, index: int) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    generator = np.random.default_rng([seed, index])
+    dtype = _dtype(spec)
+    value: np.ndarray[Any, Any]
+    if dtype.kind in "iu" and dtype.itemsize == 1:
+        limits = np.iinfo(dtype)
+        value = generator.integers(limits.min, limits.max, spec.shape, dtype, endpoint=True)
+    elif dtype.kind in "iub":
+        value = generator.integers(0, 2 if dtype.kind == "b" else 100, spec.shape)
+    else:
+        value = generator.random(spec.shape)
+    return np.asarray(value, dtype)
+
+
+def find_arrays(
+    path: str, specs: Sequence[TensorSpec], prefix: str
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of a .npz that are for one of the tensors.
+
+    Args:
+      path: of the file.
+      specs: of the tensors.
+      prefix: `in` or `out`: keys may be `in0`, in place of a name.
+
+    Raises:
+      LiteRtError: NOT_FOUND, FILE_IO, or INVALID_ARGUMENT for a file that is none.
+    """
+    arrays = _load(path)
+    if not isinstance(arrays, dict):
+        raise _bad_input(path, "one array, not a .npz of named ones")
+    found = {}
+    for index, spec in enumerate(specs):
+        for key in (spec.name, f"{prefix}{index}", f"arr_{index}"):
+            if key in arrays:
+                found[spec.name] = arrays[key]
+                break
+    return found
+
+
+def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | None, str]:
+    """Splits `[tensor=]file`; what is before a `=` is a tensor's name or index, or part of the file's name."""
+    for place in (i for i, character in enumerate(text) if character == "="):
+        target, path = text[:place], text[place + 1 :]
+        for index, spec in enumerate(specs):
+            if target in (spec.name, str(index)):
+                return spec, path
+    if "=" in text and not os.path.exists(text):
+        names = ", ".join(f"{index} ({spec.name})" for index, spec in enumerate(specs))
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"'{text.partition('=')[0]}' is no tensor of this model",
+            text,
+            f"There are {names or 'none'}.",
+        )
+    return None, text
+
+
+def _read_one(path: str, spec: TensorSpec, value_range: Range) -> np.ndarray[Any, Any]:
+    if path.lower().endswith(PICTURES):
+        return read_picture(path, _dtype(spec), spec.shape, value_range)
+    loaded = _load(path)
+    if isinstance(loaded, dict):
+        if len(loaded) != 1 and spec.name not in loaded:
+            raise _bad_input(path, f"{len(loaded)} arrays, none of them named '{spec.name}'")
+        return loaded.get(spec.name, next(iter(loaded.values())))
+    return loaded
+
+
+def _load(path: str) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {key: loaded[key] for key in loaded.files}
+    except FileNotFoundError:
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path) from None
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise _bad_input(path, f"no .npy or .npz, nor a picture: {error}") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", path) from error
+
+
+def _dtype(spec: TensorSpec) -> np.dtype[Any]:
+    import ml_dtypes  # noqa: F401 (NumPy knows bfloat16 and its like once it is imported)
+    import numpy as np
+
+    try:
+        return np.dtype(spec.dtype)
+    except TypeError:
+        raise LiteRtError(
+            Status.UNSUPPORTED, f"tensor '{spec.name}' is of type {spec.dtype}, which NumPy has not"
+        ) from None
+
+
+def _bad_input(path: str, what: str) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT, what, path, "Write it with numpy.save or numpy.savez."
+    )

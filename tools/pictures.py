@@ -1,0 +1,113 @@
+"""Pictures as tensors `[1, H, W, C]`, and back; with Pillow, which is an optional package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+"""Suffixes of files that are read as pictures."""
+
+Range = tuple[float, float]
+"""The numbers that black and white are."""
+
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def read_picture(
+    path: str, dtype: np.dtype[Any], shape: tuple[int, ...], value_range: Range
+) -> np.ndarray[Any, Any]:
+    """A picture, resized to a tensor's height and width, in its number of channels.
+
+    Real numbers go from black to white as `value_range` says, uint8 from 0 to 255, int8 from -128 to 127.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a tensor that holds no picture, or a file that is none; NOT_FOUND.
+    """
+    import numpy as np
+
+    image_module = _pillow("Image")
+    height, width, channels = _picture_shape(path, shape)
+    try:
+        with image_module.open(path) as image:
+            resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
+    except FileNotFoundError:
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path) from None
+    except Exception as error:  # its decoders raise anything
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"no picture that can be read: {error}", path
+        ) from None
+    pixels: np.ndarray[Any, Any] = np.asarray(resized, np.uint8).reshape(shape)
+    if dtype == np.uint8:
+        return pixels
+    if dtype == np.int8:
+        return (pixels.astype(np.int16) - 128).astype(np.int8)
+    if dtype.kind != "f":
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"a picture for a tensor of {dtype} elements", path
+        )
+    low, high = value_range
+    return (low + pixels / 255 * (high - low)).astype(dtype)
+
+
+def write_picture(
+    path: str, file: BinaryIO, array: np.ndarray[Any, Any], value_range: Range
+) -> None:
+    """Writes a tensor as a PNG; numbers beyond `value_range` are black or white.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a tensor that holds no picture.
+    """
+    import numpy as np
+
+    image_module = _pillow("Image")
+    height, width, channels = _picture_shape(path, array.shape)
+    pixels: np.ndarray[Any, Any]
+    if array.dtype == np.int8:
+        pixels = array.astype(np.int16) + 128
+    elif array.dtype.kind == "b":
+        pixels = array * np.uint8(255)
+    elif array.dtype.kind in "iu":
+        pixels = np.clip(array, 0, 255)
+    else:
+        low, high = value_range
+        pixels = np.clip((array.astype(np.float64) - low) / (high - low), 0, 1) * 255
+        pixels = np.nan_to_num(pixels).round()
+    shape = (height, width) if channels == 1 else (height, width, channels)
+    image_module.fromarray(pixels.astype(np.uint8).reshape(shape)).save(file, "PNG")
+
+
+def _picture_shape(path: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Height, width and channels of a tensor."""
+    dimensions = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
+    if len(dimensions) == 2:
+        dimensions = (*dimensions, 1)
+    if len(dimensions) == 3 and dimensions[2] in _MODES and 0 not in dimensions:
+        height, width, channels = dimensions
+        return height, width, channels
+    raise LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"a tensor of shape {list(shape)} holds no picture",
+        path,
+        "That takes [1, height, width, channels], with 1, 3 or 4 channels; use .npy for others.",
+    )
+
+
+def _pillow(module: str) -> ModuleType:
+    from importlib import import_module
+
+    try:
+        return import_module(f"PIL.{module}")
+    except ImportError:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            "pictures need Pillow, which is not installed",
+            hint="pip install pillow, or use .npy.",
+        ) from None

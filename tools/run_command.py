@@ -1,0 +1,262 @@
+"""`litert-npu run`: a model on inputs from files, or on random ones."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from .command import Command, usage_error
+from .comparison import Comparison, compare
+from .console import print_text
+from .input_arrays import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
+from .loading import LoadOptions, define_load_flags, load_options, open_model
+from .output_arrays import plan_outputs, write_outputs
+from .pictures import Range
+from .wording import json_text, name_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from absl.flags import FlagValues
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is run, on what, and where the results go.
+
+    Attributes:
+      load: how the model is loaded.
+      inputs: `[input=]file`, as `read_inputs` has it; other inputs come from the golden file, or are random.
+      outputs: `[output=]file`, as `plan_outputs` has it.
+      golden: a .npz with outputs (by name or `out0`), and possibly inputs (`in0`); "" for none.
+      tolerance: the greatest difference from golden outputs that passes.
+      seed: of random inputs.
+      value_range: what black and white are in pictures.
+    """
+
+    load: LoadOptions = field(default_factory=LoadOptions)
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    golden: str = ""
+    tolerance: float = 1e-4
+    seed: int = 0
+    value_range: Range = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class InputReport:
+    """An input, and where its value came from."""
+
+    name: str
+    type: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    """An output in numbers; not a number where it holds none."""
+
+    name: str
+    type: str
+    min: float
+    max: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run came to.
+
+    Attributes:
+      load_s, run_s: seconds.
+      written: paths.
+      comparisons: with golden outputs.
+    """
+
+    path: str
+    signature: str
+    load_s: float
+    run_s: float
+    inputs: Sequence[InputReport]
+    outputs: Sequence[OutputReport]
+    written: Sequence[str]
+    comparisons: Sequence[Comparison]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all comparisons did; True without one."""
+        return all(comparison.passed for comparison in self.comparisons)
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        return json_text({**asdict(self), "passed": self.passed})
+
+    def to_text(self) -> str:
+        """A few lines for people."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"Loaded {self.path} in {self.load_s:.2f} s; ran in {self.run_s * 1e3:.2f} ms"
+        yield from (f"  in   {name_text(i.name)}: {i.type}, {i.origin}" for i in self.inputs)
+        for output in self.outputs:
+            numbers = f"{output.min:.6g} to {output.max:.6g}, mean {output.mean:.6g}"
+            yield f"  out  {name_text(output.name)}: {output.type}, {numbers}"
+        yield from (f"Golden {name_text(c.name)}: {c}" for c in self.comparisons)
+        yield from (f"Wrote {path}" for path in self.written)
+
+
+def run_model(path: str, options: RunOptions | None = None) -> RunReport:
+    """Runs a model once.
+
+    Raises:
+      LiteRtError: what is wrong with the model, an input or an output. Outputs are written before they are
+        compared.
+    """
+    options = options or RunOptions()
+    start = time.perf_counter()
+    with open_model(path, options.load) as (model, signature):
+        load_s = time.perf_counter() - start
+        specs = TensorSpec.all_of(model.get_input_tensor_details(signature))
+        output_specs = TensorSpec.all_of(model.get_output_tensor_details(signature))
+        plan = plan_outputs(options.outputs, output_specs)
+        golden = _golden_outputs(options.golden, output_specs)
+        inputs = _inputs(specs, options)
+        start = time.perf_counter()
+        outputs = model.run({name: given.value for name, given in inputs.items()}, signature)
+        run_s = time.perf_counter() - start
+    write_outputs(plan, outputs, options.value_range, [path, options.golden])
+    return RunReport(
+        path,
+        signature,
+        load_s,
+        run_s,
+        [InputReport(name, _type(i.value), i.origin) for name, i in inputs.items()],
+        [_output_report(name, array) for name, array in outputs.items()],
+        [written for written, _ in plan],
+        compare(outputs, golden, options.tolerance),
+    )
+
+
+def _inputs(specs: Sequence[TensorSpec], options: RunOptions) -> dict[str, InputArray]:
+    given = read_inputs(options.inputs, specs, options.value_range)
+    if options.golden:
+        of_golden = find_arrays(options.golden, specs, "in")
+        origins = {name: InputArray(value, options.golden) for name, value in of_golden.items()}
+        given = origins | given
+    return complete_inputs(given, specs, options.seed)
+
+
+def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray[Any, Any]]:
+    if not path:
+        return {}
+    golden = find_arrays(path, specs, "out")
+    if not golden:
+        names = ", ".join(spec.name for spec in specs)
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "no golden output in it",
+            path,
+            f"Name the arrays out0, out1, ..., or {names}.",
+        )
+    return golden
+
+
+def _output_report(name: str, array: np.ndarray[Any, Any]) -> OutputReport:
+    import numpy as np
+
+    if not array.size or array.dtype.kind not in "biuf":
+        return OutputReport(name, _type(array), np.nan, np.nan, np.nan)
+    numbers = array.astype(np.float64)
+    return OutputReport(
+        name, _type(array), float(numbers.min()), float(numbers.max()), float(numbers.mean())
+    )
+
+
+def _type(array: np.ndarray[Any, Any]) -> str:
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import (
+        DEFINE_enum,
+        DEFINE_float,
+        DEFINE_integer,
+        DEFINE_list,
+        DEFINE_multi_string,
+        DEFINE_string,
+    )
+
+    DEFINE_multi_string(
+        "input",
+        [],
+        "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. "
+        "Inputs that have none are random.",
+        flag_values=flags,
+    )
+    DEFINE_multi_string(
+        "output",
+        [],
+        "[output=]file: a .npy, .npz or .png to write an output to; a .npz takes all of them.",
+        flag_values=flags,
+    )
+    DEFINE_string(
+        "golden",
+        "",
+        "A .npz with outputs to compare with, by name or as out0; inputs in it (in0) are used.",
+        flag_values=flags,
+    )
+    DEFINE_float(
+        "tolerance",
+        1e-4,
+        "The greatest difference from the golden outputs that passes.",
+        lower_bound=0,
+        flag_values=flags,
+    )
+    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
+    DEFINE_list(
+        "picture_range",
+        ["0", "1"],
+        "What black and white are in pictures, for real numbers.",
+        flag_values=flags,
+    )
+    define_load_flags(flags)
+    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    options = RunOptions(
+        load_options(flags),
+        flags.input,
+        flags.output,
+        flags.golden,
+        flags.tolerance,
+        flags.seed,
+        _range(flags.picture_range),
+    )
+    report = run_model(arguments[0], options)
+    print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
+    return 0 if report.passed else 1
+
+
+def _range(texts: Sequence[str]) -> Range:
+    try:
+        low, high = map(float, texts)
+    except ValueError:
+        low = high = 0.0
+    if not low < high:
+        raise usage_error(f"--picture_range={','.join(texts)}", "Write it as -1,1.")
+    return low, high
+
+
+COMMAND = Command(
+    "FILE\nRuns a model once, compiled or not, and shows its outputs in numbers.\n"
+    "With --golden, the exit status is 1 if an output differs by more than the tolerance.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+)

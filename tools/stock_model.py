@@ -1,0 +1,90 @@
+"""A model in stock LiteRT on the CPU: what a benchmark has beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Model, Tensor
+from litert.model.reader import read_model
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+class StockModel:
+    """A signature of the main subgraph, in `ai_edge_litert.interpreter.Interpreter`.
+
+    Its inputs and outputs stay where the interpreter has them: a run copies nothing.
+    """
+
+    def __init__(self, path: str, signature: str, inputs: Arrays, threads: int) -> None:
+        """Loads the model, and runs it once.
+
+        Args:
+          path: of the model.
+          signature: its key, where the model has signatures.
+          inputs: by name.
+          threads: of the CPU.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if stock cannot run it, with what stock says, or the signature is of another
+            subgraph; NOT_FOUND, for a signature or input that the model has not.
+        """
+        from ai_edge_litert.interpreter import Interpreter
+
+        with read_model(path) as model:
+            input_indices, self._outputs = _find_tensors(model, signature, path)
+        try:
+            self._interpreter = Interpreter(path, num_threads=threads)
+            for name, index in input_indices.items():
+                if name not in inputs:
+                    raise LiteRtError(Status.NOT_FOUND, f"its input '{name}' has no value", path)
+                self._interpreter.resize_tensor_input(index, inputs[name].shape)
+            self._interpreter.allocate_tensors()
+            for name, index in input_indices.items():
+                self._interpreter.set_tensor(index, inputs[name])
+            self.run()
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, LiteRtError):
+                raise
+            raise LiteRtError(
+                Status.UNSUPPORTED, f"stock LiteRT cannot run it: {str(error).strip()}", path
+            ) from error
+
+    def run(self) -> None:
+        """Runs it once."""
+        self._interpreter.invoke()
+
+    def outputs(self) -> Arrays:
+        """Copies of the outputs of the last run, by name."""
+        return {name: self._interpreter.get_tensor(index) for name, index in self._outputs.items()}
+
+
+def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Indices of the inputs and outputs of a signature, by name."""
+    main = model.subgraphs[0] if model.subgraphs else None
+    entry = next((s for s in model.signatures if s.key == key), None)
+    if main is None or (entry is None and model.signatures):
+        raise LiteRtError(Status.NOT_FOUND, f"no signature '{key}'", path)
+    if entry is not None and entry.subgraph is not main:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"signature '{key}' is not of the main subgraph, and stock would copy its arrays",
+            path,
+        )
+    places = {tensor: index for index, tensor in enumerate(main.tensors)}
+
+    def indices(named: Sequence[tuple[str, Tensor]]) -> dict[str, int]:
+        return {name: places[tensor] for name, tensor in named}
+
+    if entry is not None:
+        return indices(entry.inputs), indices(entry.outputs)
+    return (
+        indices([(tensor.name, tensor) for tensor in main.inputs]),
+        indices([(tensor.name, tensor) for tensor in main.outputs]),
+    )
