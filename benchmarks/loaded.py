@@ -35,7 +35,7 @@ def load(
     model = package.CompiledModel.from_file(str(path), options=options)
     sources, results = model.create_input_buffers(0), model.create_output_buffers(0)
     sources[0].write(inputs)
-    size = results[0].get_tensor_details()["size"] // 4
+    size = model.get_output_buffer_requirements(0)["buffer_size"] // 4
 
     def run() -> None:
         model.run_by_index(0, sources, results)
