@@ -84,8 +84,7 @@ def check_required(report: Report, required: Sequence[str]) -> None:
         reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in left)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{len(left)} of the ops that are required on the NPU stay on the CPU: "
-            + "; ".join(reasons),
+            f"ops that are required on the NPU stay on the CPU: {'; '.join(reasons)}",
             report.model_path,
             "Compile without --require_npu to leave them there.",
         )

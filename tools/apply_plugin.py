@@ -21,23 +21,25 @@ from .apply_plugin_flags import (
     parse,
     read_command,
 )
+from .command import run_guarded
 from .console import ProgressBar, print_text
 
 if TYPE_CHECKING:
     from compiler_plugin.report import Report
-
-_INTERRUPTED = 130  # as shells have it: 128 and SIGINT
 
 
 def run() -> None:
     """The command, in a process of its own."""
     import signal
 
-    def stop(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
+    # A signal that ends the process does so like Ctrl-C, so that what is half written is removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(guarded_main(sys.argv))
 
-    signal.signal(signal.SIGTERM, stop)  # so that what is half written is removed
-    sys.exit(main(sys.argv))
+
+def guarded_main(argv: Sequence[str]) -> int:
+    """Runs a command line; an error is one message, and its status the exit status, as in stock."""
+    return run_guarded(main, argv, lambda status: status % 256)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,28 +50,16 @@ def main(argv: Sequence[str]) -> int:
 
     Returns:
       The exit status.
+
+    Raises:
+      LiteRtError: with no output written.
     """
     values = define_flags()
-    try:
-        rest = parse(values, argv)
-        if values.help:
-            print_text(help_text(values), sys.stdout)
-            return 0
+    rest = parse(values, argv)
+    if values.help:
+        print_text(help_text(values), sys.stdout)
+    else:
         execute(read_command(values, rest))
-    except LiteRtError as error:
-        return _fail(str(error), error.status % 256, values.debug)
-    except KeyboardInterrupt:
-        return _fail("CANCELLED: interrupted; nothing was written", _INTERRUPTED, values.debug)
-    except MemoryError:
-        status = Status.MEMORY_ALLOCATION_FAILURE
-        return _fail(f"{status.name}: out of memory; nothing was written", status, values.debug)
-    except BrokenPipeError:  # whoever read our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        text = f"UNKNOWN: {what}. This is a defect of apply_plugin; --debug shows where."
-        return _fail(text, Status.UNKNOWN, values.debug)
     return 0
 
 
@@ -154,15 +144,6 @@ def _output_path(output: str) -> Iterator[str]:
         stream.flush()
         shutil.copyfileobj(stack.enter_context(open(path, "rb")), stream.buffer)
         stream.buffer.flush()
-
-
-def _fail(text: str, status: int, debug: bool) -> int:
-    if debug:
-        import traceback
-
-        traceback.print_exc()
-    print_text(text, sys.stderr)
-    return status
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
+from .command import describe_flags, usage_error
 
 if TYPE_CHECKING:
     from compiler_plugin.pipeline import ApplyOptions
@@ -54,6 +53,7 @@ class Command:
 def define_flags() -> flags.FlagValues:
     """All flags, with nothing parsed yet."""
     values = flags.FlagValues()  # type: ignore[no-untyped-call]
+    values.set_gnu_getopt(True)  # flags may follow arguments
 
     def text(name: str, explanation: str) -> None:
         flags.DEFINE_string(name, "", explanation, flag_values=values)
@@ -78,10 +78,10 @@ def define_flags() -> flags.FlagValues:
     text("soc_model", "Which NPU; by default the vendor's first.")
     text("models", "The same as --soc_model.")
     flags.DEFINE_multi_string(
-        "npu_custom_op_info",
-        [],
-        "op,path: the asset of a custom op. Once for each op; the path may hold commas and spaces.",
-        flag_values=values,
+        "npu_custom_op_info", [], "op,path: the asset of a custom op.", flag_values=values
+    )
+    values["npu_custom_op_info"].help = (  # without what absl adds
+        "op,path: the asset of a custom op. Once for each op; the path may hold commas and spaces."
     )
     flags.DEFINE_list(
         "libs", [], "Folders with plugins, beside those that are installed.", flag_values=values
@@ -112,8 +112,7 @@ def define_flags() -> flags.FlagValues:
 
 def help_text(values: flags.FlagValues) -> str:
     """What `--help` prints."""
-    listed = values.get_help(include_special_flags=False)
-    return f"{USAGE}\nFlags:\n{listed.partition(':')[2].strip(chr(10))}"
+    return "\n".join([USAGE, "Flags:", *describe_flags(values)])
 
 
 def parse(values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
@@ -132,7 +131,7 @@ def parse(values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
     try:
         return list(values(argv, known_only=True))[1:]
     except flags.Error as error:
-        raise _bad_flag(str(error)) from error
+        raise usage_error(str(error)) from error
 
 
 def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
@@ -185,18 +184,18 @@ def _split(rest: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _paths(values: flags.FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
-        raise _bad_flag(f"{len(paths)} arguments where there are an input and an output: {paths}")
+        raise usage_error(f"{len(paths)} arguments where there are an input and an output: {paths}")
     first, second = [*paths, "", ""][:2]
     model = _same("model", values.model, "first argument", first)
     output = _same("o", values.o, "second argument", second)
     if values.cmd == "info":
         if model:
-            raise _bad_flag(f"--cmd=info takes no model, and was given {model}")
+            raise usage_error(f"--cmd=info takes no model, and was given {model}")
         return "", output
     if not model:
-        raise _bad_flag(f"--cmd={values.cmd} needs a model", "Give it as the first argument.")
+        raise usage_error(f"--cmd={values.cmd} needs a model", "Give it as the first argument.")
     if not output and values.cmd in ("apply", "compile"):
-        raise _bad_flag(
+        raise usage_error(
             f"--cmd={values.cmd} needs an output",
             "Give it as the second argument; --o=none writes nothing.",
         )
@@ -206,7 +205,7 @@ def _paths(values: flags.FlagValues, paths: Sequence[str]) -> tuple[str, str]:
 def _same(name: str, value: str, other_name: str, other: str) -> str:
     if value and other and value != other:
         spelling = other_name if " " in other_name else f"--{other_name}"
-        raise _bad_flag(
+        raise usage_error(
             f"--{name} is '{value}', and the {spelling} '{other}'".replace("the --", "--"),
             "They mean the same: give one of them.",
         )
@@ -215,7 +214,7 @@ def _same(name: str, value: str, other_name: str, other: str) -> str:
 
 def _index(text: str) -> int:
     if not text.strip().isdecimal():
-        raise _bad_flag(f"--subgraphs has '{text}', which is no index", "Write it as 0,2.")
+        raise usage_error(f"--subgraphs has '{text}', which is no index", "Write it as 0,2.")
     return int(text)
 
 
@@ -228,21 +227,17 @@ def _vendor_options(
         name, _, value = flag.lstrip("-").partition("=")
         if not name or not _plain(name).startswith(prefix) or _plain(name) == prefix:
             close = get_close_matches(name, list(values), 1)
-            raise _bad_flag(
+            raise usage_error(
                 f"no flag '{flag}'",
                 f"Did you mean --{close[0]}?"
                 if close
                 else f"Options of '{manufacturer}' begin with its name.",
             )
         if name in options:
-            raise _bad_flag(f"--{name} is given twice")
+            raise usage_error(f"--{name} is given twice")
         options[name] = value if "=" in flag else "true"
     return options
 
 
 def _plain(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
-
-
-def _bad_flag(what: str, hint: str = "See --help.") -> LiteRtError:
-    return LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)

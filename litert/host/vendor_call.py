@@ -43,7 +43,8 @@ class VendorCall:
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, LiteRtError):
-            where = f"{self.where}: {error.where}" if error.where else self.where
+            known = ("", f"vendor '{self._vendor}'", self.where)
+            where = self.where if error.where in known else f"{self.where}: {error.where}"
             raise LiteRtError(error.status, error.what, where, error.hint) from error
         if isinstance(error, MemoryError):
             raise LiteRtError(

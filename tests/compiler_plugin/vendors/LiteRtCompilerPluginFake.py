@@ -11,6 +11,7 @@ fake_mode=...    one of the methods of `_Modes`
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,6 @@ from compiler_plugin.plugin import (
     CompilerPlugin,
     CompilerPluginFactory,
     OpList,
-    Selection,
 )
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
@@ -221,18 +221,15 @@ class _Modes:
         plugin.close = lambda: _EMPTY["closed"]
         return plugin
 
-    def interrupted(self, plugin: Any) -> Any:
+    def waits(self, plugin: Any) -> Any:
+        """Not wrong: shows a sign, a file, and takes its time."""
+
         def compile_(*_: object) -> CompiledResult:
-            raise KeyboardInterrupt
+            with open(plugin.options["sign"], "w"):
+                time.sleep(60)
+            raise AssertionError("nobody has interrupted")
 
         plugin.compile = compile_
-        return plugin
-
-    def selects(self, plugin: Any) -> Any:
-        """Not wrong: takes ops by `Selection`."""
-        plugin.partition = lambda _, subgraph, op_list: op_list.selected.extend(
-            Selection(op) for op in subgraph.ops
-        )
         return plugin
 
 
