@@ -96,7 +96,9 @@ def constants(draw: st.DrawFn) -> Constant:
 def executables(draw: st.DrawFn) -> Executable:
     programs = draw(
         st.lists(
-            st.builds(Program, names, st.lists(sources, max_size=2), names, st.lists(sources)),
+            st.builds(
+                Program, names, st.lists(sources, max_size=2), names, st.lists(sources, max_size=2)
+            ),
             max_size=2,
         )
     )

@@ -175,7 +175,7 @@ class _FunctionLowering:
             where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
             raise LiteRtError(error.status, error.what, where, error.hint) from error
         program = self._module.program(layer, prelude)
-        self._steps.append(_Step(op.name, program, layer.entry, arguments, global_size, local_size))
+        self._steps.append(_Step(op.name, program, "", arguments, global_size, local_size))
 
     def _argument(self, binding: Binding, op: Op, layer: CustomLayer, values: OpValues) -> _Place:
         if isinstance(binding, TensorBinding):
