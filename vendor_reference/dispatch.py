@@ -28,6 +28,7 @@ from litert.core.version import SDK_VERSION, ApiVersion
 from vendor_reference.device.device import Device, LoadedFunction, open_device
 from vendor_reference.device.module import Module
 from vendor_reference.device.opencl import check_installed
+from vendor_reference.device_presence import check_device
 from vendor_reference.executable.executable import Function
 
 _OPENCL = "opencl"
@@ -98,6 +99,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
                     f"It has one, '{_OPENCL}': platform[:device].",
                 )  # fmt: skip
         check_installed()
+
+    def check_device(self, soc_model: str) -> str:
+        return check_device(soc_model)
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
         return DeviceContext(open_device(options.get(_OPENCL, "")))
