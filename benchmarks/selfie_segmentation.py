@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.commands import KERNELS, compiled
 from benchmarks.harness import Comparison, Row, alternate, run_checked
 from benchmarks.loaded import load
-from examples.downloads import networks
+from examples.downloads import networks, portrait
 
 _OP = "Convolution2DTransposeBias"
 _RUNS = 300
@@ -44,10 +44,12 @@ def _measure_here(threads: int, network: Path, npu: Path) -> tuple[Comparison, f
     os.environ["POCL_MAX_PTHREAD_COUNT"] = str(threads)  # before OpenCL starts
     import ai_edge_litert.compiled_model as stock
     import numpy as np
+    from PIL import Image
 
     import litert
 
-    picture = np.random.default_rng(0).random((1, 256, 256, 3), np.float32)
+    with Image.open(portrait()) as image:  # noise would not do: its mask is zero
+        picture = np.asarray(image.convert("RGB").resize((256, 256)), np.float32)[None] / 255
     ours, read_ours = load(litert, npu, "NPU", threads, picture)
     peer, read_peer = load(stock, network, "CPU", threads, picture)
     times = alternate(ours, peer, _RUNS, warm_up=30)
