@@ -50,18 +50,15 @@ def read_uncompiled(path: str) -> Model:
       LiteRtError: ALREADY_EXISTS; and those of `read_model`.
     """
     model = read_model(path)
-    stamped = model.find_metadata(STAMP_KEY) is not None
-    if stamped or any(is_dispatch_op(op) for op in model.ops()):
-        stamp = read_stamp(model, path) if stamped else None
-        model.close()
-        whom = f" for {stamp.soc_manufacturer} {stamp.soc_model}" if stamp else ""
+    if model.find_metadata(STAMP_KEY) is None and not any(is_dispatch_op(op) for op in model.ops()):
+        return model
+    with model:
         raise LiteRtError(
             Status.ALREADY_EXISTS,
-            f"the model is compiled already{whom}",
+            f"the model is compiled already{_target(model)}",
             path,
             "Give the model that it was made from.",
         )
-    return model
 
 
 def check_required(report: Report, required: Sequence[str]) -> None:
@@ -88,3 +85,11 @@ def check_required(report: Report, required: Sequence[str]) -> None:
             report.model_path,
             "Compile without --require_npu to leave them there.",
         )
+
+
+def _target(model: Model) -> str:
+    try:
+        stamp = read_stamp(model)
+    except LiteRtError:  # older files have stamps of other sizes
+        return ""
+    return f" for {stamp.soc_manufacturer} {stamp.soc_model}" if stamp else ""

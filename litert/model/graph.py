@@ -151,7 +151,8 @@ class Tensor:
 
     @property
     def is_constant(self) -> bool:
-        return self.buffer.blob is not None
+        """Whether it has data; a buffer without bytes is none, as in the interpreter."""
+        return self.buffer.blob is not None and self.buffer.blob.size > 0
 
     @property
     def data(self) -> memoryview:

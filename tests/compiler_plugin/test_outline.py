@@ -122,6 +122,15 @@ def test_an_output_that_only_a_signature_names_stays() -> None:
     assert names(copy.outputs) == ["a", "unread"]
 
 
+def test_a_buffer_without_bytes_is_no_constant() -> None:
+    b = ModelBuilder()
+    x = b.input("x", *F32)
+    x.buffer = Buffer(Blob(b""))
+    b.output(b.custom("A", [x], [("a", *F32)]))
+    (copy,) = outline(read_model(to_bytes(b.build())), [0])
+    assert names(copy.inputs) == ["x"]
+
+
 def test_optional_inputs_stay_left_out() -> None:
     b = ModelBuilder()
     b.output(b.custom("A", [None, b.input("x", *F32), None], [("a", *F32)]))

@@ -16,12 +16,13 @@ from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import read_assets
+from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
-from litert.model.stamp import Stamp, read_stamp
+from litert.model.stamp import STAMP_KEY, Stamp, read_stamp
 from litert.model.writer import write_model
 
 Options = Callable[..., ApplyOptions]
@@ -273,6 +274,11 @@ def test_a_compiled_model_is_not_compiled_again(
     apply_plugin(chain("A"), tmp_path / "out.bin", fake_options())
     with pytest.raises(LiteRtError, match="compiled already for Fake F1"):
         apply_plugin(tmp_path / "out.bin", tmp_path / "again.bin", fake_options())
+    with read_model(tmp_path / "out.bin") as model:
+        model.set_metadata(STAMP_KEY, Blob(b"a stamp of another size"))
+        write_model(model, tmp_path / "old.bin")
+    with pytest.raises(LiteRtError, match="compiled already"):
+        apply_plugin(tmp_path / "old.bin", tmp_path / "again.bin", fake_options())
 
 
 def test_the_output_is_none_of_the_inputs(
