@@ -83,7 +83,7 @@ def dynamic() -> Model:
     ids=["control flow", "quantized", "external data", "dynamic shape"],
 )
 def test_stock_runs_what_the_builder_makes(model: Model, inputs: Any, expected: Any) -> None:
-    from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
+    from ai_edge_litert.interpreter import Interpreter
 
     runner = Interpreter(model_content=to_bytes(model)).get_signature_runner("serving_default")
     assert runner(**inputs)["y"].tolist() == expected

@@ -1,0 +1,114 @@
+"""Compiled files as the tests of `litert-npu` need them: made by hand, or for the null vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.command import run_guarded
+from litert_npu_tools.litert_npu import main
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.model.assets import Asset, set_assets
+from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.model.graph import Appended, Model
+from litert.model.manifest import Digest, Manifest, set_manifest
+from litert.model.stamp import Stamp, set_stamp
+from litert.model.writer import write_model
+
+MakeCompiled = Callable[..., str]
+LitertNpu = Callable[..., int]
+
+ASSETS = {"MyOp": b"kernel void MyOp() {}", "MyOp/lib/common.cl": b"#define X 1\n"}
+BYTE_CODE = b"byte code of Partition_0"
+
+
+def compiled_model(
+    manufacturer: str = "Null",
+    assets: Mapping[str, bytes] = ASSETS,
+    sdk_version: str | None = None,
+) -> Model:
+    """One NPU call, as `apply_plugin` would have left it."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4))
+    y = b.custom(DISPATCH_OP, [x], [("y", "float32", (1, 4))])
+    b.output(b.op("RELU", [y], [("z", "float32", (1, 4))]))
+    b.signature("serving_default", {"image": x}, {"mask": b.graph.outputs[0]})
+    model = b.build()
+    model.byte_code.append(Appended(Blob(BYTE_CODE), [(model.subgraphs[0].ops[0], "Partition_0")]))
+    set_stamp(model, Stamp(manufacturer, "NULL1"))
+    embedded = [Asset(*_split(name), Blob(data)) for name, data in assets.items()]
+    set_assets(model, embedded)
+    digests = {asset.name: Digest.of(asset.blob) for asset in embedded}
+    modules = (Digest.of(Blob(BYTE_CODE)),)
+    flags = {"require_npu": "all"}
+    manifest = Manifest(manufacturer, "NULL1", "0.1.0", flags, digests, modules)
+    if sdk_version:
+        manifest = Manifest(
+            manufacturer, "NULL1", "0.1.0", flags, digests, modules, sdk_version=sdk_version
+        )
+    set_manifest(model, manifest)
+    return model
+
+
+def _split(name: str) -> tuple[str, str]:
+    op_name, _, path = name.partition("/")
+    return op_name, path
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is the working directory, so that paths in reports are short."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def compiled(in_folder: Path) -> str:
+    """A file that was made by hand."""
+    write_model(compiled_model(), "model.npu.tflite")
+    return "model.npu.tflite"
+
+
+@pytest.fixture
+def original(in_folder: Path) -> str:
+    """A model for the CPU: a picture in, its half out."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4, 6, 3))
+    half = b.constant("half", 0.5, "float32")
+    b.output(b.op("MUL", [x, half], [("y", "float32", (1, 4, 6, 3))]))
+    b.signature("serving_default", {"image": x}, {"half": b.graph.outputs[0]})
+    write_model(b.build(), "original.tflite")
+    return "original.tflite"
+
+
+@pytest.fixture
+def copying(in_folder: Path) -> str:
+    """A model that the null vendor copies a part of: its half out, as `original`."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4, 6, 3))
+    copied = b.custom("Copy", [x], [("c", "float32", (1, 4, 6, 3))])
+    half = b.constant("half", 0.5, "float32")
+    b.output(b.op("MUL", [copied, half], [("y", "float32", (1, 4, 6, 3))]))
+    b.signature("serving_default", {"image": x}, {"half": b.graph.outputs[0]})
+    write_model(b.build(), "raw.tflite")
+    (in_folder / "copy.cl").write_text("kernel")
+    infos = (CustomOpInfo("Copy", "copy.cl"),)
+    options = ApplyOptions("Null", compiler=CompilerOptions(custom_op_infos=infos))
+    apply_plugin("raw.tflite", "copying.tflite", options)
+    return "copying.tflite"
+
+
+@pytest.fixture
+def litert_npu() -> LitertNpu:
+    """Runs a command line in this process; gives the exit status."""
+
+    def call(*arguments: object) -> int:
+        status: int = run_guarded(main, ["litert-npu", *map(str, arguments)])
+        return status
+
+    return call

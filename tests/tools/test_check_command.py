@@ -1,0 +1,172 @@
+"""`litert-npu check`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.check_command import CheckReport, Outcome, check_file
+
+from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model
+from litert.model.manifest import MANIFEST_KEY
+from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
+from litert.model.writer import write_model
+from tests.tools.conftest import LitertNpu, compiled_model
+
+Capture = pytest.CaptureFixture[str]
+
+ACME = """
+from dispatch.api import Dispatch
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+class Acme(Dispatch):
+    vendor_id = "Acme"
+    def device_context_create(self, options): raise AssertionError("the driver")
+    def invoke(self, call): pass
+    def check_device(self, soc_model):
+        {body}
+
+DISPATCH = Acme()
+"""
+
+
+def failures(report: CheckReport) -> list[str]:
+    return [f.subject for f in report.findings if f.outcome is Outcome.FAILED]
+
+
+def test_a_file_as_it_was_compiled_will_run(
+    compiled: str, golden: Callable[[str, str], None]
+) -> None:
+    report = check_file(compiled)
+    assert report.will_run
+    golden("check.txt", report.to_text() + "\n")
+
+
+def test_the_exit_status_is_the_answer(
+    compiled: str, in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("check", compiled, "--report=json") == 0
+    assert json.loads(capsys.readouterr().out)["will_run"] is True
+    (in_folder / compiled).write_bytes((in_folder / compiled).read_bytes()[:-30])
+    assert litert_npu("check", compiled, "--report=json") == 1
+    assert json.loads(capsys.readouterr().out)["will_run"] is False
+
+
+@pytest.mark.parametrize("part", [b"kernel void", b"#define", b"byte code"])
+def test_each_changed_part_is_named(compiled: str, in_folder: Path, part: bytes) -> None:
+    path = in_folder / compiled
+    path.write_bytes(path.read_bytes().replace(part, part.upper()))
+    report = check_file(compiled)
+    assert failures(report) == ["digests"] and "has changed" in report.to_text()
+
+
+def no_stamp(model: Model) -> None:
+    model.metadata = [entry for entry in model.metadata if entry.name != STAMP_KEY]
+
+
+def other_stamp(model: Model) -> None:
+    set_stamp(model, Stamp("Nobody", "N1"))
+
+
+def damaged_manifest(model: Model) -> None:
+    model.set_metadata(MANIFEST_KEY, Blob(b"{}"))
+
+
+def no_byte_code(model: Model) -> None:
+    model.byte_code.clear()
+
+
+def unknown_op(model: Model) -> None:
+    b = ModelBuilder()
+    b.output(b.custom("NobodyKnowsIt", [b.input("x", "int8", ())], [("y", "int8", ())]))
+    other = b.build()
+    model.subgraphs += other.subgraphs
+    model.operator_codes += other.operator_codes
+
+
+@pytest.mark.parametrize(
+    ("damage", "subjects"),
+    [
+        (no_stamp, ["stamp"]),
+        (other_stamp, ["vendor", "manifest"]),
+        (damaged_manifest, ["manifest"]),
+        (no_byte_code, ["file", "digests"]),
+        (unknown_op, ["cpu"]),
+    ],
+    ids=["no stamp", "other vendor", "manifest", "no byte code", "custom op on the CPU"],
+)
+def test_what_keeps_a_file_from_running_is_found(
+    in_folder: Path, damage: Callable[[Model], None], subjects: list[str]
+) -> None:
+    model = compiled_model()
+    damage(model)
+    write_model(model, "damaged.tflite")
+    report = check_file("damaged.tflite")
+    assert failures(report) == subjects and not report.will_run
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", None], ids=["empty", "text", "missing"])
+def test_a_file_that_is_no_model_will_not_run(in_folder: Path, content: bytes | None) -> None:
+    if content is not None:
+        (in_folder / "none.tflite").write_bytes(content)
+    assert failures(check_file("none.tflite")) == ["file"]
+
+
+def test_a_file_of_another_version_may_run(in_folder: Path) -> None:
+    write_model(compiled_model(sdk_version="7.0.0"), "later.tflite")
+    report = check_file("later.tflite")
+    assert report.will_run
+    assert Outcome.UNKNOWN in [f.outcome for f in report.findings if f.subject == "manifest"]
+
+
+def test_a_model_for_the_cpu_needs_no_vendor(original: str) -> None:
+    report = check_file(original)
+    assert report.will_run and [f.subject for f in report.findings] == ["file", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ('return "two NPUs"', Outcome.PASSED),
+        ('return ""', Outcome.UNKNOWN),
+        ('raise LiteRtError(Status.NOT_FOUND, "no /dev/npu0")', Outcome.FAILED),
+        ("raise ValueError(soc_model)", Outcome.FAILED),
+    ],
+    ids=["there", "cannot tell", "not there", "raises"],
+)
+def test_the_vendor_says_whether_its_device_is_there(
+    in_folder: Path, body: str, outcome: Outcome
+) -> None:
+    (in_folder / "LiteRtDispatch_Acme.py").write_text(ACME.format(body=body))
+    write_model(compiled_model("Acme"), "acme.tflite")
+    report = check_file("acme.tflite", str(in_folder))
+    assert [f.outcome for f in report.findings if f.subject == "device"] == [outcome]
+    assert report.will_run is (outcome is not Outcome.FAILED)
+
+
+def test_a_vendors_table_that_does_not_load_is_a_reason(in_folder: Path) -> None:
+    (in_folder / "LiteRtDispatch_Acme.py").write_text("import nothing_of_that_name")
+    write_model(compiled_model("Acme"), "acme.tflite")
+    report = check_file("acme.tflite", str(in_folder))
+    assert failures(report) == ["vendor"] and "nothing_of_that_name" in report.to_text()
+
+
+def test_no_driver_is_loaded(in_folder: Path) -> None:
+    model = compiled_model("Reference")
+    set_stamp(model, Stamp("Reference", "EMU8"))
+    write_model(model, "reference.tflite")
+    code = (
+        "import sys; from litert_npu_tools.check_command import check_file;"
+        "print(check_file('reference.tflite').to_text());"
+        "assert not {'pyopencl', 'ai_edge_litert', 'numpy'} & set(sys.modules), 'loaded'"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "EMU8, emulated on OpenCL" in result.stdout
