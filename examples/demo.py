@@ -44,13 +44,15 @@ def main() -> None:
     picture.putalpha(alpha)
     picture.save(cut_out)
     print(f"4. Wrote {show(cut_out)}: the person, without the background")
-    print(f"""
-Next (source .venv/bin/activate):
-  litert-npu inspect {show(compiled)}     what is in the compiled file
-  litert-npu benchmark {show(compiled)}   how fast it is, call by call
-  python examples/01_run_a_model.py                     compile and run a model of your own
-  python examples/02_kernels/write_a_kernel.py          write a kernel
-  python examples/03_vendor/bring_a_vendor.py           bring an NPU""")
+    print("\nNext (source .venv/bin/activate):")
+    for command, what in (
+        (f"litert-npu inspect {show(compiled)}", "what is in the compiled file"),
+        (f"litert-npu benchmark {show(compiled)}", "how fast it is, call by call"),
+        ("python examples/01_run_a_model.py", "compile and run another model"),
+        ("python examples/02_kernels/write_a_kernel.py", "write a kernel"),
+        ("python examples/03_vendor/bring_a_vendor.py", "bring an NPU"),
+    ):
+        print(f"  {command:<52}{what}")
 
 
 def fetch() -> tuple[Path, Image.Image]:
