@@ -77,6 +77,11 @@ def _array(name: str, element_type: str, values: Sequence[int]) -> list[str]:
 def _options(op: Op, values: OpValues, notes: list[str]) -> list[str]:
     """Each FlexBuffer option as `PARAM_<key>`."""
     lines = []
+    if size := values.num_other_bytes():
+        notes.append(
+            f"op '{op.name}': its {size} bytes of options are no FlexBuffer map, so no define has them; a "
+            "description (.json) reads a C struct by 'field'."
+        )
     for key, entry in values.options().items():
         value = as_value(entry)
         reason = ""

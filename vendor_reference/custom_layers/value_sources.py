@@ -66,6 +66,7 @@ class OpValues:
         self._op = op
         self._options = bytes(op.custom_options) if op.custom_options else b""
         self._entries: Mapping[str, FlexValue] | None = None
+        self._is_map = False
 
     def resolve(self, source: ValueSource) -> Value:
         """The value of a source.
@@ -85,8 +86,14 @@ class OpValues:
         """The entries of options that are a FlexBuffer map; empty where they are something else."""
         if self._entries is None:
             root = find_flexbuffer_options(self._options)
+            self._is_map = isinstance(root, Mapping)
             self._entries = root if isinstance(root, Mapping) else {}
         return self._entries
+
+    def num_other_bytes(self) -> int:
+        """Bytes of options that are no FlexBuffer map: a C struct, mostly."""
+        self.options()
+        return 0 if self._is_map else len(self._options)
 
     def _option(self, source: FlexOption) -> Value:
         entries = self.options()
@@ -97,7 +104,7 @@ class OpValues:
             return value
         if source.default is not None:
             return source.default
-        if self._options and not entries:
+        if self.num_other_bytes():
             raise self._error(
                 f"no option '{source.key}': the op's options ({len(self._options)} bytes) are no "
                 "FlexBuffer map",
