@@ -9,7 +9,7 @@ from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
 
 
 def prelude(
-    options: dict[str, object], *defines: Define, of_options: bool = True
+    options: dict[str, object] | bytes, *defines: Define, of_options: bool = True
 ) -> tuple[str, list[str]]:
     b = ModelBuilder()
     x = b.input("x", "float32", (2, 4, 5, 3))
