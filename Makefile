@@ -45,6 +45,6 @@ $(READY): pyproject.toml $(wildcard tests/null_vendor/pyproject.toml)
 	fi; \
 	echo "Setting up .venv with $$("$$found" --version) (a minute, the first time)"; \
 	"$$found" -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^))
 	@touch $@
