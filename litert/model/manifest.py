@@ -26,6 +26,7 @@ DIGEST_AT_LOAD_LIMIT = 16 << 20
 
 _VERSION = 1
 _MAX_SIZE = 16 << 20
+_PIECE = 16 << 20
 _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 _Value = TypeVar("_Value")
 
@@ -44,10 +45,15 @@ class Digest:
 
     @classmethod
     def of(cls, blob: Blob) -> Digest:
-        """Reads all of a blob once, without a copy."""
+        """Reads all of a blob once, without a copy, and without keeping it in memory."""
         import hashlib  # here, since it loads OpenSSL
 
-        return cls(blob.size, hashlib.sha256(blob.view).hexdigest())
+        digest = hashlib.sha256()
+        for start in range(0, blob.size, _PIECE):
+            digest.update(blob.view[start : start + _PIECE])
+            if blob.size > _PIECE and blob.file is not None:
+                blob.file.release_pages()
+        return cls(blob.size, digest.hexdigest())
 
     def __str__(self) -> str:
         return f"{self.size} bytes, sha256 {self.sha256[:16]}"
