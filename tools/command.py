@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 from .console import print_text
+from .wording import count_text
 
 if TYPE_CHECKING:
     from absl.flags import Flag, FlagValues
@@ -67,7 +68,7 @@ class Command:
         if len(rest) != self.num_arguments:
             expected = self.usage.partition("\n")[0]
             raise usage_error(
-                f"{len(rest)} arguments, not {self.num_arguments}",
+                f"{count_text(len(rest), 'argument')}, not {self.num_arguments}",
                 f"Usage: {program} {expected} [flags]",
             )
         return self.run(flags, rest)

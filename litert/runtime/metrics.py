@@ -30,7 +30,7 @@ class CallMetrics:
 class CallMeter:
     """Measures one call's runs; a context manager around each."""
 
-    __slots__ = ("_call", "_detail_level", "_start", "_times_s", "_vendor")
+    __slots__ = ("_call", "_detail_level", "_start", "_times_s", "_vendor", "_vendor_measures")
 
     def __init__(self, call: Call, detail_level: int) -> None:
         """Starts.
@@ -51,19 +51,19 @@ class CallMeter:
     def follow(self, call: Call) -> None:
         """Goes on with a call that stands in place of the former; errors as when it started."""
         self._call = call
+        self._vendor_measures = False
         try:
             call.start_metrics(self._detail_level)
+            self._vendor_measures = True
         except LiteRtError as error:
             if error.status is not Status.UNSUPPORTED:
                 raise
 
     def collect(self) -> None:
         """Takes what the vendor has measured, before the call is closed, or at the end."""
-        try:
+        if self._vendor_measures:
+            self._vendor_measures = False
             self._vendor += self._call.stop_metrics()
-        except LiteRtError as error:
-            if error.status is not Status.UNSUPPORTED:
-                raise
 
     def stop(self) -> CallMetrics:
         """What was measured.

@@ -1,0 +1,73 @@
+"""`litert-npu benchmark`: what it measures, not how fast that is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.benchmark_command import BenchmarkOptions, Timing, benchmark_model
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+from tests.tools.conftest import LitertNpu
+
+OPTIONS = BenchmarkOptions(warm_up=1, runs=4)
+
+
+def test_stock_runs_a_model_for_the_cpu_beside_it(original: str) -> None:
+    report = benchmark_model(original, OPTIONS)
+    assert report.stock and report.model.runs == report.stock.runs == 4
+    assert report.ratio == report.model.p50_s / report.stock.p50_s
+    assert report.greatest_difference == 0 and not report.calls
+
+
+def test_a_compiled_file_shows_its_calls(copying: str) -> None:
+    report = benchmark_model(copying, OPTIONS)
+    assert [(call.name, call.runs_per_run) for call in report.calls] == [("copy_0", 1)]
+    assert report.stock is None and report.ratio is None
+    assert "--stock_model" in report.to_text()
+
+
+def test_a_compiled_file_stands_beside_its_original(copying: str, original: str) -> None:
+    options = BenchmarkOptions(stock_model=original, warm_up=0, runs=2)
+    report = benchmark_model(copying, options)
+    assert report.stock and report.greatest_difference == 0 and report.calls
+
+
+def test_what_stock_cannot_run_is_said(
+    copying: str, litert_npu: LitertNpu, in_folder: Path
+) -> None:
+    with pytest.raises(LiteRtError, match="stock LiteRT cannot run it") as error:
+        benchmark_model(copying, BenchmarkOptions(stock_model="raw.tflite", runs=1))
+    assert error.value.status is Status.UNSUPPORTED
+
+
+def test_a_signature_of_another_subgraph_is_measured_without_stock(in_folder: Path) -> None:
+    b = ModelBuilder()
+    b.output(b.op("NEG", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    b.signature("main")
+    other = b.subgraph("other")
+    other.output(other.op("ABS", [other.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    other.signature("other")
+    write_model(b.build(), "two.tflite")
+    load = type(OPTIONS.load)(signature="other")
+    report = benchmark_model("two.tflite", BenchmarkOptions(load, warm_up=0, runs=1))
+    assert report.stock is None and "main subgraph" in report.stock_problem
+
+
+def test_percentiles_are_those_of_the_runs() -> None:
+    timing = Timing.of([number / 100 for number in range(101)])
+    assert (timing.runs, timing.min_s, timing.max_s) == (101, 0, 1)
+    assert (timing.p50_s, timing.p90_s, timing.p99_s) == pytest.approx((0.5, 0.9, 0.99))
+
+
+def test_the_report_for_machines_is_json(
+    copying: str, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert litert_npu("benchmark", copying, "--runs=2", "--warm_up=0", "--report=json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["model"]["runs"] == 2 and report["calls"][0]["name"] == "copy_0"
+    assert report["ratio"] is None and report["sdk_version"]

@@ -1,0 +1,126 @@
+"""The command line of `litert-npu`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from absl.flags import DEFINE_string, FlagValues
+from litert_npu_tools import litert_npu as tool
+from litert_npu_tools.command import Command, run_guarded
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from tests.tools.conftest import LitertNpu
+
+Capture = pytest.CaptureFixture[str]
+COMMAND = (
+    "import sys; from litert_npu_tools.litert_npu import run; sys.argv[0] = 'litert-npu'; run()"
+)
+
+
+@pytest.mark.parametrize("name", ["", *tool.COMMANDS])
+def test_each_command_explains_itself(
+    litert_npu: LitertNpu, capsys: Capture, golden: Callable[[str, str], None], name: str
+) -> None:
+    arguments = [name] if name else []
+    assert litert_npu(*arguments, "--help") == 0
+    golden(f"help_{name or 'all'}.txt", capsys.readouterr().out)
+
+
+def test_each_command_has_its_file() -> None:
+    folder = Path(tool.__file__).parent
+    assert {f"{name}_command.py" for name in tool.COMMANDS} == {
+        path.name for path in folder.glob("*_command.py")
+    }
+
+
+def test_without_a_command_help_is_shown(litert_npu: LitertNpu, capsys: Capture) -> None:
+    assert litert_npu() == 0
+    assert "litert-npu inspect" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["inspect", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        f"import sys; from litert_npu_tools.litert_npu import main; main(['x', *{arguments}]);"
+        "assert not {'numpy', 'absl.app', 'ai_edge_litert', 'pyopencl'} & set(sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["launch"], "no command 'launch'"),
+        (["inspect"], "0 arguments, not 1"),
+        (["inspect", "a", "b"], "2 arguments, not 1"),
+        (["inspect", "a", "--dmup"], "Unknown command line flag 'dmup'"),
+        (["inspect", "a", "--report=xml"], "should be one of"),
+        (["benchmark", "a", "--runs=many"], "--runs=many"),
+        (["info", "a"], "1 argument, not 0"),
+        (["run", "/no/such/file"], "no such file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_line_gives_one_line(
+    litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
+) -> None:
+    assert litert_npu(*arguments) == 1
+    printed = capsys.readouterr()
+    assert said in printed.err and len(printed.err.splitlines()) == 1 and not printed.out
+
+
+def raising(error: BaseException) -> Callable[..., int]:
+    def main(_: object) -> int:
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (LiteRtError(Status.NOT_FOUND, "nothing", "here"), 1, "NOT_FOUND: nothing (here)."),
+        (KeyboardInterrupt(), 130, "CANCELLED"),
+        (MemoryError(), 1, "out of memory"),
+        (ZeroDivisionError("division"), 1, "ZeroDivisionError: division. This is a defect"),
+    ],
+    ids=["ours", "Ctrl-C", "memory", "defect"],
+)  # fmt: skip
+def test_an_error_is_one_message_and_a_traceback_only_with_debug(
+    capsys: Capture, error: BaseException, status: int, said: str
+) -> None:
+    assert run_guarded(raising(error), ["litert-npu"]) == status
+    printed = capsys.readouterr().err
+    assert said in printed and "Traceback" not in printed
+    assert run_guarded(raising(error), ["litert-npu", "--debug"]) == status
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error(compiled: str) -> None:
+    process = subprocess.run(
+        ["bash", "-c", f'"$0" -c "$1" inspect --dump {compiled} | head -c 1', sys.executable, COMMAND],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.stdout == "m" and not process.stderr
+
+
+def test_flags_may_follow_arguments() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def define(flags: FlagValues) -> None:
+        DEFINE_string("word", "", "A word.", flag_values=flags)
+
+    def run(flags: FlagValues, arguments: Sequence[str]) -> int:
+        seen.append((flags.word, *arguments))
+        return 0
+
+    command = Command("FILE\nShows.", define, run, 1)
+    assert command.main("tool", ["file", "--word=a"]) == 0
+    assert command.main("tool", ["--word", "b", "file"]) == 0
+    assert seen == [("a", "file"), ("b", "file")]

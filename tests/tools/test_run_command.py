@@ -1,0 +1,261 @@
+"""`litert-npu run`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from litert_npu_tools.loading import LoadOptions
+from litert_npu_tools.run_command import RunOptions, run_model
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+from tests.tools.conftest import LitertNpu
+
+Capture = pytest.CaptureFixture[str]
+SHAPE = (1, 4, 6, 3)
+RAMP = np.linspace(0, 1, 72, dtype=np.float32).reshape(SHAPE)
+
+
+@pytest.fixture
+def ramp(in_folder: Path) -> Path:
+    np.save("ramp.npy", RAMP)
+    return in_folder / "ramp.npy"
+
+
+@pytest.mark.parametrize("text", ["ramp.npy", "image=ramp.npy", "0=ramp.npy"])
+def test_an_input_goes_by_place_name_or_index(original: str, ramp: Path, text: str) -> None:
+    run_model(original, RunOptions(inputs=[text], outputs=["out.npy"]))
+    assert np.array_equal(np.load("out.npy"), RAMP / 2)
+
+
+def test_a_compiled_file_runs(copying: str, ramp: Path) -> None:
+    run_model(copying, RunOptions(inputs=["ramp.npy"], outputs=["half=out.npy"]))
+    assert np.array_equal(np.load("out.npy"), RAMP / 2)
+
+
+def test_arrays_of_a_npz_go_to_inputs_of_their_names(original: str, in_folder: Path) -> None:
+    for key in ("image", "in0", "arr_0"):
+        np.savez("in.npz", **dict[str, Any]({key: RAMP, "other": RAMP}))
+        run_model(original, RunOptions(inputs=["in.npz"], outputs=["out.npz"]))
+        assert np.array_equal(np.load("out.npz")["half"], RAMP / 2)
+
+
+def test_a_file_name_may_hold_an_equals_sign(original: str, in_folder: Path) -> None:
+    np.save("a=b.npy", RAMP)
+    for text in ("a=b.npy", "image=a=b.npy"):
+        report = run_model(original, RunOptions(inputs=[text]))
+        assert report.inputs[0].origin == "a=b.npy"
+
+
+def test_random_inputs_are_the_same_for_the_same_seed(original: str) -> None:
+    outputs = []
+    for seed in (1, 1, 2):
+        run_model(original, RunOptions(seed=seed, outputs=["out.npy"]))
+        outputs.append(np.load("out.npy"))
+    assert np.array_equal(outputs[0], outputs[1]) and not np.array_equal(outputs[1], outputs[2])
+
+
+def test_a_picture_is_resized_and_scaled(original: str, in_folder: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (12, 8), (255, 0, 51)).save("in.png")
+    options = RunOptions(inputs=["in.png"], outputs=["out.npy"], value_range=(-1.0, 1.0))
+    run_model(original, options)
+    pixels = np.load("out.npy")[0] * 2
+    assert np.allclose(pixels[..., 0], 1) and np.allclose(pixels[..., 1], -1)
+    assert np.allclose(pixels[..., 2], -0.6)
+
+
+def test_an_output_becomes_a_picture(original: str, ramp: Path) -> None:
+    from PIL import Image
+
+    run_model(original, RunOptions(inputs=["ramp.npy"], outputs=["out.png"]))
+    with Image.open("out.png") as image:
+        pixels = np.asarray(image)
+    assert pixels.shape == (4, 6, 3)
+    assert np.abs(pixels / 255 - RAMP[0] / 2).max() <= 0.5 / 255
+
+
+def test_pictures_go_in_and_out_of_integers(in_folder: Path) -> None:
+    from PIL import Image
+
+    pixels = np.arange(16, dtype=np.uint8).reshape(4, 4) * 17
+    Image.fromarray(pixels).save("in.png")
+    for element_type in ("uint8", "int8"):
+        b = ModelBuilder()
+        x = b.input("x", element_type, (4, 4))
+        b.output(
+            b.op("RESHAPE", [x, b.constant("s", [4, 4], "int32")], [("y", element_type, (4, 4))])
+        )
+        write_model(b.build(), "copy.tflite")
+        run_model("copy.tflite", RunOptions(inputs=["in.png"], outputs=["out.png"]))
+        with Image.open("out.png") as image:
+            assert np.array_equal(np.asarray(image), pixels)
+
+
+def test_a_golden_file_gives_inputs_and_judges_outputs(
+    original: str, in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    wrong = RAMP / 2
+    wrong[0, 1, 2, 0] += 0.25
+    np.savez("good.npz", in0=RAMP, out0=RAMP / 2)
+    np.savez("wrong.npz", in0=RAMP, half=wrong)
+    assert litert_npu("run", original, "--golden=good.npz") == 0
+    assert litert_npu("run", original, "--golden=wrong.npz", "--report=json") == 1
+    report = capsys.readouterr().out
+    (comparison,) = json.loads(report[report.index("{") :])["comparisons"]
+    assert comparison["index"] == [0, 1, 2, 0] and not comparison["passed"]
+    assert comparison["greatest_difference"] == pytest.approx(0.25)
+    assert litert_npu("run", original, "--golden=wrong.npz", "--tolerance=0.26") == 0
+
+
+@pytest.mark.parametrize(
+    ("golden", "problem"),
+    [(np.zeros((2, 2), np.float32), "shape"), (np.full(SHAPE, np.nan, np.float32), "inf")],
+    ids=["shape", "not a number"],
+)
+def test_a_golden_output_of_another_kind_fails(
+    original: str, in_folder: Path, golden: Any, problem: str
+) -> None:
+    np.savez("golden.npz", in0=RAMP, out0=golden)
+    report = run_model(original, RunOptions(golden="golden.npz"))
+    assert not report.passed and problem in report.to_text()
+    json.loads(report.to_json(), parse_constant=pytest.fail)
+
+
+def write_nothing(path: Path) -> None:
+    """The file is not there."""
+
+
+def write_pickle(path: Path) -> None:
+    np.save(path, np.array([{}], object), allow_pickle=True)
+
+
+def write_cut(path: Path) -> None:
+    np.savez(path.with_suffix(".npz"), in0=RAMP)
+    path.write_bytes(path.with_suffix(".npz").read_bytes()[:60])
+
+
+@pytest.mark.parametrize(
+    ("text", "write", "status"),
+    [
+        ("in.npy", write_nothing, Status.NOT_FOUND),
+        ("in.png", write_nothing, Status.NOT_FOUND),
+        ("in.npy", write_pickle, Status.INVALID_ARGUMENT),
+        ("in.npz", write_cut, Status.INVALID_ARGUMENT),
+        ("in.npy", lambda path: path.write_bytes(b""), Status.INVALID_ARGUMENT),
+        ("in.png", lambda path: path.write_bytes(b"hello"), Status.INVALID_ARGUMENT),
+        ("in.npy", lambda path: path.mkdir(), Status.FILE_IO),
+        ("in.npy", lambda path: np.save(path, RAMP.astype(np.float64)), Status.INVALID_ARGUMENT),
+        ("in.npy", lambda path: np.save(path, RAMP[0]), Status.INVALID_ARGUMENT),
+        ("in.npz", lambda path: np.savez(path, other=RAMP), Status.INVALID_ARGUMENT),
+        ("mask=in.npy", lambda path: np.save(path, RAMP), Status.INVALID_ARGUMENT),
+        ("1=in.npy", lambda path: np.save(path, RAMP), Status.INVALID_ARGUMENT),
+    ],
+    ids=["missing", "missing picture", "pickle", "cut", "empty", "no picture", "folder", "type",
+         "shape", "other names", "no such input", "no such index"],
+)  # fmt: skip
+def test_an_input_of_no_use_is_refused(
+    original: str, in_folder: Path, text: str, write: Any, status: Status
+) -> None:
+    write(in_folder / text.rpartition("=")[2])
+    with pytest.raises(LiteRtError) as error:
+        run_model(original, RunOptions(inputs=[text], outputs=["out.npy"]))
+    assert error.value.status is status
+    assert "in." in error.value.where or "input 'image'" in error.value.where
+    assert not (in_folder / "out.npy").exists()
+
+
+def test_an_input_cannot_be_given_twice(original: str, ramp: Path) -> None:
+    for texts in (["ramp.npy", "ramp.npy"], ["ramp.npy", "image=ramp.npy"]):
+        with pytest.raises(LiteRtError, match="already"):
+            run_model(original, RunOptions(inputs=texts))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["out.txt", "other=out.npy", "original.tflite.npy=x", "none/out.npy", "."],
+    ids=["suffix", "no such output", "no such name", "no folder", "folder"],
+)
+def test_an_output_of_no_use_is_refused(original: str, in_folder: Path, text: str) -> None:
+    before = sorted(path.name for path in in_folder.iterdir())
+    with pytest.raises(LiteRtError):
+        run_model(original, RunOptions(outputs=[text]))
+    assert sorted(path.name for path in in_folder.iterdir()) == before
+
+
+def test_an_output_never_replaces_an_input(original: str, in_folder: Path) -> None:
+    np.savez("golden.npz", in0=RAMP, out0=RAMP / 2)
+    before = (in_folder / "golden.npz").read_bytes()
+    with pytest.raises(LiteRtError, match="the output is the input"):
+        run_model(original, RunOptions(golden="golden.npz", outputs=["golden.npz"]))
+    assert (in_folder / "golden.npz").read_bytes() == before
+
+
+def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> None:
+    b = ModelBuilder()
+    b.output(b.op("RELU", [b.input("x", "float32", (5,))], [("y", "float32", (5,))]))
+    write_model(b.build(), "flat.tflite")
+    (in_folder / "out.png").write_bytes(b"old")
+    with pytest.raises(LiteRtError, match="holds no picture"):
+        run_model("flat.tflite", RunOptions(outputs=["out.png"]))
+    assert (in_folder / "out.png").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--signature=other"],
+        ["--accelerator=tpu"],
+        ["--accelerator="],
+        ["--threads=0"],
+        ["--picture_range=1,0"],
+        ["--picture_range=white"],
+        ["--dispatch_option=opencl"],
+        ["--tolerance=-1"],
+        ["--golden=original.tflite"],
+    ],
+)
+def test_a_wrong_flag_gives_one_line(
+    original: str, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str], flags: list[str]
+) -> None:
+    assert litert_npu("run", original, *flags) == 1
+    printed = capfd.readouterr()
+    said = [line for line in printed.err.splitlines() if "INFO" not in line]
+    assert len(said) == 1 and not printed.out
+
+
+def test_the_npu_alone_refuses_ops_for_the_cpu(
+    copying: str, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("run", copying, "--accelerator=npu") == 1
+    assert "MUL" in capsys.readouterr().err
+
+
+def test_each_signature_can_be_run(in_folder: Path) -> None:
+    b = ModelBuilder()
+    b.output(b.op("NEG", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    b.signature("negate")
+    other = b.subgraph("other")
+    other.output(other.op("ABS", [other.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    other.signature("absolute")
+    write_model(b.build(), "two.tflite")
+    np.save("in.npy", np.array([-1, 2], np.float32))
+    for key, expected in (("negate", [1, -2]), ("absolute", [1, 2])):
+        options = RunOptions(LoadOptions(signature=key), ["in.npy"], ["out.npy"])
+        run_model("two.tflite", options)
+        assert np.load("out.npy").tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["selfie_segmentation"])
+def test_a_real_network_meets_its_golden(models: Path, name: str) -> None:
+    report = run_model(
+        str(models / f"{name}.tflite"), RunOptions(golden=str(models / f"{name}.golden.npz"))
+    )
+    assert report.passed and report.comparisons
