@@ -58,10 +58,11 @@ def load_platforms() -> Sequence[cl.Platform]:
 
 def _load() -> Sequence[cl.Platform]:
     environment = {
-        "PYOPENCL_NO_CACHE": "1",  # it keeps invokers in the home folder, and fails where it cannot write there
+        # PoCL's: see scratch_folder.py. A program that has loaded PoCL before us keeps its own.
+        "POCL_CACHE_DIR": make_scratch_folder(),
+        # pyopencl's: it keeps code in the home folder, and fails where it cannot write there.
+        "PYOPENCL_NO_CACHE": "1",
     }
-    if "POCL_CACHE_DIR" not in os.environ:
-        environment["POCL_CACHE_DIR"] = make_scratch_folder()
     with _environment(environment):
         try:
             import pyopencl as cl  # here: 0.1 s, and the environment above is read when it loads
@@ -114,10 +115,13 @@ def load_devices() -> Sequence[cl.Device]:
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
     """Sets variables for a while: what this process starts later is not to see them."""
-    added = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ.update(added)
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        for name in added:
-            del os.environ[name]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -23,6 +23,7 @@ _DIRECTIVE = re.compile(
     r'^[ \t]*#[ \t]*(?:include[ \t]*"(?P<path>[^"\n]+)"|pragma[ \t]+(?P<once>once)\b)', re.MULTILINE
 )
 _TEXT_LIMIT = 64 << 20
+_DEPTH_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,10 @@ class _Expansion:
                 Status.INVALID_ARGUMENT, f"more than {_TEXT_LIMIT >> 20} MiB of text", name
             )
         self._open.append(name)
+        if len(self._open) > _DEPTH_LIMIT:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"includes more than {_DEPTH_LIMIT} deep", name
+            )
         parts, end = [_line(1, name)], 0
         for found in _DIRECTIVE.finditer(_without_comments(text)):
             parts.append(text[end : found.start()])

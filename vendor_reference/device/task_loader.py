@@ -158,15 +158,25 @@ class _TaskLoader:
             )
 
 
+def spread_offset(offset: int, alignment: int) -> int:
+    """Where a place in DDR lies on a device that wants places aligned.
+
+    Args:
+      offset: a multiple of `ALIGNMENT`.
+      alignment: in bytes, a power of two; beyond `ALIGNMENT` all places are spread, and keep their distances.
+    """
+    return offset * max(1, alignment // ALIGNMENT)
+
+
 class _Arena:
     """A function's DDR: one buffer, and the places in it."""
 
     def __init__(self, context: cl.Context, device: cl.Device, size_bytes: int) -> None:
-        # Places start at multiples of ALIGNMENT; a device can ask for more, and then all are spread.
-        self._spread = max(1, device.mem_base_addr_align // 8 // ALIGNMENT)
+        self._alignment = device.mem_base_addr_align // 8
         self._buffer: cl.Buffer | None = None
         if size_bytes:
-            self._buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size_bytes * self._spread)
+            size = spread_offset(size_bytes, self._alignment)
+            self._buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
         self._places: dict[tuple[int, int], cl.Buffer] = {}
 
     def place(self, offset: int, size_bytes: int) -> cl.Buffer | None:
@@ -175,5 +185,6 @@ class _Arena:
             return None
         key = (offset, size_bytes)
         if key not in self._places:
-            self._places[key] = self._buffer.get_sub_region(offset * self._spread, size_bytes)
+            origin = spread_offset(offset, self._alignment)
+            self._places[key] = self._buffer.get_sub_region(origin, size_bytes)
         return self._places[key]

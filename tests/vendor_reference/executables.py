@@ -1,0 +1,123 @@
+"""Small executables, and what it takes to run them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dispatch.mem_buffer import MemBuffer
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.element_type import ElementType
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Constant,
+    Dequantization,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+    Source,
+)
+from vendor_reference.executable.writer import write_executable
+
+DOUBLE = """
+__kernel void MyOp(__global const float* x, __global float* y) {
+    const int i = get_global_id(0);
+    y[i] = 2.0f * x[i];
+}
+"""
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def floats(*shape: int) -> RankedTensorType:
+    return RankedTensorType.of(ElementType.FLOAT32, shape)
+
+
+def source(text: str | bytes, asset: str = "MyOp", file_name: str = "") -> Source:
+    data = text.encode() if isinstance(text, str) else text
+    return Source(asset, file_name or f"{asset}.cl", hashlib.sha256(data).hexdigest())
+
+
+def in_(index: int = 0) -> Argument:
+    return Argument(ArgumentKind.INPUT, index)
+
+
+def out(index: int = 0) -> Argument:
+    return Argument(ArgumentKind.OUTPUT, index)
+
+
+def const(index: int) -> Argument:
+    return Argument(ArgumentKind.CONSTANT, index)
+
+
+def ddr(offset: int, size_bytes: int) -> Argument:
+    return Argument(ArgumentKind.DDR, offset=offset, size_bytes=size_bytes)
+
+
+def local(size_bytes: int) -> Argument:
+    return Argument(ArgumentKind.LOCAL, size_bytes=size_bytes)
+
+
+def scalar(data: bytes) -> Argument:
+    return Argument(ArgumentKind.SCALAR, scalar=data)
+
+
+def task(
+    entry: str,
+    arguments: Sequence[Argument],
+    global_size: Sequence[int],
+    local_size: Sequence[int] | None = None,
+    program: int = 0,
+) -> KernelTask:
+    return KernelTask("MyOp", program, entry, arguments, global_size, local_size)
+
+
+def constant(array: Array, dequantization: Dequantization | None = None) -> Constant:
+    tensor_type = RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
+    return Constant(tensor_type, Blob(array.tobytes()), dequantization)
+
+
+def executable(
+    text: str,
+    tasks: Sequence[KernelTask],
+    inputs: Sequence[RankedTensorType],
+    outputs: Sequence[RankedTensorType],
+    constants: Sequence[Constant] = (),
+    ddr_size: int = 0,
+    options: str = "",
+) -> Executable:
+    """One function `f`, of tasks with kernels of one source, the asset `MyOp`."""
+    function = Function("f", inputs, outputs, tasks, ddr_size)
+    return Executable("EMU8", [function], [Program("", [source(text)], options)], constants)
+
+
+def doubling(size: int = 4, text: str = DOUBLE) -> Executable:
+    """`y = 2 * x`, for `size` floats."""
+    return executable(text, [task("MyOp", [in_(), out()], [size])], [floats(size)], [floats(size)])
+
+
+def byte_code(made: Executable) -> MemBuffer:
+    """The executable as the host hands it over: in memory that is aligned, as the file's is."""
+    data = bytes(write_executable(made).view)
+    memory = TensorBuffer.allocate(RankedTensorType.of(ElementType.UINT8, (len(data),)))
+    memory.view[:] = data
+    _kept.append(memory)
+    return MemBuffer.from_memory(memory.view)
+
+
+def assets(**texts: str | bytes) -> Mapping[str, MemBuffer]:
+    """Assets by name."""
+    return {
+        name: MemBuffer.from_memory(text.encode() if isinstance(text, str) else text)
+        for name, text in texts.items()
+    }
+
+
+_kept: list[object] = []

@@ -1,0 +1,252 @@
+"""Programs are built once, wherever their compiler crashes, hangs, or leaves something broken."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.device.program_text import ProgramText
+
+KERNEL = "__kernel void f(__global float* x) { x[get_global_id(0)] = %d; }\n"
+
+
+def text(number: int, name: str = "k.cl") -> ProgramText:
+    return ProgramText(name, f'#line 1 "{name}"\n{KERNEL % number}', "")
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of all programs that are compiled from now on."""
+    from vendor_reference.device.program_builder import ProgramBuilder
+
+    names: list[str] = []
+    real = ProgramBuilder._compile
+
+    def compile_and_note(builder: ProgramBuilder, texts: Sequence[ProgramText]) -> Iterator[Any]:
+        names.extend(text.name for text in texts)
+        return real(builder, texts)
+
+    monkeypatch.setattr(ProgramBuilder, "_compile", compile_and_note)
+    return names
+
+
+@pytest.fixture
+def builder(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A builder with a cache folder of its own."""
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
+    return new_builder(device)
+
+
+def new_builder(device: Any) -> Any:
+    from vendor_reference.device.program_builder import ProgramBuilder
+
+    return ProgramBuilder(device._context, device._device, device.info)
+
+
+def entry(tmp_path: Path) -> Path:
+    (path,) = (tmp_path / "cache" / "programs").iterdir()
+    return path
+
+
+def test_a_program_is_compiled_once_for_all(builder: Any, device: Any, compiled: list[str]) -> None:
+    first, other, same = builder.build([text(1, "a"), text(2, "b"), text(1, "a")])
+    assert first is same and first is not other
+    assert compiled == ["a", "b"]
+    assert builder.build([text(2, "b")]) == [other]
+    assert compiled == ["a", "b"]
+    (found,) = new_builder(device).build([text(2, "b")])
+    assert compiled == ["a", "b"] and found is not other
+    assert found.create_kernel("f").num_args == 1
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_again(
+    builder: Any, device: Any, compiled: list[str]
+) -> None:
+    from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
+
+    junk = BuiltProgram({"f": 1}, b"not a binary of any driver")
+    ProgramCache(device.info.identity).store(text(1), junk)
+    assert builder.build([text(1)])[0].create_kernel("f")
+    assert compiled == ["k.cl"]
+
+
+def test_a_cache_folder_that_cannot_be_written_is_no_error(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "file"))
+    assert new_builder(device).build([text(1)])[0].create_kernel("f")
+
+
+def test_an_error_has_the_users_file_and_line(builder: Any) -> None:
+    bad = ProgramText("my op.cl", '#line 1 "defines"\n#line 1 "my op.cl"\n\n\nnonsense here;\n', "")
+    with pytest.raises(LiteRtError) as error:
+        builder.build([bad])
+    assert error.value.status is Status.COMPILATION
+    assert error.value.where == "my op.cl, line 3"
+    assert "nonsense" in error.value.what and error.value.hint
+
+
+def test_an_option_that_the_compiler_does_not_know_is_named(builder: Any) -> None:
+    with pytest.raises(LiteRtError) as error:
+        builder.build([ProgramText("k.cl", KERNEL % 1, "-not-an-option")])
+    assert error.value.status is Status.COMPILATION and "-not-an-option" in str(error.value)
+
+
+def test_what_was_compiled_before_an_error_is_not_lost(
+    builder: Any, device: Any, compiled: list[str]
+) -> None:
+    with pytest.raises(LiteRtError):
+        builder.build([text(1, "good"), ProgramText("bad", "nonsense", "")])
+    new_builder(device).build([text(1, "good")])
+    assert compiled == ["good", "bad"]
+
+
+def test_a_kernel_that_is_not_there_is_an_error_with_those_that_are(builder: Any) -> None:
+    (program,) = builder.build([text(1)])
+    with pytest.raises(LiteRtError) as error:
+        program.create_kernel("g")
+    assert error.value.status is Status.NOT_FOUND
+    assert error.value.what == "no kernel 'g', the program has f"
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [("crash", "crashed (SIGSEGV"), ("hang", "was not done after 0.5 s"), ("leave", "status 3")],
+)
+def test_a_compiler_that_fails_is_an_error_that_names_the_program(
+    builder: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    function: str,
+    says: str,
+) -> None:
+    from vendor_reference.device import program_builder
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "compilers_of_test_device_builds.py").write_text(
+        "import os, time\n"
+        "def crash(_):\n    yield {'kernels': {}, 'log': '', 'binary': ''}\n    os.kill(os.getpid(), 11)\n"
+        "def hang(_):\n    yield {'kernels': {}, 'log': '', 'binary': ''}\n    time.sleep(60)\n"
+        "def leave(_):\n    yield {'kernels': {}, 'log': '', 'binary': ''}\n    os._exit(3)\n"
+    )
+    monkeypatch.setattr(program_builder, "_CHILD", f"compilers_of_test_device_builds:{function}")
+    monkeypatch.setattr(program_builder, "BUILD_TIMEOUT_S", 0.5 if function == "hang" else 60)
+    monkeypatch.setattr(program_builder.ProgramBuilder, "load", lambda *_: None)
+    with pytest.raises(LiteRtError) as error:
+        builder.build([text(1, "first"), text(2, "second")])
+    assert error.value.status is Status.COMPILATION
+    assert says in error.value.what and error.value.where == "second"
+    assert "float8" in error.value.hint
+
+
+def test_a_program_is_compiled_here_where_no_process_can_be_started(
+    builder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    (program,) = builder.build([text(77)])
+    assert program.create_kernel("f").num_args == 1
+
+
+VECTORS = """
+__kernel void wide(__global const float* a, __global const float* w, __global float* b) {
+    const int i = get_global_id(0);
+    float16 s = 0;
+    for (int k = 0; k < 64; k++) s += vload16(k, a + i * 16) * vload16(0, w + k * 16);
+    float8 t = s.lo + s.hi; float4 u = t.lo + t.hi;
+    b[i] = u.x + u.y + u.z + u.w + (convert_int16(s)).s0;
+}
+"""
+
+
+def test_a_kernel_that_breaks_pocl_is_an_error_and_no_crash(
+    builder: Any, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "PoCL 3.0" not in device.info.platform_version:
+        pytest.skip("only PoCL 3.0 is known to break on this kernel")
+    from vendor_reference.device import program_builder
+
+    monkeypatch.setattr(program_builder, "BUILD_TIMEOUT_S", 3)
+    try:
+        builder.build([ProgramText("wide.cl", VECTORS, "")])
+    except LiteRtError as error:
+        assert error.status is Status.COMPILATION and error.where == "wide.cl"
+    assert builder.build([text(5)])[0].create_kernel("f")
+
+
+RUN = """
+import os, sys
+from vendor_reference.device.device import open_device
+from vendor_reference.device.program_text import ProgramText
+from tests.vendor_reference.executables import DOUBLE, doubling
+from tests.vendor_reference.test_device_functions import Runner
+
+if "POCL_CACHE_DIR" in os.environ:  # as a program does that uses OpenCL itself
+    import pyopencl
+    [platform.get_devices() for platform in pyopencl.get_platforms()]
+device = open_device(sys.argv[1])
+print(Runner(device, doubling(), DOUBLE)([1, 2, 3, 4]).tolist())
+print(os.environ.get("POCL_CACHE_DIR"))
+"""
+
+
+def run_in_new_process(device: Any, cache: Path, pocl_cache: Path | None = None) -> None:
+    wanted = f"{device.info.platform_version}:{device.info.name}"
+    environment = {name: v for name, v in os.environ.items() if name != "POCL_CACHE_DIR"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    environment["LITERT_NPU_CACHE_DIR"] = str(cache)
+    if pocl_cache is not None:
+        environment["POCL_CACHE_DIR"] = str(pocl_cache)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, wanted],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"[2.0, 4.0, 6.0, 8.0]\n{pocl_cache}\n", done.stderr
+
+
+def skip_without_pocl(device: Any) -> None:
+    if "PoCL" not in device.info.platform_version:
+        pytest.skip("other drivers compile all at once, and have no cache of this kind")
+
+
+def test_a_process_leaves_programs_with_their_variants_and_nothing_else(
+    device: Any, tmp_path: Path
+) -> None:
+    skip_without_pocl(device)
+    run_in_new_process(device, tmp_path / "cache")
+    assert entry(tmp_path).suffix == ".clb"
+    assert not list((tmp_path / "cache" / "scratch").iterdir())
+    first = entry(tmp_path).read_bytes()
+    assert re.search(rb'"variants": \["MyOp \[4\] None"\]', first)
+    run_in_new_process(device, tmp_path / "cache")
+    assert entry(tmp_path).read_bytes() == first
+
+
+@pytest.mark.parametrize("is_built", [True, False], ids=["built before", "never built"])
+def test_a_broken_entry_in_a_foreign_pocl_cache_is_worked_around(
+    device: Any, tmp_path: Path, is_built: bool
+) -> None:
+    """As a crash in a build leaves it, of a program that has loaded PoCL before us."""
+    skip_without_pocl(device)
+    foreign = tmp_path / "pocl"
+    foreign.mkdir()
+    run_in_new_process(device, tmp_path / "cache", foreign)
+    broken = list(foreign.rglob("program.bc"))
+    assert broken
+    for path in broken:
+        path.write_bytes(b"")
+    if not is_built:
+        entry(tmp_path).unlink()
+    run_in_new_process(device, tmp_path / "cache", foreign)

@@ -1,0 +1,400 @@
+"""Functions on each OpenCL device: arguments, memory, runs, events, times."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dispatch.event import Event
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob
+from tests.vendor_reference.executables import (
+    DOUBLE,
+    Array,
+    assets,
+    byte_code,
+    const,
+    constant,
+    ddr,
+    doubling,
+    executable,
+    floats,
+    in_,
+    local,
+    out,
+    scalar,
+    task,
+)
+from vendor_reference.device.constants import read_constant
+from vendor_reference.device.module import Module
+from vendor_reference.executable.executable import Constant, Dequantization, Executable
+
+
+class Runner:
+    """A loaded function with memory of its own."""
+
+    def __init__(self, device: Any, made: Executable, text: str) -> None:
+        self.device = device
+        self.module = Module(device, byte_code(made).view, assets(MyOp=text))
+        function = self.module.find_function("f")
+        self.function = self.module.load(function)
+        self.inputs = [TensorBuffer.allocate(t) for t in function.inputs]
+        self.outputs = [TensorBuffer.allocate(t) for t in function.outputs]
+        self.memory = [device.share(b.address, b.size) for b in (*self.inputs, *self.outputs)]
+        for index in range(len(self.inputs)):
+            self.function.attach_input(index, self.memory[index])
+        for index in range(len(self.outputs)):
+            self.function.attach_output(index, self.memory[len(self.inputs) + index])
+
+    def __call__(self, *inputs: Any) -> Array:
+        for buffer, values in zip(self.inputs, inputs, strict=True):
+            buffer.array()[...] = values
+        self.function.run()
+        return self.outputs[0].array()
+
+
+def test_a_kernel_runs_again_and_again(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    for values in ([1, 2, 3, 4], [0, -1, 0.5, 1e9]):
+        assert run(values).tolist() == [2.0 * v for v in values]
+
+
+def test_all_kinds_of_arguments_reach_the_kernel(device: Any) -> None:
+    text = """
+    __kernel void all_of_them(__global const float* x, __global const float* w, float scale, uchar bias,
+                              __local float* t, __global float* scratch, int2 pair, __global float* y) {
+        const int i = get_global_id(0), l = get_local_id(0);
+        t[l] = x[i] * w[i];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scratch[i] = t[(l + 1) % 2];
+        y[i] = scale * scratch[i] + bias + pair.y;
+    }"""
+    arguments = [
+        in_(),
+        const(0),
+        scalar(struct.pack("<f", 0.5)),
+        scalar(b"\x07"),
+        local(2 * 4),
+        ddr(64, 16),
+        scalar(struct.pack("<2i", -1, 100)),
+        out(),
+    ]
+    weights = np.array([1, 2, 3, 4], np.float32)
+    made = executable(
+        text,
+        [task("all_of_them", arguments, [4], [2])],
+        [floats(4)],
+        [floats(4)],
+        [constant(weights)],
+        ddr_size=128,
+    )
+    x = np.array([1, 10, 100, 1000], np.float32)
+    expected = 0.5 * (x * weights)[[1, 0, 3, 2]] + 107
+    assert Runner(device, made, text)(x).tolist() == expected.tolist()
+
+
+def test_tasks_run_in_order_over_places_in_ddr(device: Any) -> None:
+    text = """
+    __kernel void add(__global const float* x, __global float* y) {
+        const int i = get_global_id(0); y[i] = x[i] + 1; }
+    __kernel void square(__global const float* x, __global float* y) {
+        const int i = get_global_id(0); y[i] = x[i] * x[i]; }"""
+    n, size = 100, 400
+    tasks = [
+        task("add", [in_(), ddr(0, size)], [n]),
+        task("square", [ddr(0, size), ddr(448, size)], [n]),
+        task("add", [ddr(448, size), ddr(0, size)], [n]),
+        task("square", [ddr(0, size), out()], [n]),
+    ]
+    made = executable(text, tasks, [floats(n)], [floats(n)], ddr_size=448 + size)
+    x = np.arange(n, dtype=np.float32) / 10
+    np.testing.assert_allclose(Runner(device, made, text)(x), ((x + 1) ** 2 + 1) ** 2, rtol=1e-6)
+
+
+def test_one_input_may_be_read_by_several_tasks(device: Any) -> None:
+    made = executable(
+        DOUBLE,
+        [task("MyOp", [in_(), out(0)], [4]), task("MyOp", [in_(), out(1)], [4])],
+        [floats(4)],
+        [floats(4), floats(4)],
+    )
+    run = Runner(device, made, DOUBLE)
+    run([1, 2, 3, 4])
+    assert run.outputs[1].array().tolist() == [2, 4, 6, 8]
+
+
+def test_a_task_without_work_items_does_nothing(device: Any) -> None:
+    made = executable(
+        DOUBLE, [task("MyOp", [in_(), out()], [0, 5])], [floats(0, 5)], [floats(0, 5)]
+    )
+    assert Runner(device, made, DOUBLE)(np.zeros((0, 5))).shape == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("stored", "how", "expected"),
+    [
+        (np.array([0.5, -2], np.float16), Dequantization(), [0.5, -2]),
+        (np.array([-128, 127], np.int8), Dequantization([0.5], [-1]), [-63.5, 64]),
+        (np.array([[0, 255], [1, 2]], np.uint8), Dequantization([1, 2], [0, 1], 0), [[0, 255], [0, 2]]),
+        (np.array([[1, 1], [1, 1]], np.int16), Dequantization([1, 2], [0, 0], 1), [[1, 2], [1, 2]]),
+        (np.array([2**31 - 1], np.int32), Dequantization([1], [2**31 - 2]), [1]),
+        (np.zeros((0, 3), np.int8), Dequantization([1.0], [3]), np.zeros((0, 3))),
+    ],
+    ids=["float16", "int8", "per row", "per column", "large int32", "empty"],
+)  # fmt: skip
+def test_constants_are_dequantized(stored: Array, how: Dequantization, expected: Any) -> None:
+    numbers = read_constant(constant(stored, how))
+    assert numbers.dtype == np.float32 and (not numbers.size or numbers.ctypes.data % 64 == 0)
+    assert numbers.tolist() == np.asarray(expected, np.float32).tolist()
+
+
+def test_a_constant_is_used_where_it_lies() -> None:
+    memory = TensorBuffer.allocate(floats(1000))
+    data = read_constant(Constant(floats(1000), Blob(memory.view)))
+    assert data.ctypes.data == memory.address
+    moved = Constant(floats(999), Blob(memory.view[4:]))
+    assert read_constant(moved).ctypes.data % 64 == 0
+
+
+def test_memory_at_any_address_is_right(device: Any) -> None:
+    text = """
+    __kernel void vectors(__global const float8* x, __global float8* y) {
+        y[get_global_id(0)] = x[get_global_id(0)] + 1; }"""
+    made = executable(text, [task("vectors", [in_(), out()], [8])], [floats(64)], [floats(64)])
+    run = Runner(device, made, text)
+    memory = np.zeros(4096, np.uint8)
+    for shift in (0, 4, 16, 32, 52):
+        start = -memory.ctypes.data % 64 + shift
+        x = memory[start : start + 256].view(np.float32)
+        y = memory[start + 1024 : start + 1280].view(np.float32)
+        x[:] = np.arange(64) + shift
+        run.function.attach_input(0, device.share(x.ctypes.data, x.nbytes))
+        run.function.attach_output(0, device.share(y.ctypes.data, y.nbytes))
+        run.function.run()
+        assert (y == x + 1).all()
+
+
+def test_a_device_that_cannot_use_host_memory_gets_copies(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_in_place", False)
+    run = Runner(device, doubling(1000), DOUBLE)
+    for step in range(3):
+        x = np.arange(1000, dtype=np.float32) + step
+        assert (run(x) == 2 * x).all()
+        x += 1
+        run.inputs[0].array()[:] = x
+        run.function.start([]).wait()
+        assert (run.outputs[0].array() == 2 * x).all()
+
+
+def test_memory_in_place_is_not_copied(device: Any) -> None:
+    if device.info.kind != "CPU":
+        pytest.skip("only a CPU's kernels use host memory where it is")
+    assert not any(memory.is_copy for memory in Runner(device, doubling(), DOUBLE).memory)
+
+
+def test_a_run_without_memory_names_what_is_missing(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    run.function.detach_output(0, run.memory[1])
+    run.function.detach_output(0, run.memory[1])
+    with pytest.raises(LiteRtError) as error:
+        run.function.run()
+    assert error.value.status is Status.MISSING_INPUT_TENSOR and "output 0" in error.value.what
+    run.function.attach_output(0, run.memory[1])
+    assert run([1, 2, 3, 4]).tolist() == [2, 4, 6, 8]
+
+
+def test_detaching_what_was_replaced_changes_nothing(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    other = TensorBuffer.allocate(floats(4))
+    run.function.attach_output(0, device.share(other.address, other.size))
+    run.function.detach_output(0, run.memory[1])
+    run([1, 2, 3, 4])
+    assert other.array().tolist() == [2, 4, 6, 8]
+
+
+def test_memory_that_is_too_small_is_refused(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    small = TensorBuffer.allocate(floats(3))
+    with pytest.raises(LiteRtError) as error:
+        run.function.attach_output(0, device.share(small.address, small.size))
+    assert error.value.status is Status.INVALID_ARGUMENT
+    assert "12 bytes" in error.value.what and "16" in error.value.what
+
+
+MISFITS = [
+    ("__global float* a", [in_(), out()], "1 arguments, 2 are bound"),
+    ("__global float* a, __global float* b, int c", [in_(), out()], "3 arguments, 2 are bound"),
+    ("__global float* a, int n", [in_(), out()], "'int n' is by value"),
+    ("float x, __global float* a", [in_(), out()], "'float x' is by value"),
+    ("__local float* t, __global float* a", [in_(), out()], "'float* t' is __local"),
+    ("__global float* t, __global float* a", [local(64), out()], "'float* t' is __global"),
+    ("__global float* a, long n", [out(), scalar(b"1234")], "'long n' does not take 4 bytes"),
+    ("__global float* a, __local float* t", [out(), local(1 << 40)], "bytes of local memory"),
+]
+
+
+@pytest.mark.parametrize("index", range(len(MISFITS)), ids=[says for _, _, says in MISFITS])
+def test_arguments_that_do_not_fit_are_named(device: Any, index: int) -> None:
+    kernels = [
+        f"__kernel void k{i}({signature}) {{}}\n" for i, (signature, _, _) in enumerate(MISFITS)
+    ]
+    _, arguments, says = MISFITS[index]
+    text = "".join(kernels)
+    made = executable(text, [task(f"k{index}", arguments, [4])], [floats(4)], [floats(4)])
+    with pytest.raises(LiteRtError) as error:
+        Runner(device, made, text)
+    assert says in error.value.what
+    assert f"kernel 'k{index}' of op 'MyOp', MyOp.cl" in error.value.where
+
+
+def test_a_group_that_is_too_large_is_refused(device: Any) -> None:
+    items = 1 << 20
+    made = executable(
+        DOUBLE, [task("MyOp", [in_(), out()], [items], [items])], [floats(items)], [floats(items)]
+    )
+    with pytest.raises(LiteRtError) as error:
+        Runner(device, made, DOUBLE)
+    assert f"{items} work items" in error.value.what
+
+
+def test_more_memory_than_there_is_is_an_error(device: Any) -> None:
+    made = executable(
+        DOUBLE, [task("MyOp", [in_(), ddr(0, 16)], [4])], [floats(4)], [floats(4)], ddr_size=1 << 60
+    )
+    with pytest.raises(LiteRtError) as error:
+        Runner(device, made, DOUBLE)
+    assert error.value.status is Status.MEMORY_ALLOCATION_FAILURE
+    assert Runner(device, doubling(), DOUBLE)([1, 2, 3, 4]).tolist() == [2, 4, 6, 8]
+
+
+def test_a_failed_run_names_its_kernel_and_the_next_one_is_good(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyopencl as cl
+
+    run = Runner(device, doubling(), DOUBLE)
+    function: Any = run.function
+    kernel, global_size, _ = function._launches[0]
+    with monkeypatch.context() as patch:  # a local size that does not divide the global one
+        patch.setattr(function, "_launches", [(kernel, global_size, (3,))])
+        with pytest.raises(LiteRtError) as error:
+            run([1, 2, 3, 4])
+    assert isinstance(error.value.__cause__, cl.Error)
+    assert error.value.status is Status.RUNTIME_FAILURE
+    assert "kernel 'MyOp' of op 'MyOp'" in error.value.where and "'f'" in error.value.where
+    assert run([1, 2, 3, 4]).tolist() == [2, 4, 6, 8]
+
+
+def test_a_run_that_was_started_ends_with_its_event(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    run.inputs[0].array()[:] = 3
+    event = run.function.start([])
+    event.wait(30)
+    assert event.is_signaled() and run.outputs[0].array().tolist() == [6] * 4
+
+
+def test_a_started_run_waits_for_the_hosts_events(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    before = Event()
+    event = run.function.start([before])
+    assert not event.is_signaled()
+    with pytest.raises(LiteRtError) as error:
+        event.wait(0.01)
+    assert error.value.status is Status.TIMEOUT_EXPIRED
+    run.inputs[0].array()[:] = 5
+    before.signal()
+    event.wait(30)
+    assert run.outputs[0].array().tolist() == [10] * 4
+
+
+def test_runs_follow_each_other_on_the_device(device: Any) -> None:
+    first, second = (Runner(device, doubling(1 << 16), DOUBLE) for _ in range(2))
+    middle = first.memory[1]
+    second.function.attach_input(0, middle)
+    for step in range(20):
+        first.inputs[0].array()[:] = step
+        second.function.start([first.function.start([])]).wait()
+        assert (second.outputs[0].array() == 4 * step).all()
+
+
+def test_an_event_that_failed_fails_the_run_that_waits_for_it(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    failed, late = Event(), Event()
+    failed.fail(LiteRtError(Status.CANCELLED, "no input"))
+    with pytest.raises(LiteRtError, match="no input"):
+        run.function.start([failed])
+    event = run.function.start([late])
+    late.fail(LiteRtError(Status.CANCELLED, "no input"))
+    with pytest.raises(LiteRtError, match="no input"):
+        event.wait(30)
+    assert run([1, 2, 3, 4]).tolist() == [2, 4, 6, 8]
+
+
+def test_runs_are_measured(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    run.function.start_measuring(with_tasks=True)
+    for _ in range(3):
+        run([1, 2, 3, 4])
+    run.function.start([]).wait()
+    measured = run.function.stop_measuring()
+    assert measured.runs == 4
+    assert 0 < measured.best_us <= measured.mean_us
+    assert [(t.op_name, t.entry) for t in measured.tasks] == [("MyOp", "MyOp")]
+    assert 0 < measured.tasks[0].mean_us <= measured.mean_us
+    run.function.start_measuring(with_tasks=False)
+    assert run.function.stop_measuring().tasks == []
+    with pytest.raises(LiteRtError):
+        run.function.stop_measuring()
+
+
+def test_functions_run_in_several_threads_at_once(device: Any) -> None:
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            run = Runner(device, doubling(1000), DOUBLE)
+            for step in range(50):
+                x = np.arange(1000, dtype=np.float32) * (seed + step)
+                assert (run(x) == 2 * x).all()
+            run.function.close()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_places_in_ddr_do_not_overlap(data: st.DataObject) -> None:
+    """Whatever alignment a device asks for, apart stays apart, and the same stays the same."""
+    from vendor_reference.device.task_loader import spread_offset
+
+    align = data.draw(st.sampled_from([1, 64, 128, 256, 4096]))
+    sizes = data.draw(st.lists(st.integers(1, 1000), min_size=1, max_size=8))
+    offsets, end = [], 0
+    for size in sizes:
+        offsets.append(end)
+        end = (end + size + 63) // 64 * 64
+    places = [
+        (spread_offset(offset, align), size) for offset, size in zip(offsets, sizes, strict=True)
+    ]
+    assert all(start % align == 0 for start, _ in places)
+    for (start, size), (following, _) in pairwise(places):
+        assert start + size <= following
+    assert places[-1][0] + places[-1][1] <= spread_offset(end, align)
