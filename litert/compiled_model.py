@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from litert.runtime.array_run import ArrayRunner
+
 __all__ = [
     "CompiledModel",
     "CpuKernelMode",
@@ -64,6 +66,7 @@ class CompiledModel:
         self._loaded: LoadedModel | None = model
         self._environment = environment
         self._runs = AsyncRuns()
+        self._array_runners: dict[str, ArrayRunner] = {}
 
     @classmethod
     def from_file(
@@ -124,8 +127,9 @@ class CompiledModel:
 
     def close(self) -> None:
         """Releases the model and its device; runs under way end first."""
-        loaded, self._loaded = self._loaded, None
         self._runs.close()
+        self._array_runners.clear()
+        loaded, self._loaded = self._loaded, None
         if loaded is not None:
             loaded.close()
 
@@ -134,6 +138,13 @@ class CompiledModel:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:  # no run is under way, which would keep this object
+            self._runs.close(must_wait=False)
+            self._array_runners.clear()
+            loaded.close()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """Names of `inputs` and `outputs`, by signature."""
@@ -317,11 +328,11 @@ class CompiledModel:
     def run(
         self, inputs: Mapping[str, Any], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Runs on arrays.
+        """Runs on arrays, which are copied; `run_by_index` needs no copies.
 
         Args:
-          inputs: by name; arrays of the model's types and shapes are read where they lie, and kept until the next
-            run. Shapes may differ where the model leaves dimensions open.
+          inputs: arrays of the model's types, or what becomes one, by name. Shapes may differ from the model's
+            where it leaves dimensions open.
           signature: its key; the first, where none is given.
 
         Returns:
@@ -330,10 +341,13 @@ class CompiledModel:
         Raises:
           LiteRtError: NOT_FOUND or MISSING_INPUT_TENSOR, for a name too many or too few; as `run_by_index`.
         """
-        from litert.runtime.array_run import run_arrays
+        from litert.runtime.array_run import ArrayRunner  # which imports NumPy
 
         entry = self._at(0) if signature is None else self._named(signature)
-        return run_arrays(self._model, entry, inputs)
+        runner = self._array_runners.get(entry.key)
+        if runner is None:
+            runner = self._array_runners.setdefault(entry.key, ArrayRunner(self._model, entry))
+        return runner.run(inputs)
 
     def run_async(
         self, inputs: Mapping[str, Any], signature: str | None = None
@@ -367,7 +381,11 @@ class CompiledModel:
         waits = [event for _, event in inputs if event is not None]
         if not waits and model.is_all_npu(signature):
             return JoinedEvent(model.start(signature, buffers, outputs))
-        event = self._runs.start(lambda: model.run(signature, buffers, outputs), waits)
+
+        def run() -> None:
+            self._model.run(signature, buffers, outputs)  # the model lives until then
+
+        event = self._runs.start(run, waits)
         for buffer in output_buffers:
             buffer.set_event(event)
         return event

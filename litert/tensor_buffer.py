@@ -113,12 +113,7 @@ class TensorBuffer:
         Raises:
           LiteRtError: UNSUPPORTED, for element types that NumPy has not; as `read`.
         """
-        import numpy as np
-
-        buffer = self._open("array")
-        tensor_type = buffer.tensor_type
-        held = np.asarray(_Memory(buffer))[: tensor_type.size_bytes]
-        return held.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
+        return self._open("array").array()
 
     def get_tensor_details(self) -> dict[str, Any]:
         """`dtype` and `shape`; memory of the caller's is flat, as in stock."""
@@ -206,19 +201,6 @@ class TensorBuffer:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{what} has {size} bytes, and the tensor {limit}"
             )
-
-
-class _Memory:
-    """Bytes for `numpy.asarray`, which keeps this object, and with it the memory."""
-
-    def __init__(self, buffer: HostBuffer) -> None:
-        self._buffer = buffer
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": "|u1",
-            "shape": (buffer.size,),
-            "data": (buffer.address, False),
-        }
 
 
 def type_name(element_type: ElementType) -> str:

@@ -1,96 +1,112 @@
-"""Runs a signature on arrays: they are bound where they lie, and the outputs are new."""
+"""Runs a signature on arrays: they are copied to buffers that stay bound, which drivers know already."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer
+from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
-from litert.runtime.host_memory import CPU_OVERREAD
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.signature import Argument, SignatureRunner
 
 Array = np.ndarray[Any, Any]
 
 
-def run_arrays(
-    model: LoadedModel, signature: SignatureRunner, inputs: Mapping[str, Any]
-) -> dict[str, Array]:
-    """Runs a signature.
+class ArrayRunner:
+    """Runs one signature on arrays; its buffers are for it alone."""
 
-    Args:
-      model: that the signature is of.
-      signature: what is run.
-      inputs: arrays, or what becomes one, by name.
+    def __init__(self, model: LoadedModel, signature: SignatureRunner) -> None:
+        self._model = model
+        self._signature = signature
+        self._inputs: list[tuple[TensorBuffer, Array]] = []
+        self._outputs: list[tuple[TensorBuffer, Array]] = []
+        self._shapes: Sequence[tuple[int, ...]] = []
+        self._generation = -1
+        self._names = frozenset(argument.name for argument in signature.inputs)
+        self._types = [
+            signature.tensor_type(argument).element_type.numpy_dtype
+            for argument in signature.inputs
+        ]
 
-    Returns:
-      Arrays by name, which belong to the caller.
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Runs the signature.
 
-    Raises:
-      LiteRtError: NOT_FOUND or MISSING_INPUT_TENSOR, for a name too many or too few; INVALID_ARGUMENT, for an
-        array of the wrong type or shape; as `SignatureRunner.run`.
-    """
-    names = {argument.name for argument in signature.inputs}
-    for name in inputs:
-        if name not in names:
-            raise LiteRtError(
-                Status.NOT_FOUND,
-                f"no input '{name}', only {', '.join(sorted(names))}",
-                f"signature '{signature.key}'",
-            )
-    with model.lock:
-        given = [_input_buffer(signature, argument, inputs) for argument in signature.inputs]
-        signature.fit(given)
-        if signature.has_dynamic_tensors:
-            model.run(signature, given, [None] * len(signature.outputs))
-            return {a.name: signature.read_output(a) for a in signature.outputs}
-        made = [_new_array(signature.tensor_type(argument)) for argument in signature.outputs]
-        model.run(signature, given, [buffer for _, buffer in made])
-    return {a.name: array for a, (array, _) in zip(signature.outputs, made, strict=True)}
+        Args:
+          inputs: arrays, or what becomes one, by name.
 
+        Returns:
+          New arrays by name.
 
-def _input_buffer(
-    signature: SignatureRunner, argument: Argument, inputs: Mapping[str, Any]
-) -> TensorBuffer:
-    value = inputs.get(argument.name)
-    if value is None:
-        raise LiteRtError(Status.MISSING_INPUT_TENSOR, "no array for it", signature.where(argument))
-    element_type = signature.tensor_type(argument).element_type
-    dtype = element_type.numpy_dtype
-    if not isinstance(value, np.ndarray):
-        try:
-            value = np.asarray(value, dtype)
-        except (TypeError, ValueError, OverflowError) as error:
+        Raises:
+          LiteRtError: NOT_FOUND or MISSING_INPUT_TENSOR, for a name too many or too few; INVALID_ARGUMENT, for an
+            array of the wrong type or shape; as `SignatureRunner.run`.
+        """
+        signature = self._signature
+        if inputs.keys() != self._names:
+            self._refuse_names(inputs)
+        with self._model.lock:
+            self._write_inputs([inputs[argument.name] for argument in signature.inputs])
+            buffers = [buffer for buffer, _ in self._inputs]
+            if signature.has_dynamic_tensors:
+                self._model.run(signature, buffers, [None] * len(signature.outputs))
+                return {a.name: signature.read_output(a) for a in signature.outputs}
+            self._model.run(signature, buffers, [buffer for buffer, _ in self._outputs])
+            return {
+                argument.name: array.copy()
+                for argument, (_, array) in zip(signature.outputs, self._outputs, strict=True)
+            }
+
+    def _refuse_names(self, inputs: Mapping[str, Any]) -> None:
+        where = f"signature '{self._signature.key}'"
+        for name in inputs:
+            if name not in self._names:
+                known = ", ".join(argument.name for argument in self._signature.inputs)
+                raise LiteRtError(Status.NOT_FOUND, f"no input '{name}', only {known}", where)
+        missing = next(a.name for a in self._signature.inputs if a.name not in inputs)
+        raise LiteRtError(Status.MISSING_INPUT_TENSOR, f"no array for input '{missing}'", where)
+
+    def _write_inputs(self, values: Sequence[Any]) -> None:
+        """Copies arrays to the inputs' buffers; those of other shapes get other buffers."""
+        arrays = [self._as_array(index, value) for index, value in enumerate(values)]
+        shapes = [array.shape for array in arrays]
+        if self._generation != self._signature.generation or self._shapes != shapes:
+            self._make_buffers(shapes)
+        for (_, own), array in zip(self._inputs, arrays, strict=True):
+            np.copyto(own, array)
+
+    def _make_buffers(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        signature = self._signature
+        self._shapes = []
+        signature.fit_shapes(shapes)
+        self._inputs = [self._allocate(argument) for argument in signature.inputs]
+        self._outputs = []
+        if not signature.has_dynamic_tensors:
+            self._outputs = [self._allocate(argument) for argument in signature.outputs]
+        self._shapes, self._generation = shapes, signature.generation
+
+    def _allocate(self, argument: Argument) -> tuple[TensorBuffer, Array]:
+        buffer = self._signature.allocate(argument)
+        return buffer, buffer.array()
+
+    def _as_array(self, index: int, value: Any) -> Array:
+        dtype = self._types[index]
+        where = self._signature.where(self._signature.inputs[index])
+        if not isinstance(value, np.ndarray):
+            try:
+                return np.asarray(value, dtype)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT, f"no array of {dtype.name}: {error}", where
+                ) from None
+        if value.dtype != dtype:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"no array of {dtype.name}: {error}",
-                signature.where(argument),
-            ) from None
-    if value.dtype != dtype:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"an array of {value.dtype}, where the model has {dtype.name}",
-            signature.where(argument),
-            f"Convert it with array.astype({dtype.name!r}).",
-        )
-    array = value if value.flags.c_contiguous else np.ascontiguousarray(value)
-    address: int = array.__array_interface__["data"][0]  # faster than array.ctypes
-    return TensorBuffer(
-        RankedTensorType.of(element_type, array.shape), address, array.nbytes, array
-    )
-
-
-def _new_array(tensor_type: RankedTensorType) -> tuple[Array, TensorBuffer]:
-    """An array with all the memory that a kernel wants of it, and the buffer over it."""
-    size = tensor_type.size_bytes
-    memory = np.empty(size + ALIGNMENT + CPU_OVERREAD, np.uint8)
-    address: int = memory.__array_interface__["data"][0]
-    start = -address % ALIGNMENT
-    array = memory[start : start + size].view(tensor_type.element_type.numpy_dtype)
-    buffer = TensorBuffer(tensor_type, address + start, size + CPU_OVERREAD, memory)
-    return array.reshape(tensor_type.shape), buffer
+                f"an array of {value.dtype}, where the model has {dtype.name}",
+                where,
+                f"Convert it with array.astype({dtype.name!r}).",
+            )
+        return value

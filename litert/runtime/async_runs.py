@@ -62,8 +62,8 @@ class AsyncRuns:
         self.submit(job)
         return ended
 
-    def close(self) -> None:
-        """Waits for all jobs, and ends the thread."""
+    def close(self, *, must_wait: bool = True) -> None:
+        """Ends the thread after all jobs, and waits for that, unless it is that thread which calls."""
         executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown()
+            executor.shutdown(wait=must_wait)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.runtime import tflite_abi as abi
@@ -67,7 +67,9 @@ class NpuDelegate:
     def close(self) -> None:
         """Lets go of the kernels. The interpreter is gone."""
         self._callbacks.clear()
-        self.subgraphs.clear()
+        for subgraph in self.subgraphs:
+            subgraph.release()
+        del self._make_kernel  # which knows who has this delegate
 
     def _get_native_delegate_pointer(self) -> int:
         """For `Interpreter`: the address of the `TfLiteDelegate`."""
@@ -116,5 +118,6 @@ class NpuDelegate:
         return abi.OK
 
 
-def _address(function: object) -> int | None:
-    return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
+def _address(function: Any) -> int:
+    """Where C finds a callback. `ctypes.cast` would put it in a circle with itself."""
+    return ctypes.c_size_t.from_buffer(function).value

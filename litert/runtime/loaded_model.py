@@ -105,6 +105,7 @@ class LoadedModel:
                 for subgraph in self._interpreter.subgraphs
                 for node in subgraph.nodes()
             )
+            _release_graph(model)
             self._resources = stack.pop_all()
 
     def run(
@@ -193,11 +194,6 @@ class LoadedModel:
             self._kernels.clear()
             self._resources.close()
 
-    def __del__(self) -> None:
-        resources = getattr(self, "_resources", None)  # there is none where loading failed
-        if resources is not None:
-            resources.close()
-
     def _wait_for_run(self) -> None:
         """Waits for a run that was started; who has its events gets its errors."""
         events, self._events = self._events, ()
@@ -271,6 +267,12 @@ class LoadedModel:
         for index, tensors in found.items():
             tensors.is_called = index not in planned
         return runners
+
+
+def _release_graph(model: Model) -> None:
+    """Takes the graph apart, whose circles would keep the mapped file until the next garbage collection."""
+    for op in model.ops():
+        op.release()
 
 
 def _entries(model: Model) -> list[Signature]:

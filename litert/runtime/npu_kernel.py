@@ -49,7 +49,7 @@ class _Port:
     tensor: int
     compiled_shape: tuple[int, ...]
     shape_output: int | None = None
-    data: memoryview = field(default_factory=lambda: memoryview(b""))
+    data: memoryview[int] = field(default_factory=lambda: memoryview(b""))
     address: int = _NOWHERE
     staging: TensorBuffer | None = None
 
@@ -313,13 +313,13 @@ class NpuKernel:
         if (
             not _is_of_shape(shape, port.compiled_shape)
             or min(shape, default=0) < 0
-            or size > port.staging.size
+            or size > port.staging.tensor_type.size_bytes
         ):
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
                 f"the shape {list(shape)} of output {port.index} is none of "
                 f"{RankedTensorType.of(element_type, port.compiled_shape)} "
-                f"in {port.staging.size} bytes",
+                f"in {port.staging.tensor_type.size_bytes} bytes",
                 self._where,
                 "This is the vendor's to repair.",
             )

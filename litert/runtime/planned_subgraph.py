@@ -27,6 +27,7 @@ class PlannedSubgraph:
       has_dynamic_tensors: whether shapes are known only after a run; the interpreter may then move all
         its memory in a run.
       is_all_npu: whether no op of it runs on the CPU.
+      generation: another number after each plan.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class PlannedSubgraph:
         self.kernels = kernels
         self.has_dynamic_tensors = False
         self.is_all_npu = False
+        self.generation = 0
         self._interpreter = interpreter
         self._cpu_tensors: frozenset[int] = frozenset()
         self._is_planned = False
@@ -66,6 +68,7 @@ class PlannedSubgraph:
             for tensor in node.outputs
             if tensor >= 0
         )
+        self.generation += 1
         self._is_planned = True
 
     def is_on_cpu(self, tensor: int) -> bool:

@@ -133,14 +133,19 @@ class SignatureRunner:
         """Whether shapes are known only after a run, so that outputs are to be read rather than bound."""
         return self._subgraph.has_dynamic_tensors
 
-    def fit(self, inputs: Sequence[TensorBuffer]) -> None:
-        """Gives inputs the shapes of these buffers, and makes the outputs' known.
+    @property
+    def generation(self) -> int:
+        """Another number after each change of shapes."""
+        return self._subgraph.generation
+
+    def fit_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
+        """Gives the inputs these shapes, and makes the outputs' known.
 
         Raises:
-          LiteRtError: as `run`.
+          LiteRtError: INVALID_ARGUMENT, for shapes that the model does not foresee; as `PlannedSubgraph.plan`.
         """
-        for argument, buffer in zip(self.inputs, inputs, strict=True):
-            self._fit_input(argument, buffer)
+        for argument, shape in zip(self.inputs, shapes, strict=True):
+            self._fit_shape(argument, shape)
         self._subgraph.plan()
 
     def tensor_type(self, argument: Argument) -> RankedTensorType:
@@ -254,12 +259,16 @@ class SignatureRunner:
                 Status.MISSING_INPUT_TENSOR, "no buffer, now or before", self.where(argument)
             )
         self._check_element_type(argument, buffer)
-        now, given = self._tensors.tensor_type(argument.tensor), buffer.tensor_type
-        if given.shape != now.shape and given.shape != (now.num_elements,):
-            self._subgraph.check_resize(argument.tensor, given.shape, self.where(argument))
-            self._subgraph.resize(argument.tensor, given.shape, self.where(argument))
+        flat = (self._tensors.tensor_type(argument.tensor).num_elements,)
+        if buffer.tensor_type.shape != flat:
+            self._fit_shape(argument, buffer.tensor_type.shape)
         self._check_size(argument, buffer)
         return buffer
+
+    def _fit_shape(self, argument: Argument, shape: Sequence[int]) -> None:
+        if tuple(shape) != self._tensors.tensor_type(argument.tensor).shape:
+            self._subgraph.check_resize(argument.tensor, shape, self.where(argument))
+            self._subgraph.resize(argument.tensor, shape, self.where(argument))
 
     def _check_output(self, argument: Argument, buffer: TensorBuffer) -> None:
         self._check_element_type(argument, buffer)

@@ -16,8 +16,6 @@ from litert.runtime import tflite_abi as abi
 OPTIONAL = -1
 """`kTfLiteOptionalTensor`: an input that is left out."""
 
-_WORD = ctypes.sizeof(ctypes.c_size_t)
-
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
@@ -48,6 +46,7 @@ class InterpreterSubgraph:
         each run, and an op may move its inputs.
       memory: what stands behind tensors in place of the arena, by index.
       tenant: whose memory that is, apart from the NPU calls' own; for that one to set and compare.
+      tensors_field: address of the array of tensors, as a view.
     """
 
     def __init__(self, context: int) -> None:
@@ -64,9 +63,7 @@ class InterpreterSubgraph:
         self._arena_buffers: dict[int, TensorBuffer] = {}
         self._get_plan = abi.GetExecutionPlan(self._head.get_execution_plan)
         self._get_node = abi.GetNodeAndRegistration(self._head.get_node_and_registration)
-        # Read as often as a call runs, which a struct's field is four times too slow for.
-        address = context + abi.Context.tensors.offset
-        self.tensors_field = _word_at(address)
+        self.tensors_field = abi.view_word(context + abi.Context.tensors.offset)
 
     @property
     def num_tensors(self) -> int:
@@ -77,10 +74,10 @@ class InterpreterSubgraph:
         assert 0 <= index < self.num_tensors
         return abi.Tensor.from_address(self._head.tensors + index * ctypes.sizeof(abi.Tensor))
 
-    def data_field(self, index: int) -> memoryview:
+    def data_field(self, index: int) -> memoryview[int]:
         """The pointer to a tensor's memory, as a view of one number; it may move with the tensor."""
         offset = index * ctypes.sizeof(abi.Tensor) + abi.Tensor.data.offset
-        return _word_at(self._head.tensors + offset)
+        return abi.view_word(self._head.tensors + offset)
 
     def tensor_name(self, index: int) -> str:
         name: bytes | None = self.tensor(index).name
@@ -120,6 +117,12 @@ class InterpreterSubgraph:
         self.forget_arena()
         self.tenant = None
 
+    def release(self) -> None:
+        """Lets go of memory and tenant. The interpreter is gone."""
+        self.memory.clear()
+        self._arena_buffers.clear()
+        self.tenant = None
+
     def forget_arena(self) -> None:
         """Says that the arena may have moved: what was told of it before is not told again."""
         self._arena_buffers.clear()
@@ -128,14 +131,11 @@ class InterpreterSubgraph:
         """A tensor's memory as it is now; the same object as long as it stays the same memory."""
         tensor_type = self.tensor_type(index)
         tensor = self.tensor(index)
+        address = tensor.data or 0  # NULL, where there is nothing in it
         for known in (self.memory.get(index), self._arena_buffers.get(index)):
-            if (
-                known is not None
-                and known.address == tensor.data
-                and known.tensor_type == tensor_type
-            ):
+            if known is not None and known.address == address and known.tensor_type == tensor_type:
                 return known
-        buffer = TensorBuffer(tensor_type, tensor.data, tensor.bytes, self.memory.get(index))
+        buffer = TensorBuffer(tensor_type, address, tensor.bytes, self.memory.get(index))
         self._arena_buffers[index] = buffer
         return buffer
 
@@ -158,7 +158,7 @@ class InterpreterSubgraph:
     ) -> None:
         """Gives one node to a delegate, as a kernel of its own."""
         replace = abi.ReplaceNodeSubsets(self._head.replace_node_subsets_with_delegate_kernels)
-        nodes = abi.make_int_array([node_index])
+        nodes = abi.one_int(node_index)
         status = replace(
             self.context, registration, ctypes.addressof(nodes), ctypes.addressof(delegate)
         )
@@ -190,9 +190,3 @@ class InterpreterSubgraph:
     def _check(self, status: int, call: str) -> None:
         if status != abi.OK:
             raise LiteRtError(Status.RUNTIME_FAILURE, f"the interpreter refused {call}")
-
-
-def _word_at(address: int) -> memoryview:
-    """One pointer in memory as a view that is read by `[0]`."""
-    word = (ctypes.c_ubyte * _WORD).from_address(address)
-    return memoryview(word).cast("B").cast("P")

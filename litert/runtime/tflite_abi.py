@@ -8,6 +8,7 @@ instead of 0.62, and nothing has to be parsed at start.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from ctypes import (
     CFUNCTYPE,
@@ -153,25 +154,34 @@ def read_int_array(address: int | None) -> tuple[int, ...]:
     if not address:
         return ()
     size = c_int.from_address(address).value
-    return tuple((c_int * size).from_address(address + ctypes.sizeof(c_int)))
+    return struct.unpack(f"{size}i", ctypes.string_at(address + _INT_SIZE, size * _INT_SIZE))
 
 
-def make_int_array(values: Sequence[int]) -> ctypes.Array[c_int]:
-    """A `TfLiteIntArray` in memory of ours, for functions that read it and do not keep it."""
-    return (c_int * (1 + len(values)))(len(values), *values)
+def one_int(value: int) -> ctypes.Array[c_int]:
+    """A `TfLiteIntArray` of one element in memory of ours, for functions that do not keep it."""
+    return _OneInt(1, value)
 
 
 def allocate_int_array(values: Sequence[int]) -> int:
     """A `TfLiteIntArray` in memory of C's `malloc`, for functions that free it; its address."""
-    array = make_int_array(values)
-    size = ctypes.sizeof(array)
-    address = _malloc(size)
+    data = struct.pack(f"{1 + len(values)}i", len(values), *values)
+    address = _malloc(len(data))
     if not address:
         raise MemoryError
-    ctypes.memmove(address, array, size)
+    ctypes.memmove(address, data, len(data))
     return int(address)
 
 
+def view_word(address: int) -> memoryview[int]:
+    """One pointer in memory as a view, which is read by `[0]`: four times as fast as a struct's field."""
+    return memoryview(_Word.from_address(address)).cast("B").cast("P")
+
+
+# Made once: each new array type is garbage for the collector of circles.
+_OneInt = c_int * 2
+_Word = ctypes.c_ubyte * ctypes.sizeof(c_void_p)
+
+_INT_SIZE = ctypes.sizeof(c_int)
 _malloc = ctypes.CDLL(None).malloc
 _malloc.restype = c_void_p
 _malloc.argtypes = (c_size_t,)

@@ -1,0 +1,24 @@
+"""The check of stock's struct layouts."""
+
+from __future__ import annotations
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.runtime import abi_check
+from litert.runtime.subgraph import InterpreterSubgraph
+
+
+def test_the_installed_interpreter_is_laid_out_as_we_know_it() -> None:
+    abi_check.check_abi()
+
+
+def test_another_layout_is_an_error_that_names_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi_check, "_is_checked", False)
+    monkeypatch.setattr(InterpreterSubgraph, "tensor_name", lambda self, index: "?")
+    with pytest.raises(LiteRtError, match=r"ai-edge-litert \d.*the name in TfLiteTensor") as error:
+        abi_check.check_abi()
+    assert error.value.status is Status.UNSUPPORTED_RUNTIME_VERSION
+    monkeypatch.undo()
+    abi_check.check_abi()

@@ -1,0 +1,177 @@
+"""Runs that their caller does not wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dispatch.api import AsyncInterface, Capability
+from dispatch.event import Event
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
+
+X = np.array([[1, 2, 3, 4]], np.float32)
+
+
+def sleeper(*, adds: bool) -> bytes:
+    """A call that waits for the gate; behind it an ADD on the CPU, if it adds."""
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.npu("sleep", [x], [("y", FLOAT, (1, 4))])
+    if adds:
+        y = builder.op("ADD", [y, y], [("z", FLOAT, (1, 4))])
+    builder.output(y)
+    return builder.bytes()
+
+
+@pytest.fixture
+def gate(vendor: Any) -> Iterator[Any]:
+    """What the vendor's `sleep` waits for."""
+    event = vendor.invoke.__globals__["GATE"]
+    event.clear()
+    yield event
+    event.set()
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["NPU alone", "with the CPU"])
+def test_a_run_goes_on_while_the_caller_does(load: Load, gate: Any, adds: bool) -> None:
+    model = load(sleeper(adds=adds))
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    event = model.run_async_by_index(0, inputs, outputs)
+    assert not event.is_signaled()
+    assert outputs[0].event is not None
+    with pytest.raises(LiteRtError) as error:
+        event.wait(0.01)
+    assert error.value.status is Status.TIMEOUT_EXPIRED
+    gate.set()
+    np.testing.assert_array_equal(outputs[0].read((1, 4), np.float32), X * (1 + adds))
+    event.wait()
+    assert event.is_signaled()
+    assert outputs[0].event is None
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["NPU alone", "with the CPU"])
+def test_what_a_run_reads_is_waited_for(load: Load, gate: Any, adds: bool) -> None:
+    first, second = load(sleeper(adds=adds)), load(cpu_around_npu())
+    inputs, between = first.create_input_buffers(0), first.create_output_buffers(0)
+    results = [second.create_output_buffers(0) for _ in range(2)]
+    inputs[0].write(X)
+    first.run_async_by_index(0, inputs, between)
+    ended = second.run_async_by_index(0, between, results[0])
+    assert not ended.is_signaled()
+    gate.set()
+    second.run_by_index(0, between, results[1])
+    for outputs in results:
+        np.testing.assert_array_equal(outputs[0].read((1, 4), np.float32), 6 * X * (1 + adds))
+
+
+@pytest.mark.parametrize("make", [one_call, cpu_around_npu], ids=["NPU alone", "with the CPU"])
+def test_an_error_comes_with_the_event_and_the_next_run_is_good(
+    load: Load, vendor: Any, make: Any
+) -> None:
+    model = load(make())
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "no power")
+    event = model.run_async_by_index(0, inputs, outputs)
+    with pytest.raises(LiteRtError, match="no power"):
+        event.wait()
+    with pytest.raises(LiteRtError, match="no power"):
+        outputs[0].read(4, np.float32)
+    model.run_async_by_index(0, inputs, outputs).wait()
+    np.testing.assert_array_equal(outputs[0].array(), X * (2 if make is one_call else 6))
+
+
+def test_runs_follow_each_other(load: Load) -> None:
+    model = load(cpu_around_npu())
+    runs = []
+    for factor in range(5):
+        inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+        inputs[0].write(factor * X)
+        runs.append((factor, model.run_async_by_index(0, inputs, outputs), outputs))
+    for factor, event, outputs in runs:
+        event.wait()
+        np.testing.assert_array_equal(outputs[0].array(), 6 * factor * X)
+
+
+def test_arrays_come_with_a_future(load: Load, vendor: Any) -> None:
+    model = load(cpu_around_npu())
+    futures = [model.run_async({"x": factor * X}) for factor in range(3)]
+    for factor, future in enumerate(futures):
+        np.testing.assert_array_equal(future.result(20)["z"], 6 * factor * X)
+    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "no power")
+    with pytest.raises(LiteRtError, match="no power"):
+        model.run_async({"x": X}).result(20)
+
+
+def test_closing_waits_for_what_is_under_way(load: Load, gate: Any) -> None:
+    model = load(sleeper(adds=True))
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    event = model.run_async_by_index(0, inputs, outputs)
+    gate.set()
+    model.close()
+    assert event.is_signaled()
+    np.testing.assert_array_equal(outputs[0].array(), 2 * X)
+
+
+def test_a_run_ends_though_nobody_holds_the_model(load: Load, gate: Any) -> None:
+    from litert.compiled_model import CompiledModel
+    from litert.environment import Environment
+    from tests.runtime.npu_models import VENDORS
+
+    environment = Environment.create(dispatch_library_path=str(VENDORS))
+    model = CompiledModel.from_buffer(sleeper(adds=True), environment=environment)
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    event = model.run_async_by_index(0, inputs, outputs)
+    del model
+    gate.set()
+    event.wait(20)
+    np.testing.assert_array_equal(outputs[0].array(), 2 * X)
+
+
+class _Driver(AsyncInterface[Any]):
+    """Runs at once, and lets the events happen when it is told."""
+
+    def __init__(self, vendor: Any) -> None:
+        self.vendor = vendor
+        self.started: list[list[Event]] = []
+        self.awaited: list[Event] = []
+
+    def attach_input_event(self, invocation_context: Any, index: int, event: Event) -> None:
+        self.awaited.append(event)
+
+    def invoke_async(self, invocation_context: Any) -> list[Event]:
+        self.vendor.invoke(invocation_context)
+        events = [Event() for _ in range(invocation_context.num_outputs)]
+        self.started.append(events)
+        return events
+
+
+def test_a_driver_s_own_events_order_its_calls(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = _Driver(vendor)
+    monkeypatch.setattr(type(vendor), "async_interface", driver)
+    monkeypatch.setattr(type(vendor), "capabilities", Capability.BASIC | Capability.ASYNC)
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.npu("double", [x], [("y", FLOAT, (1, 4))])
+    builder.output(builder.npu("double", [y], [("z", FLOAT, (1, 4))]))
+    model = load(builder.bytes())
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    event = model.run_async_by_index(0, inputs, outputs)
+    (first,), (second,) = driver.started
+    assert driver.awaited == [first]  # the second call waits on the device, not here
+    first.signal()
+    assert not event.is_signaled()
+    second.signal()
+    np.testing.assert_array_equal(outputs[0].read((1, 4), np.float32), 4 * X)

@@ -1,0 +1,272 @@
+"""From a file to a model that runs, and what cannot be loaded."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.compiled_model import CompiledModel
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.environment import Environment
+from litert.hardware_accelerator import HardwareAccelerator
+from litert.model.assets import Asset
+from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model
+from litert.model.stamp import STAMP_KEY
+from litert.model.writer import to_bytes
+from litert.options import Options
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
+
+X = np.array([[1, 2, 3, 4]], np.float32)
+CPU, NPU = HardwareAccelerator.CPU, HardwareAccelerator.NPU
+
+
+def raw_model() -> bytes:
+    """An ADD that no NPU has."""
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))]))
+    return to_bytes(builder.build())
+
+
+def with_assets() -> NpuModelBuilder:
+    """A model with an asset and a companion."""
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.npu("double", [x], [("y", FLOAT, (1, 4))]))
+    builder.assets = [
+        Asset("MyOp", "", Blob(b"an asset")),
+        Asset("MyOp", "part/one.h", Blob(b"a companion")),
+    ]
+    return builder
+
+
+def edited(change: Callable[[Model], object]) -> bytes:
+    """A compiled model with something changed in it."""
+    model = with_assets().build()
+    change(model)
+    return to_bytes(model)
+
+
+def drop_stamp(model: Model) -> None:
+    model.metadata = [entry for entry in model.metadata if entry.name != STAMP_KEY]
+
+
+def unknown_function() -> bytes:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.npu("nothing like it", [x], [("y", FLOAT, (1, 4))]))
+    return builder.bytes()
+
+
+def other_manufacturer() -> bytes:
+    builder = NpuModelBuilder(manufacturer="Nobody")
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.npu("double", [x], [("y", FLOAT, (1, 4))]))
+    return builder.bytes()
+
+
+def unknown_custom_op() -> bytes:
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.custom("Mystery", [x], [("y", FLOAT, (1, 4))]))
+    return to_bytes(builder.build())
+
+
+def changed_asset() -> bytes:
+    return with_assets().bytes().replace(b"an asset", b"an ASSET")
+
+
+def cut_module() -> bytes:
+    data = one_call(padding=1)
+    return data[: data.index(b'"padding"')]
+
+
+def no_shape_output() -> bytes:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.npu("double", [x], [("y", FLOAT, (1, 4))], shape_outputs={0: 1})
+    builder.output(y)
+    return builder.bytes()
+
+
+BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
+    "no vendor": (other_manufacturer, Status.NOT_FOUND, "no dispatch table.*'Nobody'"),
+    "no stamp": (lambda: edited(drop_stamp), Status.INVALID_FLATBUFFER, "no stamp"),
+    "a changed asset": (changed_asset, Status.INVALID_FLATBUFFER, "asset 'MyOp' has changed"),
+    "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The file is damaged"),
+    "no such function": (unknown_function, Status.NOT_FOUND, "no such function.*'Test'"),
+    "an unknown custom op": (unknown_custom_op, Status.RUNTIME_FAILURE, "Mystery.*asset"),
+    "no shape output": (no_shape_output, Status.INVALID_FLATBUFFER, "shape output 1"),
+    "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
+    "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),
+}
+
+
+@pytest.mark.parametrize("where", ["file", "buffer"])
+@pytest.mark.parametrize("kind", BAD)
+def test_what_cannot_be_loaded_says_why_and_leaves_nothing_open(
+    environment: Environment, vendor: Any, tmp_path: Path, kind: str, where: str
+) -> None:
+    make, status, message = BAD[kind]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(make())
+    gc.collect()
+    files = os.listdir("/proc/self/fd")
+    with pytest.raises(LiteRtError, match=message) as error:
+        if where == "file":
+            CompiledModel.from_file(path, environment=environment)
+        else:
+            CompiledModel.from_buffer(path.read_bytes(), environment=environment)
+    assert error.value.status is status
+    del error
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == len(files)
+    assert not vendor.devices and not vendor.calls
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LiteRtError, match=r"no such file.*missing\.tflite") as error:
+        CompiledModel.from_file(tmp_path / "missing.tflite")
+    assert error.value.status is Status.NOT_FOUND
+
+
+def test_assets_are_handed_over_mapped_companions_first(
+    environment: Environment, vendor: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(with_assets().bytes())
+    with CompiledModel.from_file(str(path), environment=environment):
+        (device,) = vendor.devices
+        assert list(device.assets.items()) == [
+            ("MyOp/part/one.h", b"a companion"),
+            ("MyOp", b"an asset"),
+        ]
+        assert min(device.asset_fds) >= 0
+
+
+def test_a_buffer_s_assets_have_no_file(load: Load, vendor: Any) -> None:
+    load(with_assets().bytes())
+    (device,) = vendor.devices
+    assert device.asset_fds == [-1, -1]
+
+
+def test_options_reach_the_vendor(load: Load, vendor: Any) -> None:
+    options = Options(dispatch_options={"clock": "low"})
+    options.qualcomm_options.vtcm_size = 4
+    load(one_call(), options)
+    (device,) = vendor.devices
+    assert dict(device.options) == {"clock": "low", "qualcomm.vtcm_size": "4"}
+
+
+@pytest.mark.parametrize("must_check", [False, True], ids=["as usual", "on request"])
+def test_digests_of_large_parts_are_checked_on_request(
+    monkeypatch: pytest.MonkeyPatch, load: Load, must_check: bool
+) -> None:
+    monkeypatch.setattr("litert.runtime.npu_parts.DIGEST_AT_LOAD_LIMIT", 4)  # all are large
+    if must_check:
+        with pytest.raises(LiteRtError, match="asset 'MyOp' has changed"):
+            load(changed_asset(), Options(check_digests=True))
+    else:
+        load(changed_asset(), Options())
+
+
+@pytest.mark.parametrize("accelerators", [CPU, NPU, CPU | NPU], ids=str)
+def test_npu_calls_run_on_the_npu_whatever_is_asked_for(
+    load: Load, vendor: Any, accelerators: HardwareAccelerator
+) -> None:
+    model = load(one_call(), Options(accelerators))
+    np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
+    assert vendor.calls[0].num_runs == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (raw_model, "Compile the model with apply_plugin"),
+        (cpu_around_npu, "HardwareAccelerator.CPU"),
+    ],
+    ids=["not compiled", "compiled in part"],
+)
+def test_the_npu_alone_refuses_what_the_cpu_would_run(
+    load: Load, make: Callable[[], bytes], hint: str
+) -> None:
+    with pytest.raises(LiteRtError, match=r"ops are not for the NPU \(ADD\)") as error:
+        load(make(), Options(NPU))
+    assert error.value.status is Status.COMPILATION
+    assert hint in str(error.value)
+
+
+def test_a_model_that_was_not_compiled_runs_on_the_cpu_and_says_so(
+    load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        model = load(raw_model(), Options(CPU | NPU))
+    assert "not compiled for an NPU" in caplog.text
+    np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
+
+
+def test_a_gpu_is_left_out_with_a_warning_or_refused(
+    load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        load(raw_model(), Options(HardwareAccelerator.GPU | CPU))
+    assert "no GPU" in caplog.text
+    with pytest.raises(LiteRtError, match="no GPU"):
+        load(raw_model(), Options(HardwareAccelerator.GPU))
+
+
+def test_two_signatures_have_their_own_calls(load: Load, vendor: Any) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.npu("double", [x], [("y", FLOAT, (1, 4))]))
+    builder.signature("twice", {"value": x})
+    other = builder.subgraph("other")
+    a, b = other.input("a", FLOAT, (4,)), other.input("b", FLOAT, (4,))
+    difference = builder.npu("subtract", [a, b], [("difference", FLOAT, (4,))], graph=other)
+    other.output(difference)
+    other.signature("minus")
+    model = load(builder.bytes())
+    for _ in range(2):
+        np.testing.assert_array_equal(model.run({"value": X}, "twice")["y"], 2 * X)
+        found = model.run({"a": X[0], "b": 3 * X[0]}, "minus")
+        np.testing.assert_array_equal(found["difference"], -2 * X[0])
+    assert [call.num_runs for call in vendor.calls] == [2, 2]
+
+
+def test_signatures_of_one_graph_keep_out_of_each_other_s_buffers(load: Load) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))])
+    z = builder.npu("double", [y], [("z", FLOAT, (1, 4))])
+    builder.output(y, z)
+    builder.signature("both", {"x": x}, {"y": y, "z": z})
+    builder.signature("last", {"x": x}, {"z": z})
+    model = load(builder.bytes())
+    inputs, both = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    model.run_by_index(0, inputs, both)
+    other, last = model.create_input_buffers(1), model.create_output_buffers(1)
+    other[0].write(5 * X)
+    model.run_by_index(1, other, last)
+    np.testing.assert_array_equal(last[0].array(), 20 * X)
+    np.testing.assert_array_equal(both[0].array(), 2 * X)
+    np.testing.assert_array_equal(both[1].array(), 4 * X)
+
+
+def test_a_closed_model_says_so(load: Load) -> None:
+    model = load(one_call())
+    model.close()
+    model.close()
+    with pytest.raises(LiteRtError, match="the model is closed"):
+        model.run({"x": X})

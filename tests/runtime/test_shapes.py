@@ -1,0 +1,165 @@
+"""Shapes that change between runs, and shapes that only a run tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.compiled_model import CompiledModel
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.tensor_buffer import TensorBuffer
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import FLOAT, NpuModelBuilder
+
+UNKNOWN = (-1,)
+
+
+def positives(*, adds: bool, function: str = "positive", max_bytes: int = 256) -> bytes:
+    """The elements of `x` that are greater than 0; doubled on the CPU behind the NPU, if it adds."""
+    builder = NpuModelBuilder({"max_bytes": max_bytes})
+    x = builder.input("x", FLOAT, (8,), shape_signature=UNKNOWN)
+    found, shape = (
+        builder.tensor("found", FLOAT, (1,), shape_signature=UNKNOWN),
+        ("shape", "int32", (1,)),
+    )
+    builder.npu(function, [x], [found, shape], shape_outputs={0: 1})
+    if adds:
+        found = builder.op("ADD", [found, found], [("y", FLOAT, (1,))])
+    builder.output(found)
+    return builder.bytes()
+
+
+def static_call(**input_options: Any) -> bytes:
+    """An NPU call for four elements, and beside it an ADD for any number."""
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (4,), **input_options)
+    free = builder.input("free", FLOAT, (4,), shape_signature=UNKNOWN)
+    y = builder.npu("double", [x], [("y", FLOAT, (4,))])
+    builder.output(y, builder.op("ADD", [free, free], [("sum", FLOAT, (4,))]))
+    return builder.bytes()
+
+
+def vector(*values: float) -> np.ndarray[Any, Any]:
+    return np.array(values, np.float32)
+
+
+VECTORS = [
+    vector(1, -1, 2, -2, 3, -3, 4, 5),
+    vector(1, -1, -2, -2, -3, -3, -4, -5),
+    vector(-1, -1, -2, -2, -3, -3, -4, -5),
+    vector(1, 2, 3, 4, 5, 6, 7, 8),
+    vector(1, -1, 2),
+    np.arange(-20, 20, dtype=np.float32),
+]
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["output", "read by the CPU"])
+def test_a_shape_is_known_only_after_the_call(load: Load, adds: bool) -> None:
+    model = load(positives(adds=adds))
+    for x in [*VECTORS, *reversed(VECTORS)]:
+        (found,) = model.run({"x": x}).values()
+        np.testing.assert_array_equal(found, x[x > 0] * (1 + adds))
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["output", "read by the CPU"])
+def test_a_large_enough_buffer_takes_a_dynamic_output(load: Load, adds: bool) -> None:
+    model = load(positives(adds=adds))
+    result = np.zeros(8, np.float32)
+    outputs = [TensorBuffer.create_from_host_memory(result)]
+    inputs = model.create_input_buffers(0)
+    inputs[0].write(VECTORS[0])
+    model.run_by_index(0, inputs, outputs)
+    np.testing.assert_array_equal(outputs[0].array(), vector(1, 2, 3, 4, 5) * (1 + adds))
+    (details,) = model.get_output_tensor_details("<placeholder signature>").values()
+    assert details["shape"] == [5]
+
+
+def test_a_buffer_for_a_dynamic_output_has_the_largest_size(load: Load) -> None:
+    model = load(positives(adds=False))
+    assert model.get_output_buffer_requirements(0)["buffer_size"] == 256
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(VECTORS[3])
+    model.run_by_index(0, inputs, outputs)
+    np.testing.assert_array_equal(outputs[0].array(), VECTORS[3])
+
+
+def test_a_buffer_too_small_for_a_dynamic_output_is_refused(load: Load) -> None:
+    model = load(positives(adds=True))
+    inputs = model.create_input_buffers(0)
+    inputs[0].write(VECTORS[3])
+    outputs = [TensorBuffer.create_from_host_memory(np.zeros(2, np.float32))]
+    with pytest.raises(LiteRtError, match="32 bytes, and its buffer has 8") as error:
+        model.run_by_index(0, inputs, outputs)
+    assert error.value.status is Status.INVALID_ARGUMENT
+
+
+def test_a_vendor_s_impossible_shape_is_refused(load: Load) -> None:
+    model = load(positives(adds=True, function="lie"))
+    with pytest.raises(LiteRtError, match=r"shape \[1073741824\].*'lie'"):
+        model.run({"x": VECTORS[0]})
+
+
+def test_a_call_for_one_shape_refuses_another_and_goes_on(load: Load) -> None:
+    model = load(static_call())
+    four = vector(1, 2, 3, 4)
+    model.resize_input_tensor(0, [6], strict=False)
+    with pytest.raises(LiteRtError, match="6xf32> now, and was compiled as tensor<4xf32>"):
+        model.create_output_buffers(0)
+    model.resize_input_tensor(0, [4], strict=False)
+    np.testing.assert_array_equal(model.run({"x": four, "free": four})["y"], 2 * four)
+
+
+def test_a_call_whose_output_s_shape_nobody_tells_is_refused(load: Load) -> None:
+    builder = NpuModelBuilder({"max_bytes": 64})
+    x = builder.input("x", FLOAT, (4,), shape_signature=UNKNOWN)
+    y = builder.tensor("y", FLOAT, (4,), shape_signature=UNKNOWN)
+    builder.output(builder.npu("double", [x], [y]))
+    model = load(builder.bytes())
+    four = vector(1, 2, 3, 4)
+    np.testing.assert_array_equal(model.run({"x": four})["y"], 2 * four)
+    with pytest.raises(LiteRtError, match="output 0 has unknown dimensions"):
+        model.run({"x": vector(1, 2, 3)})
+    np.testing.assert_array_equal(model.run({"x": four})["y"], 2 * four)
+
+
+def test_an_input_beside_a_call_may_change(load: Load) -> None:
+    model = load(static_call())
+    four = vector(1, 2, 3, 4)
+    for size in (4, 9, 2, 4):
+        free = np.arange(size, dtype=np.float32)
+        found = model.run({"x": four, "free": free})
+        np.testing.assert_array_equal(found["y"], 2 * four)
+        np.testing.assert_array_equal(found["sum"], 2 * free)
+
+
+def test_a_resize_moves_memory_and_the_vendor_is_told(load: Load, vendor: Any) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (2, 4), shape_signature=(-1, 4))
+    axis = builder.constant("axis", np.array([0], np.int32))
+    total = builder.op("SUM", [x, axis], [("total", FLOAT, (4,))])
+    builder.output(builder.npu("double", [total], [("y", FLOAT, (4,))]))
+    model = load(builder.bytes())
+    for rows in (2, 500, 3):
+        value = np.ones((rows, 4), np.float32)
+        np.testing.assert_array_equal(model.run({"x": value})["y"], np.full(4, 2 * rows))
+    assert len(vendor.registered) == 2
+
+
+@pytest.mark.parametrize("way", ["buffers", "arrays"])
+def test_inputs_of_another_shape_resize_the_model(load: Load, way: str) -> None:
+    model = load(positives(adds=True))
+    for x in VECTORS:
+        if way == "arrays":
+            (found,) = model.run({"x": x}).values()
+        else:
+            found = run_over_memory(model, x)
+        np.testing.assert_array_equal(found, 2 * x[x > 0])
+
+
+def run_over_memory(model: CompiledModel, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    outputs = [TensorBuffer.create_from_host_memory(np.zeros(64, np.float32))]
+    model.run_by_index(0, [TensorBuffer.create_from_host_memory(x)], outputs)
+    return outputs[0].array()

@@ -1,0 +1,85 @@
+"""Models in several threads, and models that come and go."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litert.compiled_model import CompiledModel
+from litert.environment import Environment
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import cpu_around_npu
+
+X = np.array([[1, 2, 3, 4]], np.float32)
+ROUNDS = 50
+
+
+def run_often(model: CompiledModel, factor: float) -> None:
+    """Runs on buffers of its own, and on arrays."""
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(factor * X)
+    for _ in range(ROUNDS):
+        model.run_by_index(0, inputs, outputs)
+        np.testing.assert_array_equal(outputs[0].array(), 6 * factor * X)
+        np.testing.assert_array_equal(model.run({"x": factor * X})["z"], 6 * factor * X)
+
+
+def test_one_model_is_used_from_several_threads(load: Load) -> None:
+    model = load(cpu_around_npu())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda factor: run_often(model, factor), range(4)))
+
+
+def test_models_run_side_by_side(environment: Environment) -> None:
+    data = cpu_around_npu()
+
+    def load_and_run(factor: int) -> None:
+        with CompiledModel.from_buffer(data, environment=environment) as model:
+            run_often(model, factor)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(load_and_run, range(4)))
+
+
+def test_a_thousand_loads_leak_nothing(
+    environment: Environment, vendor: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(cpu_around_npu())
+
+    def load_and_run(*, must_close: bool) -> None:
+        model = CompiledModel.from_file(path, environment=environment)
+        outputs = model.create_output_buffers(0)
+        model.run_by_index(0, model.create_input_buffers(0), outputs)
+        if must_close:
+            model.close()
+
+    for index in range(100):  # until the allocator has what it needs
+        load_and_run(must_close=bool(index % 2))
+    gc.collect()
+    memory, files = resident_kib(), open_files()
+    gc.disable()  # nothing is left to the collector of circles
+    try:
+        for index in range(1000):
+            load_and_run(must_close=bool(index % 2))
+        assert open_files() == files
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
+    assert resident_kib() - memory < 3000  # a leak of 3 KiB a load would show
+    assert not vendor.devices and not vendor.calls and not vendor.registered
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident_kib() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1024
