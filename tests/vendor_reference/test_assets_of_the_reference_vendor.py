@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -127,3 +130,18 @@ def test_a_binary_is_no_source(folder: Path) -> None:
     (folder / "k.cl").write_bytes(b"\x7fELF\0\0")
     with pytest.raises(LiteRtError, match="not OpenCL C"):
         read(folder / "k.cl")
+
+
+@pytest.mark.parametrize("suffix", [".cl", ".json"])
+@given(data=st.binary(max_size=100))
+def test_any_bytes_are_a_layer_or_an_error(suffix: str, data: bytes) -> None:
+    with suppress(LiteRtError):
+        read_layer("MyOp", f"nowhere{suffix}", memoryview(data))
+
+
+def test_headers_that_include_each_other_without_end_are_an_error(tmp_path: Path) -> None:
+    for index in range(2000):
+        (tmp_path / f"{index}.h").write_text(f'#include "{index + 1}.h"')
+    (tmp_path / "k.cl").write_text('#include "0.h"')
+    with pytest.raises(LiteRtError, match="include each other too deeply"):
+        read(tmp_path / "k.cl")

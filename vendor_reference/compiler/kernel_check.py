@@ -34,9 +34,6 @@ from vendor_reference.compiler.built_kernels import (
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
 
-TIMEOUT_S = 180.0
-"""For all programs of a model; PoCL builds a large one in seconds."""
-
 _CHECK = "vendor_reference.device.check:check"
 _COMPILER = "the OpenCL compiler"
 _HINT = (
@@ -46,14 +43,14 @@ _HINT = (
 
 
 def build_programs(
-    executable: Executable, assets: Mapping[str, bytes], timeout_s: float = TIMEOUT_S
+    executable: Executable, assets: Mapping[str, bytes], timeout_s: float | None = None
 ) -> Sequence[BuiltProgram]:
     """What the builds of an executable's programs say.
 
     Args:
       executable: its functions are not looked at.
       assets: by the names that programs give their sources and headers.
-      timeout_s: for all builds.
+      timeout_s: for all builds; None for what no honest one takes, even where the machine is busy.
 
     Raises:
       LiteRtError: COMPILATION, with the build's log, or what became of the compiler.
@@ -68,7 +65,8 @@ def build_programs(
     }
     if missing:
         programs = list(missing.values())
-        answers = _build(executable.soc_model, programs, assets, timeout_s)
+        patience_s = 60 + 10.0 * len(programs) if timeout_s is None else timeout_s
+        answers = _build(executable.soc_model, programs, assets, patience_s)
         for key, answer in zip(missing, answers, strict=True):
             built[key] = answer
             remember_built(key, answer)
