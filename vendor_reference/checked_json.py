@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +11,8 @@ from math import isfinite
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class JsonNode:
         """A string that C can take (no NUL) and UTF-8 can hold; one of `allowed`, where something is."""
         value = self._expect(str, "a string")
         assert isinstance(value, str)
-        if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        if "\0" in value or _HALF_PAIR.search(value):
             raise self.error(f"{value!a} has a NUL or half of a surrogate pair")
         if allowed and value not in allowed:
             near = get_close_matches(value, allowed, 1)

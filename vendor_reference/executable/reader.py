@@ -181,7 +181,7 @@ def _task(node: JsonNode, limits: _Limits) -> KernelTask:
 
 def _argument(node: JsonNode, limits: _Limits) -> Argument:
     fields = node.fields(("kind",), ("index", "offset", "size_bytes", "scalar"))
-    kind = ArgumentKind(fields["kind"].text([k.value for k in ArgumentKind]))
+    kind = _KINDS[fields["kind"].text(_KINDS)]
     index = fields["index"].integer(0, _MOST) if "index" in fields else 0
     offset = fields["offset"].integer(0, _MOST) if "offset" in fields else 0
     size = fields["size_bytes"].integer(0, _MOST) if "size_bytes" in fields else 0
@@ -202,6 +202,7 @@ def _argument(node: JsonNode, limits: _Limits) -> Argument:
     return Argument(kind, index, offset, size, _scalar(node, fields.get("scalar"), kind))
 
 
+_KINDS = {kind.value: kind for kind in ArgumentKind}
 _FIELDS = {
     ArgumentKind.INPUT: {"index"},
     ArgumentKind.OUTPUT: {"index"},
