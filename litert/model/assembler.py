@@ -198,10 +198,10 @@ class Assembler:
         self._chunks.append(_i32(vtable - address) + body + bytes(padding))
         return address
 
-    def finish(self, root: int, identifier: bytes) -> bytearray:
-        """The whole flatbuffer, its size a multiple of `ALIGNMENT`."""
+    def finish(self, root: int, identifier: bytes, alignment: int = ALIGNMENT) -> bytearray:
+        """The whole flatbuffer, its size a multiple of an alignment."""
         size = self.size + 8
-        padding = -size % ALIGNMENT
+        padding = -size % alignment
         size += padding
         head = _u32(size - root) + identifier + bytes(padding)
         self._chunks.append(head)

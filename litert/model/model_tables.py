@@ -91,8 +91,8 @@ class ModelTables:
         self.absolute: list[tuple[int, int]] = []
         self.calls: dict[int, int] = {}
 
-    def assemble(self) -> bytearray:
-        """The tables, which end on a multiple of 64."""
+    def assemble(self, alignment: int) -> bytearray:
+        """The tables, which end on a multiple of an alignment."""
         model, out = self._model, self._out
         buffers = [self._buffer(buffer) for buffer in self._buffers]
         codes = [self._operator_code(code) for code in self._codes]
@@ -117,7 +117,7 @@ class ModelTables:
         for slot, tables in ((8, model.external_buffer_groups), (9, model.external_buffers)):
             self._vector(offsets, slot, [self._copier.copy(table) for table in tables], tables)
         root = out.table(offsets, [(0, "I", model.version)])
-        return out.finish(root, _IDENTIFIER)
+        return out.finish(root, _IDENTIFIER, alignment)
 
     def _vector(
         self, offsets: _Offsets, slot: int, addresses: Sequence[int], values: Sequence[object]

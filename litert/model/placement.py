@@ -13,6 +13,8 @@ from litert.model.blob import Blob, MappedFile
 ALIGNMENT = 64
 """Of byte code, and of data behind the flatbuffer."""
 
+PAGE = 4096
+_LARGE = 1 << 20  # worth some bytes between, for the speed of the copy
 _DATA_ALIGNMENT = 16  # the schema's; neighbours keep what more they had, or had not
 _MAX_GAP = 64  # between neighbours: copied along, and overwritten where it differs
 SIZE_PREFIX = 4
@@ -27,15 +29,18 @@ class Region:
       blobs: in the order of their places, each once.
       end: of the last one.
       prefix: bytes in front of each that hold its size.
+      has_pages: whether blobs lie as they did in their pages, which the kernel copies fastest, if the tables'
+        end is a multiple of `PAGE`.
     """
 
-    __slots__ = ("blobs", "end", "places", "prefix")
+    __slots__ = ("blobs", "end", "has_pages", "places", "prefix")
 
     def __init__(self, start: int, prefix: int = 0) -> None:
         self.places: dict[int, int] = {}
         self.blobs: list[Blob] = []
         self.end = start
         self.prefix = prefix
+        self.has_pages = False
 
     @classmethod
     def in_flatbuffer(cls, blobs: Iterable[Blob]) -> Region:
@@ -68,19 +73,29 @@ class Region:
             bases.setdefault(id(blob.base), []).append(blob)
         end, places, prefix = self.end, self.places, self.prefix
         for group in bases.values():
-            has_neighbours = group[0].base is not None
-            if has_neighbours:
+            base = group[0].base
+            is_large = base is not None and sum(blob.size for blob in group) >= _LARGE
+            self.has_pages |= is_large
+            if base is not None:
                 group.sort(key=lambda blob: (blob.offset, blob.size))
-            shift = -1  # of the last blob, from its base to here; the first has no neighbour
+            shift: int | None = None  # of the last blob, from its base to here
             for blob in group:
                 first = end + prefix
-                place = blob.offset + shift
-                if not first <= place <= end + _MAX_GAP or place % _DATA_ALIGNMENT or shift == -1:
+                offset = blob.offset
+                if (
+                    shift is not None
+                    and first <= offset + shift <= end + _MAX_GAP
+                    and not (offset + shift) % _DATA_ALIGNMENT
+                ):
+                    place = offset + shift
+                elif is_large and (shift is None or blob.size >= _LARGE) and not offset % alignment:
+                    place = first + (offset - first) % PAGE
+                else:
                     place = first + -first % alignment
                 places[id(blob)] = place
                 end = place + blob.size
-                if has_neighbours:
-                    shift = place - blob.offset
+                if base is not None:
+                    shift = place - offset
             self.blobs += group
         self.end = end
 

@@ -18,7 +18,8 @@ from litert.core.status import Status
 from litert.model import schema
 from litert.model.absent import NO_TEXT, NO_VECTOR, AbsentList
 from litert.model.blob import Blob, MappedFile
-from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Source, struct_of
+from litert.model.collector import collector_held
+from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Source
 from litert.model.graph import (
     CUSTOM,
     Appended,
@@ -40,13 +41,16 @@ _IDENTIFIER = b"TFL3"
 
 _ELEMENT_TYPES = {number: ElementType[name] for number, name in schema.ENUMS["TensorType"].items()}
 
+_INT_VECTORS = [struct.Struct(f"<{count}i").unpack_from for count in range(9)]
+
 _i32 = struct.Struct("<i").unpack_from
 _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
 _i8 = struct.Struct("<b").unpack_from
 
 _MIN_EXTERNAL_OFFSET = 2  # the schema: an offset "is only valid if > 1"
-_PAGES_KEPT = 16 << 20  # of data that lie between the tables that are read
+_LARGE_FILE = 64 << 20
+_NEAR = 64  # bytes that are likely to have all of a Buffer table, and the size of its data
 
 
 def read_model(source: str | os.PathLike[str] | bytes | memoryview | MappedFile) -> Model:
@@ -88,7 +92,8 @@ class _Reader:
     def model(self) -> Model:
         self._check_header()
         try:
-            self._read()
+            with collector_held():
+                self._read()
         except (struct.error, OverflowError):
             raise self._source.damaged(OUTSIDE, self._place) from None
         return self._model
@@ -202,26 +207,36 @@ class _Reader:
         if not place:
             self._model.buffers = AbsentList()
             return
-        view, file = self._view, self._file
-        buffers = self._model.buffers
-        data_seen = 0
+        view, file, source = self._view, self._file, self._source
+        # What is looked at in a mapping counts as memory with all its neighbourhood, and costs a page fault.
+        is_large = file is not None and file.is_open and source.size > _LARGE_FILE
+        layouts: dict[int, tuple[int, ...]] = {}
+        append = self._model.buffers.append
         for table in self._tables(place):
-            data, offset, size = self._fields("Buffer", table)
+            if is_large and file is not None:
+                near: bytes | memoryview = os.pread(file.fd, _NEAR, table)
+            else:
+                near = view[table : table + _NEAR]
+            vtable = table - _i32(near)[0]
+            layout = layouts.get(vtable)
+            if layout is None:
+                layout = layouts[vtable] = self._layout("Buffer", vtable)
+            data, offset, size = layout
             external = _u64(view, table + offset)[0] if offset else 0
             if external >= _MIN_EXTERNAL_OFFSET:
                 length = _u64(view, table + size)[0] if size else 0
-                buffers.append(Buffer(self._blob(external, length), is_external=True))
+                append(Buffer(self._blob(external, length), is_external=True))
             elif data:
-                vector = self._source.target(table + data)
-                length = _u32(view, vector)[0]
-                buffers.append(Buffer(self._blob(vector + 4, length)))
-                data_seen += length
-                if file is not None and data_seen > _PAGES_KEPT:
-                    # The pages between tables count as this process's memory, though nobody reads them.
-                    file.release_pages()
-                    data_seen = 0
+                place = data + _u32(near if data <= _NEAR - 4 else view[table:], data)[0]
+                if place <= _NEAR - 4:
+                    length = _u32(near, place)[0]
+                elif is_large and file is not None:
+                    length = _u32(os.pread(file.fd, 4, table + place))[0]
+                else:
+                    length = _u32(view, table + place)[0]
+                append(Buffer(self._blob(table + place + 4, length)))
             else:
-                buffers.append(Buffer())
+                append(Buffer())
 
     def _blob(self, start: int, size: int) -> Blob:
         """A range of the file; the same object for the same range."""
@@ -281,7 +296,9 @@ class _Reader:
         no_buffer = buffers[0] if buffers else Buffer()
         append = subgraph.tensors.append
         layouts: dict[int, tuple[int, ...]] = {}
+        quantization_layouts: dict[int, tuple[int, ...]] = {}
         named_by_index: list[tuple[Tensor, Table]] = []
+        numbers = self._numbers
         index = 0
         try:
             for index, table in enumerate(tables):
@@ -320,19 +337,22 @@ class _Reader:
                         f"element type {type_number}, which the schema does not have",
                         f"tensor {index} of subgraph {subgraph_index}",
                     )
-                shape = self._numbers(table + shape_at) if shape_at else NO_VECTOR
+                shape = numbers(table + shape_at) if shape_at else NO_VECTOR
                 tensor = Tensor(name, element_type, shape, buffer)
                 if quantization_at:
                     place = table + quantization_at
-                    quantization = Table(
-                        "QuantizationParameters", source, place + _u32(view, place)[0]
-                    )
-                    tensor.keep_quantization(quantization)
-                    offsets = source.fields(quantization.position)
-                    if len(offsets) > 5 and offsets[5]:
+                    place += _u32(view, place)[0]
+                    quantization = Table("QuantizationParameters", source, place)
+                    tensor.quantization_table = quantization
+                    vtable = place - _i32(view, place)[0]
+                    layout = quantization_layouts.get(vtable)
+                    if layout is None:
+                        layout = self._layout("QuantizationParameters", vtable)
+                        quantization_layouts[vtable] = layout
+                    if layout[5]:  # details
                         named_by_index.append((tensor, quantization))
                 if signature_at:
-                    tensor.shape_signature = self._numbers(table + signature_at)
+                    tensor.shape_signature = numbers(table + signature_at)
                 if ranked_at:
                     tensor.has_rank = bool(view[table + ranked_at])
                 if variable_at:
@@ -359,9 +379,11 @@ class _Reader:
         view = self._view
         vector = place + _u32(view, place)[0]
         count = _u32(view, vector)[0]
-        if count > 8:
-            self._source.span(vector, 4)
-        return struct_of(f"<{count}i").unpack_from(view, vector + 4)
+        if count < len(_INT_VECTORS):
+            shape: tuple[int, ...] = _INT_VECTORS[count](view, vector + 4)
+            return shape
+        _, start, _ = self._source.span(vector, 4)
+        return struct.unpack_from(f"<{count}i", view, start)
 
     def _resolve(self, subgraph: Subgraph, tensor: Tensor, table: Table) -> None:
         """Block-wise quantization names tensors by index, which may come after this one."""

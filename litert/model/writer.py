@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.model.blob import Blob, Progress
+from litert.model.collector import collector_held
 from litert.model.dispatch_op import DispatchOptions, write_dispatch_options
 from litert.model.graph import Appended, Model
 from litert.model.model_tables import ModelTables, all_buffers
 from litert.model.output import plan_bytes, write_plan
-from litert.model.placement import ALIGNMENT, Plan, Region
+from litert.model.placement import ALIGNMENT, PAGE, Plan, Region
 from litert.model.trailing import TRAILING_ALIGNMENT, moved_archive
 
 __all__ = ["Appended", "WriteResult", "to_bytes", "write_model"]
@@ -59,7 +60,8 @@ def write_model(
       LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph does not hold together; INVALID_FLATBUFFER, if
         a table that was not looked at before turns out to be damaged.
     """
-    file = _Writer(model, appended).file()
+    with collector_held():
+        file = _Writer(model, appended).file()
     target = os.fspath(path)
     write_plan(file.plan, target, progress)
     return WriteResult(target, file.plan.size, file.flatbuffer_size, file.byte_code)
@@ -71,7 +73,8 @@ def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
     Raises:
       LiteRtError: as `write_model`, but FILE_IO.
     """
-    return plan_bytes(_Writer(model, appended).file().plan)
+    with collector_held():
+        return plan_bytes(_Writer(model, appended).file().plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class _Writer:
             behind.places,
             {op: write_dispatch_options(call) for op, call in calls.items()},
         )
-        head = tables.assemble()
+        head = tables.assemble(PAGE if data.has_pages or behind.has_pages else ALIGNMENT)
         start = len(head)
         for address, place in tables.absolute:
             struct.pack_into("<Q", head, start - address, start + place)
