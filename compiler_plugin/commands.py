@@ -22,6 +22,10 @@ from compiler_plugin.plan import plan_model
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from litert.core.errors import LiteRtError
+from litert.model.control_dependencies import (
+    read_control_dependencies,
+    set_control_dependencies,
+)
 from litert.model.graph import Model
 from litert.model.output import write_plan
 from litert.model.placement import Plan
@@ -49,18 +53,17 @@ def partition_model(
         report.warnings += model.warnings
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         report.ops = report_ops(plans)
+        copies = [extract(p, share_buffers=True) for plan in plans for p in plan.partitions]
         for plan in plans:
-            model.subgraphs += [extract(p, share_buffers=True) for p in plan.partitions]
             replace_partitions(model, plan.dependencies, plan.partitions)
-            report.calls = [
-                *report.calls,
-                *(
-                    CallReport(
-                        p.name, plan.index, "", -1, len(p.ops), len(p.inputs), len(p.outputs)
-                    )
-                    for p in plan.partitions
-                ),
-            ]
+        edges = read_control_dependencies(model)
+        model.subgraphs += copies
+        set_control_dependencies(model, edges)
+        report.calls = [
+            CallReport(p.name, plan.index, "", -1, len(p.ops), len(p.inputs), len(p.outputs))
+            for plan in plans
+            for p in plan.partitions
+        ]
         _write(report, model, target, progress)
     report.seconds = time.perf_counter() - start
     return report

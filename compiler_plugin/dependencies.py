@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from compiler_plugin.effects import has_side_effects
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.control_dependencies import Edge
 from litert.model.graph import Op, Subgraph
 
 
-def find_dependencies(subgraph: Subgraph, selected: Container[Op]) -> list[list[int]]:
+def find_dependencies(
+    subgraph: Subgraph, selected: Container[Op], edges: Iterable[Edge] = ()
+) -> list[list[int]]:
     """The ops that each op must wait for.
 
     Args:
       subgraph: in the order that it runs.
       selected: ops that a plugin takes, and with that vouches for: they have no side effects.
+      edges: of the subgraph, which the model's metadata add.
 
     Returns:
       For each op the positions of others before it, ascending and none twice.
@@ -25,10 +29,14 @@ def find_dependencies(subgraph: Subgraph, selected: Container[Op]) -> list[list[
         is written.
     """
     position = {op: index for index, op in enumerate(subgraph.ops)}
+    added: dict[int, list[int]] = {}
+    for before_op, op_after in edges:
+        if before_op < op_after:
+            added.setdefault(op_after, []).append(before_op)
     found: list[list[int]] = []
     last_effect = -1
     for index, op in enumerate(subgraph.ops):
-        before: set[int] = set()
+        before = set(added.get(index, ()))
         for tensor in op.inputs:
             if tensor is None or tensor.producer is None:
                 continue

@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compiler_plugin.execution_order import find_execution_order
+from litert.model.control_dependencies import (
+    read_control_dependencies,
+    set_control_dependencies,
+)
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
 
@@ -131,11 +135,28 @@ def replace_partitions(
         op.release()
     calls = [Op(code, p.inputs, p.outputs) for p in partitions]
     subgraph.ops = [subgraph.ops[place] if place >= 0 else calls[~place] for place in order]
+    _move_control_dependencies(model, partitions, order)
     dead = _find_dead(model, subgraph, touched)
     subgraph.remove_tensors(dead)
     _drop_buffers(model, dead)
     _drop_codes(model, {op.code for op in replaced})
     return calls
+
+
+def _move_control_dependencies(
+    model: Model, partitions: Sequence[Partition], order: Sequence[int]
+) -> None:
+    """Names ops by their places in the new order, where the metadata of a model name any."""
+    edges = read_control_dependencies(model)
+    index = model.subgraphs.index(partitions[0].subgraph)
+    if not any(edges):
+        return
+    place = {old: new for new, old in enumerate(order)}
+    for number, partition in enumerate(partitions):
+        place.update(dict.fromkeys(partition.positions, place[~number]))
+    moved = [(place[a], place[b]) for a, b in edges[index] if a in place and b in place]
+    edges[index] = [(a, b) for a, b in moved if a != b]
+    set_control_dependencies(model, edges)
 
 
 def _copy_op(op: Op, copy_tensor: Callable[[Tensor], Tensor]) -> Op:

@@ -11,6 +11,7 @@ from compiler_plugin.partition import find_partitions, keep_largest, split
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.control_dependencies import Edge, read_control_dependencies
 from litert.model.graph import Model, Subgraph, Tensor
 
 NO_REASON = "the plugin does not take it"
@@ -80,6 +81,7 @@ def plan_model(
                 f"no subgraph {index}: the model has {len(model.subgraphs)}",
                 hint="They are counted from 0.",
             )
+    edges = read_control_dependencies(model)
     plans: list[SubgraphPlan] = []
     grouped: list[tuple[SubgraphPlan, list[int]]] = []
     for index, subgraph in enumerate(model.subgraphs):
@@ -89,7 +91,7 @@ def plan_model(
             reason = f"subgraph {index} is not among those to compile"
             plan.reasons = dict.fromkeys(range(len(subgraph.ops)), reason)
         elif subgraph.ops:
-            grouped += [(plan, group) for group in _ask(plan, model, plugin)]
+            grouped += [(plan, group) for group in _ask(plan, model, plugin, edges[index])]
     kept = set(keep_largest([group for _, group in grouped], max_partitions))
     for number, (plan, group) in enumerate(grouped):
         if number in kept:
@@ -102,7 +104,9 @@ def plan_model(
     return plans
 
 
-def _ask(plan: SubgraphPlan, model: Model, plugin: VendorPlugin) -> list[list[int]]:
+def _ask(
+    plan: SubgraphPlan, model: Model, plugin: VendorPlugin, edges: Sequence[Edge]
+) -> list[list[int]]:
     choice = plugin.partition(plan.subgraph, f"subgraph {plan.index}")
     plan.results = find_results(model, plan.subgraph)
     plan.reasons = {
@@ -113,5 +117,5 @@ def _ask(plan: SubgraphPlan, model: Model, plugin: VendorPlugin) -> list[list[in
     if not choice.selected:
         return []
     selected = {plan.subgraph.ops[position] for position in choice.selected}
-    plan.dependencies = find_dependencies(plan.subgraph, selected)
+    plan.dependencies = find_dependencies(plan.subgraph, selected, edges)
     return find_partitions(plan.dependencies, choice.selected)
