@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
-from vendor_reference.device.compiler import compile_text, kernel_names, load_binary
+from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
@@ -104,13 +103,7 @@ class ProgramBuilder:
         Raises:
           LiteRtError: COMPILATION.
         """
-        program = load_binary(self._context, self._device, text, built.binary)
-        if built.kernels.keys() <= kernel_names(program):
-            return program
-        # PoCL has a broken entry of this text, in a cache that is not ours: another text is another entry.
-        again = replace(text, text=f"{text.text}\n// {os.urandom(8).hex()}\n")
-        (built,) = self._compile([again])
-        return load_binary(self._context, self._device, again, built.binary)
+        return load_binary(self._context, self._device, text, built.binary)
 
     def keep(
         self, text: ProgramText, built: BuiltProgram, variants: frozenset[str]

@@ -1,0 +1,85 @@
+"""The kernel check at compile time, with a real OpenCL compiler; then the device has nothing left to compile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from tests.vendor_reference.executables import DOUBLE, assets, byte_code, doubling
+from vendor_reference.compiler.kernel_check import build_programs
+from vendor_reference.device.module import Module
+from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.writer import write_executable
+
+
+@pytest.fixture(autouse=True)
+def cache(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
+    wanted = f"{device.info.platform_version}:{device.info.name}"
+    monkeypatch.setenv("LITERT_NPU_OPENCL", wanted)
+
+
+def no_functions(text: str) -> Executable:
+    return Executable("EMU8", (), doubling(text=text).programs, ())
+
+
+def test_a_program_that_was_checked_is_not_compiled_for_the_device(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vendor_reference.device.opencl_device import OpenClDevice
+    from vendor_reference.device.program_builder import ProgramBuilder
+
+    (built,) = build_programs(no_functions(DOUBLE), {"MyOp": DOUBLE.encode()})
+    assert built.kernels == {"MyOp": 2}
+
+    def compile_nothing(_: ProgramBuilder, texts: Sequence[ProgramText]) -> Iterator[Any]:
+        assert not texts
+        return iter(())
+
+    monkeypatch.setattr(ProgramBuilder, "_compile", compile_nothing)
+    opened_again = OpenClDevice(device._device)
+    module = Module(opened_again, byte_code(doubling()).view, assets(MyOp=DOUBLE))
+    assert module.load(module.find_function("f"))
+
+
+def test_an_error_in_a_kernel_has_its_file_and_line() -> None:
+    text = "\n__kernel void MyOp(__global float* x) { nonsense }\n"
+    with pytest.raises(LiteRtError) as error:
+        build_programs(no_functions(text), {"MyOp": text.encode()})
+    assert error.value.status is Status.COMPILATION
+    assert error.value.where == "MyOp.cl, line 2" and "nonsense" in error.value.what
+
+
+def test_a_device_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_OPENCL", "no such platform")
+    with pytest.raises(LiteRtError) as error:
+        build_programs(no_functions(DOUBLE), {"MyOp": DOUBLE.encode()})
+    assert error.value.status is Status.NOT_FOUND and "no such platform" in error.value.what
+
+
+def test_it_runs_by_hand(tmp_path: Path) -> None:
+    executable = Executable("EMU8", (), [*doubling().programs, *doubling(text="?").programs], ())
+    (tmp_path / "executable").write_bytes(write_executable(executable).view)
+    (tmp_path / "assets.json").write_text('{"MyOp": "0"}')
+    (tmp_path / "0").write_text(DOUBLE)
+    command = [sys.executable, "-m", "vendor_reference.device.check", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"kernels": {"MyOp": 2}, "log": ""},
+        {"kernels": {"MyOp": 2}, "log": ""},
+    ]
+    (tmp_path / "0").write_text("nonsense")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    (answer,) = (json.loads(line) for line in done.stdout.splitlines())
+    assert "COMPILATION" in answer["error"] and "MyOp.cl, line 1" in answer["error"]
