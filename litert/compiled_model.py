@@ -117,7 +117,8 @@ class CompiledModel:
         if options is not None and hardware_accel is not None:
             raise ValueError("Pass either options or hardware_accel, not both.")
         if options is None:
-            options = Options(hardware_accel or HardwareAccelerator.CPU)
+            accelerators = HardwareAccelerator.CPU if hardware_accel is None else hardware_accel
+            options = Options(accelerators)
         return cls(LoadedModel(source, _settings(environment, options)), environment)
 
     @property

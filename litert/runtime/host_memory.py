@@ -14,25 +14,28 @@ CPU_OVERREAD = 16
 """Bytes past a tensor's end that XNNPACK's kernels may read, and ignore (its XNN_EXTRA_BYTES)."""
 
 
-def allocate(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
-    """A zeroed buffer for any CPU kernel, aligned to a page.
+class _PaddedMemory:
+    """Memory with CPU_OVERREAD bytes behind the buffer that owns it."""
 
-    Args:
-      tensor_type: of what it is to hold.
-      size: in bytes; the buffer is somewhat larger.
-    """
-    return TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
+    def __init__(self, memory: object) -> None:
+        self.memory = memory
+
+
+def allocate(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
+    """A zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes."""
+    padded = TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
+    return TensorBuffer(tensor_type, padded.address, size, _PaddedMemory(padded.owner))
 
 
 def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
     """Whether CPU kernels can work in the first `size` bytes of a buffer.
 
-    A buffer that ends with its page will not do: the next page may be nobody's, now or later.
+    Memory of others that ends with its page will not do: the next page may be nobody's, now or later.
     """
     end = buffer.address + size
-    is_padded = buffer.size >= size + CPU_OVERREAD
     ends_with_page = (end - 1) // mmap.PAGESIZE != (end + CPU_OVERREAD - 1) // mmap.PAGESIZE
-    return buffer.address % CPU_ALIGNMENT == 0 and (is_padded or not ends_with_page)
+    is_padded = isinstance(buffer.owner, _PaddedMemory)
+    return is_padded or (buffer.address % CPU_ALIGNMENT == 0 and not ends_with_page)
 
 
 def overlap(a: TensorBuffer, b: TensorBuffer) -> bool:
