@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from compiler_plugin.outline import Partition, extract
-from compiler_plugin.plan import SubgraphPlan
+from compiler_plugin.plan import SubgraphPlan, leave_smallest
 from compiler_plugin.plugin import CompiledResult
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
@@ -46,6 +46,7 @@ class Compilation:
 def compile_partitions(
     plugin: VendorPlugin,
     plans: Sequence[SubgraphPlan],
+    max_partitions: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Compilation:
     """Compiles the partitions of plans.
@@ -56,6 +57,7 @@ def compile_partitions(
     Args:
       plugin: of the vendor.
       plans: whose partitions are compiled; they lose those that are refused.
+      max_partitions: of all plans, also where a refused one has become several; 0 is no limit.
       progress: told ops done and ops in all.
 
     Raises:
@@ -83,6 +85,7 @@ def compile_partitions(
                 done += 1
         progress(done, total)
         batch = [waiting.pop()] if waiting else []
+    leave_smallest(plans, max_partitions)
     for plan in plans:
         plan.partitions.sort(key=lambda partition: partition.positions[0])
     return compilation

@@ -67,13 +67,13 @@ def make_partition(
         for tensor in op.inputs
         if tensor is not None and not tensor.is_constant and tensor.producer not in own
     }
-    outputs = [
-        tensor
+    outputs = {
+        tensor: None
         for op in ops
         for tensor in op.outputs
         if tensor in results or not own.issuperset(tensor.uses)
-    ]
-    return Partition(name, subgraph, positions, ops, list(inputs), outputs)
+    }
+    return Partition(name, subgraph, positions, ops, list(inputs), list(outputs))
 
 
 def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:

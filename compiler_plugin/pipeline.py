@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compiler_plugin.asset_files import embed_assets, open_assets
@@ -101,9 +101,10 @@ def apply_plugin(
     ):
         report.warnings += model.warnings
         assets = embed_assets(model, plugin, infos, files)
-        plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
+        limit = options.compiler.max_partitions
+        plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(
-            plugin, plans, lambda done, total: tell("compile", done, total)
+            plugin, plans, limit, lambda done, total: tell("compile", done, total)
         )
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
@@ -194,14 +195,23 @@ def _fill(
     report.assets = [AssetReport(asset.name, asset.blob.size) for asset in assets]
     report.notes = compilation.notes
     report.warnings += compilation.warnings
-    names = {op.name for op in report.ops}
-    for asset in assets:
-        if not asset.companion_path and asset.op_name not in names:
-            report.warnings.append(
-                f"the model has no op '{asset.op_name}'; its asset is embedded all the same"
-            )
+    report.warnings += _asset_warnings(report, assets)
     if report.ops and not report.calls:
         report.warnings.append("no op went to the NPU")
+
+
+def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
+    """What became of the user's assets, where it is not what they were given for."""
+    names = {op.name for op in report.ops}
+    for asset in assets:
+        if asset.companion_path:
+            continue
+        if asset.op_name not in names:
+            yield f"the model has no op '{asset.op_name}'; its asset is embedded all the same"
+        left = [op for op in report.cpu_ops if op.name == asset.op_name]
+        if left:
+            reasons = "; ".join(dict.fromkeys(op.reason for op in left))
+            yield f"{len(left)} {asset.op_name} stay on the CPU, despite their asset: {reasons}"
 
 
 def _put_calls(model: Model, plans: Sequence[SubgraphPlan], compilation: Compilation) -> list[Blob]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.outline import Partition, find_results, make_partition
@@ -83,7 +84,7 @@ def plan_model(
             )
     edges = read_control_dependencies(model)
     plans: list[SubgraphPlan] = []
-    grouped: list[tuple[SubgraphPlan, list[int]]] = []
+    numbers = count()
     for index, subgraph in enumerate(model.subgraphs):
         plan = SubgraphPlan(index, subgraph)
         plans.append(plan)
@@ -91,17 +92,22 @@ def plan_model(
             reason = f"subgraph {index} is not among those to compile"
             plan.reasons = dict.fromkeys(range(len(subgraph.ops)), reason)
         elif subgraph.ops:
-            grouped += [(plan, group) for group in _ask(plan, model, plugin, edges[index])]
-    kept = set(keep_largest([group for _, group in grouped], max_partitions))
-    for number, (plan, group) in enumerate(grouped):
-        if number in kept:
-            plan.add(f"Partition_{number}", group)
-        else:
-            reason = (
-                f"{len(grouped)} partitions, of which the limit of {max_partitions} leaves it out"
-            )
-            plan.reasons.update(dict.fromkeys(group, reason))
+            for positions in _ask(plan, model, plugin, edges[index]):
+                plan.add(f"Partition_{next(numbers)}", positions)
+    leave_smallest(plans, max_partitions)
     return plans
+
+
+def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
+    """Leaves partitions on the CPU where plans have more than a limit; 0 is none."""
+    every = [partition for plan in plans for partition in plan.partitions]
+    kept = {every[i] for i in keep_largest([p.positions for p in every], max_partitions)}
+    reason = f"{len(every)} partitions, of which the limit of {max_partitions} leaves it out"
+    for plan in plans:
+        for partition in plan.partitions:
+            if partition not in kept:
+                plan.reasons.update(dict.fromkeys(partition.positions, reason))
+        plan.partitions = [partition for partition in plan.partitions if partition in kept]
 
 
 def _ask(

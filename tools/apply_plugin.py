@@ -58,8 +58,12 @@ def main(argv: Sequence[str]) -> int:
     rest = parse(values, argv)
     if values.help:
         print_text(help_text(values), sys.stdout)
-    else:
-        execute(read_command(values, rest))
+        return 0
+    if values.debug:
+        import logging
+
+        logging.basicConfig(level=logging.DEBUG)
+    execute(read_command(values, rest))
     return 0
 
 

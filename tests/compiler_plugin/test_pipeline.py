@@ -161,6 +161,17 @@ def test_the_largest_partitions_stay_where_there_is_a_limit(
     assert reasons(report)["A"] == "3 partitions, of which the limit of 1 leaves it out"
 
 
+def test_the_limit_holds_for_what_a_refused_partition_becomes(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    options = fake_options(fake_max_ops="2", max_partitions=2)
+    report = apply_plugin(chain("A", "B", "C", "D", "E"), tmp_path / "out.bin", options)
+    assert [op.name for op in report.npu_ops] == ["A", "B", "D", "E"]
+    assert reasons(report) == {"C": "3 partitions, of which the limit of 2 leaves it out"}
+    with read_model(tmp_path / "out.bin") as model:
+        assert len(model.byte_code) == len(calls(model)) == 2
+
+
 def two_subgraphs(path: Path) -> Path:
     b = ModelBuilder()
     b.output(b.custom("A", [b.input("x", "float32", (4,))], [("y", "float32", (4,))]))
@@ -235,6 +246,17 @@ def test_an_asset_for_an_op_that_the_model_lacks_is_a_warning(
     assert report.warnings == ["the model has no op 'Other'; its asset is embedded all the same"]
     with read_model(output) as model:
         assert [asset.name for asset in read_assets(model)] == ["Other"]
+
+
+def test_an_asset_whose_op_stays_on_the_cpu_is_a_warning(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    (tmp_path / "k.cl").write_bytes(b"kernel")
+    options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
+    report = apply_plugin(chain("A", "B", "A"), tmp_path / "out.bin", options)
+    assert report.warnings == [
+        "2 A stay on the CPU, despite their asset: a custom op that Fake does not know"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["missing", "a folder", "a pipe"])

@@ -55,6 +55,23 @@ def test_a_broken_module_is_told_of_when_its_vendor_is_missed(tmp_path: Path) ->
         load_plugin("Broken", libs)
 
 
+def test_an_installed_plugin_that_does_not_load_is_listed_with_its_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[litert_npu.compiler_plugin]\nBroken = no_such_driver:PLUGIN\n"
+        "Liar = litert_npu_null.compiler_plugin:PLUGIN\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    problems = {info.soc_manufacturer: info.problem for info in list_plugins()}
+    assert "No module named 'no_such_driver'" in problems["Broken"]
+    assert "the plugin is of 'Null'" in problems["Liar"]
+    assert not problems["Null"]
+
+
 def test_two_plugins_of_one_manufacturer_are_refused(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(LiteRtError) as error:
