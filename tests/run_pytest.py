@@ -6,5 +6,5 @@ import sys
 import pytest
 
 if __name__ == "__main__":
-    os.environ.setdefault("LITERT_NPU_CACHE_DIR", os.environ["TEST_TMPDIR"])  # HOME is read-only
+    os.environ["XDG_CACHE_HOME"] = os.environ["TEST_TMPDIR"]  # the one in HOME is read-only
     sys.exit(pytest.main(["-p", "no:cacheprovider", *sys.argv[1:]]))
