@@ -104,7 +104,8 @@ class CompilerPlugin(Protocol):
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.
 
-        The host groups what was pushed into partitions. It asks again for each subgraph.
+        The host groups what was pushed into partitions, and leaves out what no NPU call can hold: control
+        flow, variable tensors, resources, strings. It asks again for each subgraph.
         """
         ...
 

@@ -151,10 +151,10 @@ def _check(factory: object, origin: str) -> RegisteredPlugin:
             origin,
             f"Write {_CONSTANT} = MyFactory().",
         )
-    name = getattr(factory, "soc_manufacturer", None)
+    name = _read(factory, "soc_manufacturer", origin)
     if not _is_name(name):
         raise _bad_attribute(origin, "soc_manufacturer", name, "a name without zero bytes")
-    models = getattr(factory, "soc_models", None)
+    models = _read(factory, "soc_models", origin)
     if (
         not isinstance(models, Sequence)
         or isinstance(models, str | bytes)
@@ -162,20 +162,33 @@ def _check(factory: object, origin: str) -> RegisteredPlugin:
         or not all(_is_name(model) for model in models)
     ):
         raise _bad_attribute(origin, "soc_models", models, "a sequence of one name or more")
-    if not isinstance(factory.supported_hardware, int):
-        raise _bad_attribute(
-            origin, "supported_hardware", factory.supported_hardware, "Hardware.NPU"
-        )
-    if not factory.supported_hardware & Hardware.NPU:
+    hardware = _read(factory, "supported_hardware", origin)
+    if not isinstance(hardware, int):
+        raise _bad_attribute(origin, "supported_hardware", hardware, "Hardware.NPU")
+    if not hardware & Hardware.NPU:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the plugin of '{name}' is for {Hardware(factory.supported_hardware)!r}, not for an NPU",
+            f"the plugin of '{name}' is for {Hardware(hardware)!r}, not for an NPU",
             origin,
         )
-    if not isinstance(factory.sdk_version, str):
-        raise _bad_attribute(origin, "sdk_version", factory.sdk_version, "text")
-    _check_version(factory.api_version, origin)
+    sdk_version = _read(factory, "sdk_version", origin)
+    if not isinstance(sdk_version, str):
+        raise _bad_attribute(origin, "sdk_version", sdk_version, "text")
+    _check_version(_read(factory, "api_version", origin), origin)
     return RegisteredPlugin(factory, origin)
+
+
+def _read(factory: CompilerPluginFactory, attribute: str, origin: str) -> object:
+    """What a plugin says of itself; None where it does not."""
+    try:
+        return getattr(factory, attribute, None)
+    except Exception as error:  # of a property
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"the plugin's {attribute} raises {type(error).__name__}: {error}",
+            origin,
+            "This is the vendor's to repair.",
+        ) from error
 
 
 def _check_version(version: object, origin: str) -> None:

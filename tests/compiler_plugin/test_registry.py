@@ -97,6 +97,7 @@ def test_a_folder_cannot_hide_an_installed_plugin(tmp_path: Path) -> None:
         ("soc_models = ('M1', None)", Status.DYNAMIC_LOADING, "soc_models is"),
         ("supported_hardware = Hardware.GPU", Status.UNSUPPORTED, "not for an NPU"),
         ("supported_hardware = None", Status.DYNAMIC_LOADING, "supported_hardware is None"),
+        ("sdk_version = property(lambda self: 1 / 0)", Status.DYNAMIC_LOADING, "ZeroDivisionError"),
         ("sdk_version = 3", Status.DYNAMIC_LOADING, "sdk_version is 3"),
         ("x = 1\nPLUGIN = None", Status.NOT_FOUND, "Acme"),
     ],
