@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 import pytest
-
 from litert_npu_tools.console import ProgressBar, print_text
 
 
@@ -29,7 +28,8 @@ def test_what_a_terminal_could_obey_is_escaped() -> None:
 
 def test_what_an_encoding_lacks_is_escaped() -> None:
     raw = io.BytesIO()
-    print_text("é", io.TextIOWrapper(raw, "ascii"))
+    stream = io.TextIOWrapper(raw, "ascii")
+    print_text("é", stream)
     assert raw.getvalue() == b"\\xe9\n"
 
 
