@@ -145,4 +145,6 @@ class TensorBuffer:
     def _bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         import numpy as np
 
+        if not self.size:  # it may have no address, which NumPy before 2.3 takes for a wrong one
+            return np.empty(0, np.uint8)
         return np.asarray(self)

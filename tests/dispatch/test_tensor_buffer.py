@@ -28,6 +28,12 @@ def test_an_array_has_type_shape_and_zeros(
     assert buffer.address % ALIGNMENT == 0
 
 
+def test_an_empty_tensor_needs_no_address() -> None:
+    buffer = TensorBuffer(RankedTensorType.of(ElementType.FLOAT32, (0, 3)), 0, 0)
+    assert buffer.array().shape == (0, 3)
+    assert buffer.view.nbytes == 0
+
+
 def test_a_wrapped_array_is_the_buffers_memory() -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     buffer = TensorBuffer.wrap(array)
