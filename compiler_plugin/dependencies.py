@@ -62,5 +62,5 @@ def _bad_order(subgraph: Subgraph, op: Op, index: int, tensor: str, what: str) -
         Status.INVALID_GRAPH_INVARIANT,
         f"tensor '{tensor}' has no single value: {op.name} {what}",
         f"op {index} of subgraph '{subgraph.name}'",
-        "Such a model cannot be partitioned; convert it again.",
+        "Such a subgraph cannot be partitioned; convert the model again.",
     )

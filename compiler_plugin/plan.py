@@ -72,8 +72,7 @@ def plan_model(
       max_partitions: in the model; 0 is no limit.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for an index that the model does not have; INVALID_GRAPH_INVARIANT;
-        and those of the vendor.
+      LiteRtError: INVALID_TOOL_CONFIG, for an index that the model does not have; and those of the vendor.
     """
     for index in chosen:
         if not 0 <= index < len(model.subgraphs):
@@ -123,5 +122,10 @@ def _ask(
     if not choice.selected:
         return []
     selected = {plan.subgraph.ops[position] for position in choice.selected}
-    plan.dependencies = find_dependencies(plan.subgraph, selected, edges)
+    try:
+        plan.dependencies = find_dependencies(plan.subgraph, selected, edges)
+    except LiteRtError as error:  # such a graph means what its interpreter makes of it
+        reason = f"{error.what} ({error.where})"
+        plan.reasons.update(dict.fromkeys(choice.selected, reason))
+        return []
     return find_partitions(plan.dependencies, choice.selected)

@@ -407,6 +407,18 @@ def test_an_op_whose_results_nobody_reads_stays(fake_options: Options, tmp_path:
     assert reasons(report) == {"Dead": "nothing reads its results"}
 
 
+def test_a_subgraph_without_an_order_stays_on_the_cpu(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    with read_model(chain("A", "B")) as model:
+        model.subgraphs[0].ops.reverse()
+        write_model(model, tmp_path / "in.tflite")
+    report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
+    assert {op.name: op.reason for op in report.cpu_ops}["A"] == (
+        "tensor 't0' has no single value: B reads it before it is written (op 0 of subgraph 'main')"
+    )
+
+
 def test_state_stays_on_the_cpu_whatever_a_vendor_takes(
     fake_options: Options, tmp_path: Path
 ) -> None:
