@@ -1,7 +1,7 @@
-"""A flatbuffer's bytes, read with every offset checked, and with a limit on how much they may unfold into.
+"""A flatbuffer's bytes, read with every offset checked.
 
-Offsets may share what they point at, so that a small damaged file could grow into gigabytes of objects: tables and
-bytes are counted as they are read. Format: https://flatbuffers.dev/internals.
+Offsets may share what they point at, so that a small damaged file could unfold into gigabytes: who reads all of a
+file has a `Budget`. Format: https://flatbuffers.dev/internals.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ _u32 = struct.Struct("<I").unpack_from
 _two_u16 = struct.Struct("<HH").unpack_from
 
 _FREE_BYTES = 1 << 18
-_SHARING = (
-    4  # how often, on average, a byte may be read: once, when a file is copied, and by who asks
-)
+_SHARING = 2  # how often, on average, a byte may be read
 _TABLE_SIZE = 8  # of the smallest, with the offset to it
 _NODE_SIZE = 24  # of the smallest tensor or op that says something
 
@@ -35,14 +33,12 @@ class Source:
       where: the file, for errors.
     """
 
-    __slots__ = ("_bytes_left", "_nodes_left", "_vtables", "size", "view", "where")
+    __slots__ = ("_vtables", "size", "view", "where")
 
     def __init__(self, view: memoryview, where: str) -> None:
         self.view = view
         self.size = view.nbytes
         self.where = where
-        self._nodes_left = (self.size + _FREE_BYTES) // _NODE_SIZE
-        self._bytes_left = self.size * _SHARING + _FREE_BYTES
         self._vtables: dict[int, tuple[int, ...]] = {}
 
     def fields(self, table: int) -> tuple[int, ...]:
@@ -76,7 +72,6 @@ class Source:
         end = start + count * element_size
         if end > self.size:
             raise self.damaged(f"a vector at {vector} of {count} elements, past the file's end")
-        self.spend_bytes(end - start)
         return count, start, end
 
     def numbers(self, vector: int, code: str, element_size: int) -> tuple[int | float | bool, ...]:
@@ -92,25 +87,8 @@ class Source:
     def tables(self, vector: int) -> list[int]:
         """Where the tables of a vector are."""
         count, start, _ = self.span(vector, 4)
-        self.spend_tables(count)
         offsets = struct.unpack_from(f"<{count}I", self.view, start)
         return [start + 4 * index + offset for index, offset in enumerate(offsets)]
-
-    def spend_nodes(self, count: int) -> None:
-        """Counts tensors and ops, the largest objects that a few bytes become."""
-        self._nodes_left -= count
-        if self._nodes_left < 0:
-            raise self.damaged(f"more tensors and ops than a file of {self.size} bytes can hold")
-
-    def spend_tables(self, count: int) -> None:
-        """Counts tables that are read."""
-        self.spend_bytes(count * _TABLE_SIZE)
-
-    def spend_bytes(self, count: int) -> None:
-        """Counts bytes of vectors and strings that are read."""
-        self._bytes_left -= count
-        if self._bytes_left < 0:
-            raise self.damaged(f"more data than a file of {self.size} bytes can hold")
 
     def damaged(self, what: str, place: str = "") -> LiteRtError:
         """The error for bytes that make no sense; the caller raises it."""
@@ -121,6 +99,37 @@ class Source:
             where,
             "The file is damaged, or not a TFLite model: get it again from where it came.",
         )
+
+
+class Budget:
+    """How much of a file may be read, if nothing in it is read over and over."""
+
+    __slots__ = ("_bytes_left", "_nodes_left", "_source")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._bytes_left = source.size * _SHARING + _FREE_BYTES
+        self._nodes_left = (source.size + _FREE_BYTES) // _NODE_SIZE
+
+    def spend_nodes(self, count: int) -> None:
+        """Counts tensors and ops, the largest objects that a few bytes become."""
+        self._nodes_left -= count
+        if self._nodes_left < 0:
+            raise self._source.damaged(
+                f"more tensors and ops than a file of {self._source.size} bytes can hold"
+            )
+
+    def spend_tables(self, count: int) -> None:
+        """Counts tables."""
+        self.spend_bytes(count * _TABLE_SIZE)
+
+    def spend_bytes(self, count: int) -> None:
+        """Counts bytes of vectors and strings."""
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise self._source.damaged(
+                f"more data than a file of {self._source.size} bytes can hold"
+            )
 
 
 OUTSIDE = "an offset that points outside the file"

@@ -131,9 +131,10 @@ class Tensor:
 
     def remove_use(self, op: Op) -> None:
         """For `Op`: it reads this tensor once less."""
-        count = self._uses.pop(op) - 1
-        if count:
-            self._uses[op] = count
+        if self._uses[op] > 1:
+            self._uses[op] -= 1
+        else:
+            del self._uses[op]
 
     def clone(self) -> Tensor:
         """A tensor with the same buffer and the same of all else, which no op has yet.
@@ -302,20 +303,8 @@ class Subgraph:
     ops: list[Op] = field(default_factory=list)
     debug_metadata_index: int = -1
 
-    def replace_ops(self, old: Iterable[Op], new: Op, index: int) -> None:
-        """Takes `old` out and puts `new` where op `index` stood, `index` counted before the change."""
-        gone = set(map(id, old))
-        place = index - sum(1 for op in self.ops[:index] if id(op) in gone)
-        for op in self.ops:
-            if id(op) in gone:
-                op.release()
-        self.ops = [op for op in self.ops if id(op) not in gone]
-        self.ops.insert(place, new)
-        for tensor in new.outputs:  # releasing the old ops has cleared it
-            tensor.producer = new
-
     def remove_tensors(self, tensors: Iterable[Tensor]) -> None:
-        """Takes tensors out that no op, input or output has."""
+        """Takes tensors out; no op, input, output or other tensor's quantization may have them."""
         gone = set(map(id, tensors))
         self.tensors = [t for t in self.tensors if id(t) not in gone]
 

@@ -133,7 +133,7 @@ class ModelTables:
         blob = buffer.blob
         if blob is None:
             return self._out.table([])
-        place = self._inside.get(id(blob))
+        place = None if buffer.is_external else self._inside.get(id(blob))
         if place is not None:
             return self._out.pack(self._out.layout((0,), ()), (SIZE_PREFIX - place,))
         return self._outside_table([], [], 1, blob)
@@ -281,7 +281,9 @@ class ModelTables:
             self.calls[id(op)] = out.byte_vector(call)
             offsets.append((5, self.calls[id(op)]))
         elif options is not None and not op.has_large_custom_options:
-            offsets.append((5, out.byte_vector(options.view)))
+            place = self._inside.get(id(options))
+            address = out.byte_vector(options.view) if place is None else SIZE_PREFIX - place
+            offsets.append((5, address))
         if not is_absent(op.mutating_variable_inputs):
             offsets.append((7, out.byte_vector(bytes(op.mutating_variable_inputs))))
         if not is_absent(op.intermediates):

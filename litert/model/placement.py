@@ -57,7 +57,9 @@ class Region:
         return region
 
     def append(self, blob: Blob, alignment: int) -> int:
-        """Adds a blob at the end; gives its place."""
+        """Adds a blob at the end, or finds it where it is; gives its place."""
+        if id(blob) in self.places:
+            return self.places[id(blob)]
         place = self.end + -self.end % alignment
         self.places[id(blob)] = place
         self.blobs.append(blob)

@@ -19,7 +19,7 @@ from litert.model import schema
 from litert.model.absent import NO_TEXT, NO_VECTOR, AbsentList
 from litert.model.blob import Blob, MappedFile
 from litert.model.collector import collector_held
-from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Source
+from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, Source
 from litert.model.graph import (
     CUSTOM,
     Appended,
@@ -81,6 +81,7 @@ class _Reader:
         self._view = view
         self._file = file
         self._source = Source(view, file.path if file else "a model in memory")
+        self._budget = Budget(self._source)
         self._model = Model(source=file)
         self._place = ""
         self._layouts: dict[tuple[str, int], tuple[int, ...]] = {}
@@ -141,8 +142,7 @@ class _Reader:
         if old_metadata:
             model.metadata_buffers = tuple(
                 model.buffers[index] if 0 <= index < len(model.buffers) else index
-                for index in source.numbers(source.target(root + old_metadata), "i", 4)
-                if isinstance(index, int)
+                for index in self._numbers(root + old_metadata)
             )
         if metadata:
             model.metadata = [self._metadata(table) for table in self._tables(root + metadata)]
@@ -180,12 +180,16 @@ class _Reader:
         return (offsets + (0,) * MAX_SLOTS)[:known]
 
     def _tables(self, place: int) -> list[int]:
-        return self._source.tables(self._source.target(place))
+        tables = self._source.tables(self._source.target(place))
+        self._budget.spend_tables(len(tables))
+        return tables
 
     def _text(self, table: int, offset: int) -> str:
         if not offset:
             return NO_TEXT
-        return self._source.text(self._source.target(table + offset))
+        text = self._source.text(self._source.target(table + offset))
+        self._budget.spend_bytes(len(text))
+        return text
 
     def _operator_code(self, table: int) -> OperatorCode:
         deprecated, custom, version, code = self._fields("OperatorCode", table)
@@ -279,8 +283,8 @@ class _Reader:
     def _tensor_list(self, subgraph: Subgraph, table: int, offset: int, what: str) -> list[Tensor]:
         if not offset:
             return AbsentList()
-        vector = self._source.target(table + offset)
-        return [self._tensor(subgraph, int(i), what) for i in self._source.numbers(vector, "i", 4)]
+        indices = self._numbers(table + offset)
+        return [self._tensor(subgraph, index, what) for index in indices]
 
     def _tensor(self, subgraph: Subgraph, index: int, what: str) -> Tensor:
         if not 0 <= index < len(subgraph.tensors):
@@ -291,7 +295,7 @@ class _Reader:
 
     def _read_tensors(self, subgraph: Subgraph, subgraph_index: int, tables: list[int]) -> None:
         view, source, buffers = self._view, self._source, self._model.buffers
-        source.spend_nodes(len(tables))
+        self._budget.spend_nodes(len(tables))
         file_size = source.size
         no_buffer = buffers[0] if buffers else Buffer()
         append = subgraph.tensors.append
@@ -318,7 +322,7 @@ class _Reader:
                     if end > file_size:
                         raise source.damaged("a name past the file's end", f"tensor {index}")
                     if end - start > 256:
-                        source.spend_bytes(end - start)
+                        self._budget.spend_bytes(end - start)
                     name = str(view[start + 4 : end], "utf-8", "surrogateescape")
                 buffer = no_buffer
                 if buffer_at:
@@ -382,7 +386,8 @@ class _Reader:
         if count < len(_INT_VECTORS):
             shape: tuple[int, ...] = _INT_VECTORS[count](view, vector + 4)
             return shape
-        _, start, _ = self._source.span(vector, 4)
+        _, start, end = self._source.span(vector, 4)
+        self._budget.spend_bytes(end - start)
         return struct.unpack_from(f"<{count}i", view, start)
 
     def _resolve(self, subgraph: Subgraph, tensor: Tensor, table: Table) -> None:
@@ -395,7 +400,7 @@ class _Reader:
 
     def _read_ops(self, subgraph: Subgraph, subgraph_index: int, tables: list[int]) -> None:
         view, source, codes = self._view, self._source, self._model.operator_codes
-        source.spend_nodes(len(tables))
+        self._budget.spend_nodes(len(tables))
         tensors: list[Tensor | None] = [*subgraph.tensors, None]  # the last for index -1
         append = subgraph.ops.append
         layouts: dict[int, tuple[int, ...]] = {}
@@ -449,9 +454,9 @@ class _Reader:
                         op.has_large_custom_options = True
                 if mutating_at:
                     vector = source.target(table + mutating_at)
-                    op.mutating_variable_inputs = tuple(
-                        bool(flag) for flag in source.numbers(vector, "B", 1)
-                    )
+                    _, start, end = source.span(vector, 1)
+                    self._budget.spend_bytes(end - start)
+                    op.mutating_variable_inputs = tuple([bool(flag) for flag in view[start:end]])
                 if intermediates_at:
                     indices = numbers(table + intermediates_at)
                     if indices and min(indices) < -1:

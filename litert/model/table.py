@@ -95,8 +95,12 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in self.fields().items())
-        return f"{self.type_name}({fields})"
+        fields = {
+            name: f"<{value.nbytes} bytes>" if isinstance(value, memoryview) else repr(value)
+            for name, value in self.fields().items()
+        }
+        values = ", ".join(f"{name}={value}" for name, value in fields.items())
+        return f"{self.type_name}({values})"
 
     def _offset(self, field: Field) -> int:
         """Of a field from the table's position; 0 where it is absent."""
@@ -129,7 +133,6 @@ class Table:
                 return tuple(
                     Table(field.type_name, source, position) for position in source.tables(target)
                 )
-            source.spend_tables(1)
             if field.kind is Kind.TABLE:
                 return Table(field.type_name, source, target)
             type_name = schema.UNIONS[field.type_name].get(self.get(f"{field.name}_type"))

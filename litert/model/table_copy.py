@@ -9,7 +9,7 @@ import struct
 from typing import Any
 
 from litert.model.assembler import BYTES_ALIGNMENT, Assembler
-from litert.model.flatbuffer import OUTSIDE, Source
+from litert.model.flatbuffer import OUTSIDE, Budget, Source
 from litert.model.schema_types import Field, Kind, table_schema
 from litert.model.table import Table
 
@@ -23,10 +23,11 @@ _MAX_FIELD_SIZE = (
 class TableCopier:
     """Copies tables into one flatbuffer."""
 
-    __slots__ = ("_out", "_plans")
+    __slots__ = ("_budgets", "_out", "_plans")
 
     def __init__(self, out: Assembler) -> None:
         self._out = out
+        self._budgets: dict[Source, Budget] = {}
         self._plans: dict[tuple[str, Source, int], tuple[int, int, int]] = {}
 
     def copy(self, table: Table) -> int:
@@ -50,8 +51,11 @@ class TableCopier:
             if size and not position % 4 and position + size <= source.size:
                 body = bytes(view[position + 4 : position + size])
                 return self._out.copied_table(address, body, position, alignment)
-            source.spend_tables(1)
-            return self._copy_fields(table, source)
+            budget = self._budgets.get(source)
+            if budget is None:
+                budget = self._budgets[source] = Budget(source)
+            budget.spend_tables(1)
+            return self._copy_fields(table, source, budget)
         except struct.error:
             raise source.damaged(OUTSIDE, table.type_name) from None
 
@@ -72,7 +76,7 @@ class TableCopier:
             return 0, 0, 0
         return self._out.vtable(offsets, end), end, alignment
 
-    def _copy_fields(self, table: Table, source: Source) -> int:
+    def _copy_fields(self, table: Table, source: Source, budget: Budget) -> int:
         position = table.position
         present = source.fields(position)
         offsets: list[tuple[int, int]] = []
@@ -87,24 +91,28 @@ class TableCopier:
                 value = struct.unpack_from("<" + code, source.view, place)[0]
                 scalars.append((field.slot, code, value))
                 continue
-            address = self._copy_target(table, field, source, source.target(place))
+            address = self._copy_target(table, field, source.target(place), budget)
             if address:
                 offsets.append((field.slot, address))
             else:  # nothing that the schema knows: neither has the union a number
                 scalars = [entry for entry in scalars if entry[0] != field.slot - 1]
         return self._out.table(offsets, _largest_first(scalars))
 
-    def _copy_target(self, table: Table, field: Field, source: Source, target: int) -> int:
+    def _copy_target(self, table: Table, field: Field, target: int, budget: Budget) -> int:
         """Copies what an offset in a file points at; 0, for a union that holds nothing known."""
+        source = table.source
+        assert source is not None
         if field.kind in (Kind.VECTOR, Kind.STRING):
             size = field.element_size or 1
             _, _, end = source.span(target, size)
+            budget.spend_bytes(end - target)
             data = bytes(source.view[target:end])
             if field.kind is Kind.STRING:
                 return self._out.add(data + b"\0")
             return self._out.add(data, _vector_alignment(size), 4)
         if field.kind is Kind.TABLES:
             tables = source.tables(target)
+            budget.spend_tables(len(tables))
             return self._out.offset_vector(
                 [self.copy(Table(field.type_name, source, position)) for position in tables]
             )

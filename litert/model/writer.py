@@ -12,6 +12,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.blob import Blob, Progress
 from litert.model.collector import collector_held
 from litert.model.dispatch_op import DispatchOptions, write_dispatch_options
@@ -22,6 +24,11 @@ from litert.model.placement import ALIGNMENT, PAGE, Plan, Region
 from litert.model.trailing import TRAILING_ALIGNMENT, moved_archive
 
 __all__ = ["Appended", "WriteResult", "to_bytes", "write_model"]
+
+_MAX_FLATBUFFER = 2**31 - 1
+_TABLES_SIZE = 16 << 20  # of most models, and more
+_DATA_PADDING = 64
+_LARGE_OPTIONS = 64 << 10  # custom options that are copied like constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ def write_model(
     """Writes a model to a file, which appears when it is complete.
 
     Args:
-      model: not changed, but for the custom options of dispatch ops.
+      model: not changed. The custom options of dispatch ops are made for the file alone.
       path: of the file; what was there stays until then.
       appended: byte code modules beside the model's own.
       progress: called while data are copied.
@@ -80,6 +87,7 @@ def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
 @dataclass(frozen=True, slots=True)
 class _File:
     plan: Plan
+    tables_size: int
     flatbuffer_size: int
     byte_code: list[tuple[int, int]]
 
@@ -92,7 +100,24 @@ class _Writer:
         self._modules = [*model.byte_code, *appended]
 
     def file(self) -> _File:
-        inside, outside = self._choose()
+        """The file, with as much of its data in the flatbuffer as can be.
+
+        Raises:
+          LiteRtError: SERIALIZATION, if the tables alone are too large.
+        """
+        file = self._lay_out(_TABLES_SIZE)
+        if file.flatbuffer_size > _MAX_FLATBUFFER:
+            file = self._lay_out(file.tables_size)
+        if file.flatbuffer_size > _MAX_FLATBUFFER:
+            raise LiteRtError(
+                Status.SERIALIZATION,
+                f"{file.flatbuffer_size} bytes without the constants, where 2 GiB is the limit",
+            )
+        return file
+
+    def _lay_out(self, tables_size: int) -> _File:
+        """The file, if its tables take no more than `tables_size`."""
+        inside, outside = self._choose(tables_size)
         data = Region.in_flatbuffer(inside)
         behind = Region.behind(outside, data.end)
         code = Region(behind.end)
@@ -134,16 +159,33 @@ class _Writer:
             if moved is not None:
                 plan.texts.append((new + moved[0], moved[1]))
             plan.size = size
-        return _File(plan, start + data.end, [(start + place, size) for place, size in byte_code])
+        return _File(
+            plan, start, start + data.end, [(start + place, size) for place, size in byte_code]
+        )
 
-    def _choose(self) -> tuple[list[Blob], list[Blob]]:
-        """Which data go into the flatbuffer, and which behind it."""
+    def _choose(self, tables_size: int) -> tuple[list[Blob], list[Blob]]:
+        """Which data go into the flatbuffer, and which behind it: those that were there, and what is too much."""
         inside: list[Blob] = []
         outside: list[Blob] = []
         for buffer in all_buffers(self._model):
             if buffer.blob is not None:
                 (outside if buffer.is_external else inside).append(buffer.blob)
+        options = []
         for op in self._model.ops():
-            if op.has_large_custom_options and op.custom_options is not None:
-                outside.append(op.custom_options)
-        return inside, outside
+            if op.custom_options is not None:
+                if op.has_large_custom_options:
+                    outside.append(op.custom_options)
+                elif op.custom_options.size >= _LARGE_OPTIONS:
+                    options.append(op.custom_options)
+
+        sizes = {id(blob): blob.size + _DATA_PADDING for blob in (*inside, *options)}
+        excess = sum(sizes.values()) + tables_size - _MAX_FLATBUFFER
+        if excess > 0:
+            moved = set()
+            for blob in sorted(inside, key=lambda blob: -blob.size):
+                if excess > 0 and id(blob) not in moved:
+                    moved.add(id(blob))
+                    excess -= sizes[id(blob)]
+            outside += [blob for blob in inside if id(blob) in moved]
+            inside = [blob for blob in inside if id(blob) not in moved]
+        return [*inside, *options], outside
