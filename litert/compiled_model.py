@@ -23,10 +23,12 @@ from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment, EnvironmentOptions
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.options import CpuOptions, GpuOptions, Options
-from litert.runtime.async_runs import AsyncRuns, JoinedEvent
-from litert.runtime.interpreter import CpuKernels, CpuSettings
-from litert.runtime.loaded_model import LoadedModel, LoadSettings
+from litert.runtime.async_runs import AsyncRuns
+from litert.runtime.events import JoinedEvent
+from litert.runtime.loaded_model import LoadedModel
+from litert.runtime.loading import load_model
 from litert.runtime.metrics import CallMetrics
+from litert.runtime.settings import load_settings
 from litert.runtime.signature import Argument, Direction, SignatureRunner
 from litert.tensor_buffer import TensorBuffer, type_name
 
@@ -50,11 +52,6 @@ __all__ = [
 ]
 
 _Item = TypeVar("_Item")
-_KERNELS = {
-    CpuKernelMode.DELEGATE: CpuKernels.XNNPACK,
-    CpuKernelMode.BUILTIN: CpuKernels.BUILTIN,
-    CpuKernelMode.REFERENCE: CpuKernels.REFERENCE,
-}
 _LOG = logging.getLogger(__name__)
 
 
@@ -119,7 +116,7 @@ class CompiledModel:
         if options is None:
             accelerators = HardwareAccelerator.CPU if hardware_accel is None else hardware_accel
             options = Options(accelerators)
-        return cls(LoadedModel(source, _settings(environment, options)), environment)
+        return cls(load_model(source, load_settings(environment, options)), environment)
 
     @property
     def environment(self) -> Environment:
@@ -467,34 +464,3 @@ def _names(signature: SignatureRunner) -> dict[str, list[str]]:
         "inputs": [argument.name for argument in signature.inputs],
         "outputs": [argument.name for argument in signature.outputs],
     }
-
-
-def _settings(environment: Environment, options: Options) -> LoadSettings:
-    """What options mean; what this runtime cannot do is refused, or left out with a warning."""
-    accelerators = HardwareAccelerator(int(options.hardware_accelerators))
-    if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
-        raise LiteRtError(
-            Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
-            "this runtime has no GPU" if accelerators else "no hardware is given to run on",
-            hint="Add HardwareAccelerator.CPU.",
-        )
-    if accelerators & HardwareAccelerator.GPU:
-        _LOG.warning("This runtime has no GPU: the rest of %r runs the model", accelerators)
-    return LoadSettings(
-        environment=environment.options,
-        dispatch_options=options.all_dispatch_options(),
-        cpu=_cpu_settings(options.cpu_options),
-        is_cpu_allowed=bool(accelerators & HardwareAccelerator.CPU),
-        is_npu_wanted=bool(accelerators & HardwareAccelerator.NPU),
-        check_all_digests=options.check_digests,
-    )
-
-
-def _cpu_settings(options: CpuOptions) -> CpuSettings:
-    try:
-        mode = CpuKernelMode(options.kernel_mode or CpuKernelMode.DELEGATE)
-    except ValueError as error:
-        raise LiteRtError(Status.INVALID_ARGUMENT, str(error), "CpuOptions.kernel_mode") from None
-    if options.xnnpack_flags is not None or options.xnnpack_weight_cache_path:
-        _LOG.warning("XNNPACK runs with stock's own flags, and without a weight cache")
-    return CpuSettings(max(1, operator.index(options.num_threads)), _KERNELS[mode])

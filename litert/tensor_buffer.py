@@ -11,6 +11,7 @@ from dispatch.tensor_buffer import TensorBuffer as HostBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.runtime.host_memory import is_read_only
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,6 +84,8 @@ class TensorBuffer:
             raise ValueError("data_array must be a NumPy array")
         buffer = self._open("write")
         self._check_type(data_array.dtype)
+        if is_read_only(buffer):
+            raise ValueError("the buffer's memory is a read-only array")
         array = np.ascontiguousarray(data_array)
         self._check_size(array.nbytes, "the array")
         ctypes.memmove(buffer.address, array.ctypes.data, array.nbytes)

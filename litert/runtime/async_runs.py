@@ -1,4 +1,4 @@
-"""Runs that their caller does not wait for: in a thread of the model's, or on the device itself."""
+"""Runs that their caller does not wait for, in a thread of the model's."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from dispatch.event import Event
-from litert.runtime.signature import wait_for_all
+from litert.runtime.events import wait_for_all
 
 _Result = TypeVar("_Result")
-
-
-class JoinedEvent(Event):
-    """Happens when the last of several events has."""
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        super().__init__()
-        self._events = events
-
-    def is_signaled(self) -> bool:
-        return all(event.is_signaled() for event in self._events)
-
-    def wait(self, timeout_s: float | None = None) -> None:
-        wait_for_all(self._events, timeout_s)
 
 
 class AsyncRuns:

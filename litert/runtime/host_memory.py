@@ -38,6 +38,12 @@ def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
     return is_padded or (buffer.address % CPU_ALIGNMENT == 0 and not ends_with_page)
 
 
+def is_read_only(buffer: TensorBuffer) -> bool:
+    """Whether a buffer lies in an array that must not be written."""
+    flags = getattr(buffer.owner, "flags", None)  # what others own says nothing of it
+    return flags is not None and not flags.writeable
+
+
 def overlap(a: TensorBuffer, b: TensorBuffer) -> bool:
     """Whether two buffers have a byte in common."""
     return a.address < b.address + b.size and b.address < a.address + a.size

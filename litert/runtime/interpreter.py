@@ -67,6 +67,7 @@ class GraphInterpreter:
         try:
             self._interpreter = Interpreter(**arguments)
         except BaseException as error:
+            self._delegate.close()
             self._raise(error, Status.INVALID_FLATBUFFER, "the interpreter refuses the model")
         self._raw: Any = self._interpreter._interpreter
         # Bound once, and called past `Interpreter.invoke`, which counts references.

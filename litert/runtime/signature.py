@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -15,7 +14,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.binding import Binding
-from litert.runtime.host_memory import allocate
+from litert.runtime.events import wait_for_all
+from litert.runtime.host_memory import allocate, is_read_only
 from litert.runtime.planned_subgraph import PlannedSubgraph
 
 if TYPE_CHECKING:
@@ -272,6 +272,10 @@ class SignatureRunner:
 
     def _check_output(self, argument: Argument, buffer: TensorBuffer) -> None:
         self._check_element_type(argument, buffer)
+        if is_read_only(buffer):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "a buffer over a read-only array", self.where(argument)
+            )
         if not self._subgraph.has_dynamic_tensors:
             self._check_size(argument, buffer)
 
@@ -299,24 +303,3 @@ class SignatureRunner:
     def where(self, argument: Argument) -> str:
         """Names an input or output, for errors."""
         return f"{argument.direction.value} '{argument.name}' of signature '{self.key}'"
-
-
-def wait_for_all(events: Iterable[Event], timeout_s: float | None = None) -> None:
-    """Waits for events; then raises the first error that one of them failed with.
-
-    Args:
-      events: to wait for.
-      timeout_s: for all of them together; None is for ever.
-
-    Raises:
-      LiteRtError: TIMEOUT_EXPIRED, or an event's.
-    """
-    end = None if timeout_s is None else time.monotonic() + timeout_s
-    failure: LiteRtError | None = None
-    for event in events:
-        try:
-            event.wait(None if end is None else max(0.0, end - time.monotonic()))
-        except LiteRtError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure

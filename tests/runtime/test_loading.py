@@ -107,7 +107,7 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The file is damaged"),
     "no such function": (unknown_function, Status.NOT_FOUND, "no such function.*'Test'"),
     "an unknown custom op": (unknown_custom_op, Status.RUNTIME_FAILURE, "Mystery.*asset"),
-    "no shape output": (no_shape_output, Status.INVALID_FLATBUFFER, "shape output 1"),
+    "no shape output": (no_shape_output, Status.INVALID_FLATBUFFER, "shape output 1 of 1"),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
     "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),
 }

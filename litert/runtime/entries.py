@@ -1,0 +1,97 @@
+"""A model's signatures as runners: which of the interpreter's subgraphs and tensors their names mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Model, Signature, Subgraph, Tensor
+from litert.runtime.interpreter import GraphInterpreter
+from litert.runtime.npu_kernel import NpuKernel
+from litert.runtime.planned_subgraph import PlannedSubgraph
+from litert.runtime.signature import Argument, Direction, SignatureRunner
+from litert.runtime.subgraph import InterpreterSubgraph
+
+PLACEHOLDER_SIGNATURE = "<placeholder signature>"
+"""Stock's key for the main subgraph of a model that has no signatures."""
+
+
+def make_signatures(
+    model: Model, interpreter: GraphInterpreter, kernels: Mapping[int, Sequence[NpuKernel]]
+) -> list[SignatureRunner]:
+    """One for each signature; signatures of one subgraph share it. Nothing is planned yet.
+
+    Args:
+      model: as it was read from the file.
+      interpreter: of the same file.
+      kernels: NPU calls, by the address of their subgraph's context.
+
+    Raises:
+      LiteRtError: UNSUPPORTED_RUNTIME_VERSION, if the interpreter has other subgraphs than the model.
+    """
+    found = _match(model.subgraphs, interpreter.subgraphs)
+    planned: dict[int, PlannedSubgraph] = {}
+    runners = []
+    for entry in _entries(model):
+        index = next(i for i, s in enumerate(model.subgraphs) if s is entry.subgraph)
+        if index not in planned:
+            tensors = found[index]
+            planned[index] = PlannedSubgraph(
+                index, interpreter, tensors, kernels.get(tensors.context, [])
+            )
+        places = {id(tensor): i for i, tensor in enumerate(entry.subgraph.tensors)}
+        inputs = _arguments(Direction.INPUT, entry.inputs, entry.subgraph.inputs, places)
+        outputs = _arguments(Direction.OUTPUT, entry.outputs, entry.subgraph.outputs, places)
+        runners.append(SignatureRunner(entry.key, planned[index], inputs, outputs))
+    for index, tensors in found.items():
+        tensors.is_called = index not in planned
+    return runners
+
+
+def _entries(model: Model) -> list[Signature]:
+    """The model's signatures; for a model without one, stock's placeholder."""
+    if model.signatures or not model.subgraphs:
+        return model.signatures
+    main = model.subgraphs[0]
+    inputs = [(tensor.name, tensor) for tensor in main.inputs]
+    outputs = [(tensor.name, tensor) for tensor in main.outputs]
+    return [Signature(PLACEHOLDER_SIGNATURE, main, inputs, outputs)]
+
+
+def _arguments(
+    direction: Direction,
+    named: Sequence[tuple[str, Tensor]],
+    order: Sequence[Tensor],
+    places: Mapping[int, int],
+) -> list[Argument]:
+    """A signature's inputs or outputs, in the subgraph's order as stock has them."""
+    ranks: dict[int, int] = {}
+    for rank, tensor in enumerate(order):
+        ranks.setdefault(id(tensor), rank)
+    ordered = sorted(named, key=lambda item: ranks.get(id(item[1]), len(ranks)))
+    return [Argument(direction, name, places[id(tensor)]) for name, tensor in ordered]
+
+
+def _match(
+    subgraphs: Sequence[Subgraph], shown: Sequence[InterpreterSubgraph]
+) -> dict[int, InterpreterSubgraph]:
+    """Which subgraph of the model is which of the interpreter, which leaves out those for validation."""
+    found = {}
+    rest = list(shown)
+    for index, subgraph in enumerate(subgraphs):
+        if rest and _is_same(subgraph, rest[0]):
+            found[index] = rest.pop(0)
+    if rest:
+        raise LiteRtError(
+            Status.UNSUPPORTED_RUNTIME_VERSION,
+            f"the interpreter has subgraphs of {[s.num_tensors for s in shown]} tensors, "
+            f"and the model of {[len(s.tensors) for s in subgraphs]}",
+        )
+    return found
+
+
+def _is_same(subgraph: Subgraph, shown: InterpreterSubgraph) -> bool:
+    if len(subgraph.tensors) > shown.num_tensors:
+        return False
+    return all(tensor.name == shown.tensor_name(i) for i, tensor in enumerate(subgraph.tensors))

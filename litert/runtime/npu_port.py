@@ -1,0 +1,146 @@
+"""One input or output of an NPU call: which memory the vendor is given for it.
+
+That is the tensor's own, where it lies. Only where that does not meet the vendor's requirements (alignment, size),
+or may be freed while the vendor knows it, a buffer of the call's own stands between: the staging buffer.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from dispatch.call import Call
+from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer, TensorBufferRequirements
+from litert.core.tensor_type import RankedTensorType
+from litert.runtime.host_memory import allocate
+from litert.runtime.shape_pattern import largest_shape
+from litert.runtime.subgraph import InterpreterSubgraph
+from litert.runtime.tflite_abi import Allocation
+
+_NOWHERE = -1  # no address: what is bound there must be bound anew
+_IN_ARENA = (Allocation.ARENA_RW, Allocation.CUSTOM)
+
+
+class Kind(Enum):
+    """Which side of a call."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+class NpuPort:
+    """Binds a tensor to an input or output of a call.
+
+    Attributes:
+      index: among the call's inputs, or among its outputs.
+      tensor: its index in the subgraph.
+      compiled_shape: what the call was compiled for, with -1 for any dimension.
+      shape_output: for an output of dynamic shape, the index of the output that holds the shape.
+      data: the pointer to the tensor's memory, as a view.
+      address: of the memory that was bound; another in `data` is to be bound.
+      staging: between tensor and vendor; None where the tensor's own memory is bound.
+    """
+
+    __slots__ = (
+        "_kind", "_subgraph", "address", "compiled_shape", "data", "index", "shape_output",
+        "staging", "tensor",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kind: Kind,
+        index: int,
+        subgraph: InterpreterSubgraph,
+        tensor: int,
+        shape_output: int | None = None,
+    ) -> None:
+        """A port, as the file has it."""
+        self.index = index
+        self.tensor = tensor
+        self.shape_output = shape_output
+        self.compiled_shape = subgraph.shape_signature(tensor) or subgraph.tensor_type(tensor).shape
+        self.data: memoryview[int] = subgraph.data_field(tensor)
+        self.address = _NOWHERE
+        self.staging: TensorBuffer | None = None
+        self._kind = kind
+        self._subgraph = subgraph
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether its shape is known only after a run."""
+        return self.shape_output is not None
+
+    @property
+    def current_type(self) -> RankedTensorType:
+        """Element type and shape as they are now; -1 for dimensions that only a run tells."""
+        now = self._subgraph.tensor_type(self.tensor)
+        if not self.is_dynamic:
+            return now
+        return RankedTensorType.of(now.element_type, self.compiled_shape)
+
+    @property
+    def buffer(self) -> TensorBuffer:
+        """What the vendor has."""
+        return self.staging or self._subgraph.buffer_of(self.tensor)
+
+    def requirements(self, call: Call) -> TensorBufferRequirements:
+        """What memory the vendor wants for it."""
+        of_kind = call.input_requirements if self._kind is Kind.INPUT else call.output_requirements
+        return of_kind[self.index]
+
+    def reset(self, *, must_stage_anew: bool = False) -> None:
+        """Says that what is bound is to be bound anew; `must_stage_anew` is for another call."""
+        self.address = _NOWHERE
+        if must_stage_anew:
+            self.staging = None
+
+    def prepare(self, call: Call) -> None:
+        """Puts the tensor into memory of ours, where the arena's will not do; before the arena is planned."""
+        self.reset()
+        subgraph = self._subgraph
+        if self.is_dynamic:
+            subgraph.set_dynamic(self.tensor)
+            return
+        tensor = subgraph.tensor(self.tensor)
+        if tensor.allocation_type not in _IN_ARENA or tensor.is_variable:
+            return
+        wanted = self.requirements(call)
+        size = max(wanted.size, tensor.bytes)
+        held = subgraph.memory.get(self.tensor)
+        if held is None:
+            is_fleeting = subgraph.is_called and self._kind is Kind.OUTPUT  # control flow frees it
+            if wanted.alignment <= ALIGNMENT and wanted.size <= tensor.bytes and not is_fleeting:
+                return
+        elif held.size < size or held.address % wanted.alignment:
+            held = None
+        tensor_type = subgraph.tensor_type(self.tensor)
+        subgraph.set_memory(self.tensor, held or allocate(tensor_type, size))
+
+    def bind(self, call: Call) -> None:
+        """Gives the vendor the memory that the tensor has now, or the staging buffer."""
+        wanted = self.requirements(call)
+        if self._can_be_direct(wanted):
+            self.staging = None
+        elif self.staging is None:
+            self.staging = self._allocate_staging(wanted)
+        if self._kind is Kind.INPUT:
+            call.bind_input(self.index, self.buffer)
+        else:
+            call.bind_output(self.index, self.buffer)
+        self.address = self.data[0]
+
+    def _can_be_direct(self, wanted: TensorBufferRequirements) -> bool:
+        tensor = self._subgraph.tensor(self.tensor)
+        return (
+            not self.is_dynamic
+            and bool(tensor.data)
+            and tensor.allocation_type != Allocation.DYNAMIC  # freed by whoever resizes it
+            and tensor.data % wanted.alignment == 0
+            and self._subgraph.buffer_of(self.tensor).size >= wanted.size
+        )
+
+    def _allocate_staging(self, wanted: TensorBufferRequirements) -> TensorBuffer:
+        tensor_type = self._subgraph.tensor_type(self.tensor)
+        if self.is_dynamic:
+            shape = largest_shape(self.compiled_shape, wanted.size, tensor_type.element_type)
+            tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
+        return allocate(tensor_type, max(wanted.size, tensor_type.size_bytes))
