@@ -402,6 +402,7 @@ class _Reader:
         view, source, codes = self._view, self._source, self._model.operator_codes
         self._budget.spend_nodes(len(tables))
         tensors: list[Tensor | None] = [*subgraph.tensors, None]  # the last for index -1
+        count = len(subgraph.tensors)
         append = subgraph.ops.append
         layouts: dict[int, tuple[int, ...]] = {}
         numbers = self._numbers
@@ -420,7 +421,9 @@ class _Reader:
                 code_index = _u32(view, table + code_at)[0] if code_at else 0
                 inputs = numbers(table + inputs_at) if inputs_at else NO_VECTOR
                 outputs = numbers(table + outputs_at) if outputs_at else NO_VECTOR
-                if (inputs and min(inputs) < -1) or (outputs and min(outputs) < 0):
+                if (inputs and (min(inputs) < -1 or max(inputs) >= count)) or (
+                    outputs and min(outputs) < 0
+                ):
                     raise IndexError
                 op = Op.from_lists(
                     codes[code_index],
@@ -459,7 +462,7 @@ class _Reader:
                     op.mutating_variable_inputs = tuple([bool(flag) for flag in view[start:end]])
                 if intermediates_at:
                     indices = numbers(table + intermediates_at)
-                    if indices and min(indices) < -1:
+                    if indices and (min(indices) < -1 or max(indices) >= count):
                         raise IndexError
                     op.intermediates = tuple([tensors[i] for i in indices])
                 if debug_at:
@@ -549,6 +552,8 @@ class _Reader:
                 except LiteRtError as error:
                     self._model.warnings.append(f"{where}: kept as it is: {error.what}")
                     continue
+                if "\0" in options.name:
+                    raise self._source.damaged("a call name with a zero byte", self._place)
                 place = (options.bytecode_offset, options.bytecode_size)
                 if place not in modules:
                     modules[place] = Appended(self._blob(*place), [])

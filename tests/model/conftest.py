@@ -36,6 +36,18 @@ def differences() -> Callable[[bytes, bytes], list[str]]:
     return compare
 
 
+@pytest.fixture(scope="session")
+def change_model() -> Callable[[bytes, Callable[[Any], object]], bytes]:
+    """Changes a model in stock's object API, which takes any index."""
+
+    def change(data: bytes, how: Callable[[Any], object]) -> bytes:
+        model = unpack(data)
+        how(model)
+        return pack(model)
+
+    return change
+
+
 def unpack(data: bytes) -> Any:
     """A model in stock's object API."""
     return stock.ModelT.InitFromPackedBuf(bytearray(data), 0)
