@@ -1,0 +1,110 @@
+"""OpenCL is loaded, or it is said why it cannot be, and what to install."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.device import opencl
+
+
+@pytest.fixture(autouse=True)
+def not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "_platforms", ())
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def cl() -> Any:
+    return pytest.importorskip("pyopencl")
+
+
+def fails() -> LiteRtError:
+    with pytest.raises(LiteRtError) as error:
+        opencl.load_devices()
+    assert error.value.status is Status.DYNAMIC_LOADING
+    return error.value
+
+
+def test_a_machine_without_pyopencl_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    assert "pip install pyopencl" in fails().hint
+
+
+def test_a_machine_without_pyopencl_is_not_compatible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "find_spec", lambda _: None)
+    with pytest.raises(LiteRtError) as error:
+        opencl.check_installed()
+    assert error.value.status is Status.UNSUPPORTED_RUNTIME_VERSION
+    assert "pyopencl is not installed" in error.value.what
+
+
+def test_a_machine_without_drivers_is_told_what_to_install(
+    cl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_there() -> Any:
+        record = cl._cl._ErrorRecord(msg="", code=-1001, routine="clGetPlatformIDs")
+        raise cl.LogicError(record)
+
+    for get_platforms in (none_there, list):
+        monkeypatch.setattr(cl, "get_platforms", get_platforms)
+        error = fails()
+        assert error.what == "no OpenCL driver is installed"
+        assert "pip install pocl-binary-distribution" in error.hint
+
+
+def test_a_driver_that_does_not_start_is_quoted(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise cl.RuntimeError(
+            cl._cl._ErrorRecord(msg="of a kind", code=-6, routine="clGetPlatformIDs")
+        )
+
+    monkeypatch.setattr(cl, "get_platforms", broken)
+    assert "OUT_OF_HOST_MEMORY" in fails().what
+
+
+def test_a_driver_without_a_device_is_no_driver(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Platform:
+        def get_devices(self) -> Any:
+            raise cl.RuntimeError(cl._cl._ErrorRecord(msg="", code=-1, routine="clGetDeviceIDs"))
+
+    monkeypatch.setattr(cl, "get_platforms", lambda: [Platform()])
+    assert "have no device" in fails().what
+
+
+def test_variables_are_set_for_the_drivers_alone(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+
+    class Platform:
+        def get_devices(self) -> Any:
+            seen.append(os.environ.get("POCL_CACHE_DIR"))
+            return ["device"]
+
+    monkeypatch.setattr(cl, "get_platforms", lambda: [Platform()])
+    monkeypatch.setenv("POCL_CACHE_DIR", "the user's")
+    assert len(opencl.load_devices()) == 1
+    assert seen[0] is not None and "scratch" in seen[0]
+    assert os.environ["POCL_CACHE_DIR"] == "the user's"
+    monkeypatch.delenv("POCL_CACHE_DIR")
+    monkeypatch.setattr(opencl, "_platforms", ())
+    opencl.load_platforms()
+    assert "POCL_CACHE_DIR" not in os.environ
+
+
+def test_importing_the_dispatch_table_loads_no_opencl() -> None:
+    script = (
+        "import sys, vendor_reference.dispatch\n"
+        "print([m for m in ('numpy', 'pyopencl', 'filelock') if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout == "[]\n"
