@@ -3,7 +3,7 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
-PYTHONS := $(PYTHON) python3.12 python3.11 python3.10 python3 python
+PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.10 python3 python)
 USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))
 
 .PHONY: help setup demo test check golden bench bazel
