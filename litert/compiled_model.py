@@ -378,7 +378,13 @@ class CompiledModel:
         buffers = [buffer for buffer, _ in inputs]
         waits = [event for _, event in inputs if event is not None]
         if not waits and model.is_all_npu(signature):
-            return JoinedEvent(model.start(signature, buffers, outputs))
+            event: Event = JoinedEvent(model.start(signature, buffers, outputs))
+            for buffer in output_buffers:
+                if (
+                    buffer.event is None
+                ):  # else the vendor's, which another run can leave to the device
+                    buffer.set_event(event)
+            return event
 
         def run() -> None:
             self._model.run(signature, buffers, outputs)  # the model lives until then

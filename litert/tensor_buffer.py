@@ -125,7 +125,7 @@ class TensorBuffer:
         return {"dtype": type_name(tensor_type.element_type), "shape": shape}
 
     def destroy(self) -> None:
-        """Lets go of the memory; the buffer cannot be used any more."""
+        """Lets go of the memory, as the model does that ran with it last once it runs with another."""
         with suppress(LiteRtError):  # nobody will look at what the run wrote
             self._wait()
         self._buffer = None

@@ -49,6 +49,7 @@ class LoadedModel:
         self._where = where
         self._kernels = kernels
         self._resources = resources
+        self._is_open = True
         self._meters: Sequence[CallMeter] | None = None
         self._events: Sequence[Event] = ()
 
@@ -62,7 +63,12 @@ class LoadedModel:
         for buffer in inputs:
             if buffer is not None and buffer.event is not None:
                 buffer.wait()
+        for buffer in outputs:
+            if buffer is not None and buffer.event is not None:
+                with suppress(LiteRtError):  # what failed is written anew
+                    buffer.wait()
         with self.lock:
+            self._check_open()
             if self._events:
                 self._wait_for_run()
             signature.run(inputs, outputs)
@@ -91,6 +97,7 @@ class LoadedModel:
           LiteRtError: as `SignatureRunner.run`.
         """
         with self.lock:
+            self._check_open()
             self._wait_for_run()
             self._events = signature.start(inputs, outputs)
             return self._events
@@ -134,8 +141,13 @@ class LoadedModel:
         """Waits for a run under way, and releases all; what goes wrong in that is logged."""
         with self.lock:
             self._wait_for_run()
+            self._is_open = False
             self.signatures = self._kernels = ()
             self._resources.close()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed", self._where)
 
     def _wait_for_run(self) -> None:
         """Waits for a run that was started; who has its events gets its errors."""

@@ -77,6 +77,9 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
             kernels.use(parts, resources.enter_context(session))
         interpreter = GraphInterpreter(source, settings.cpu, kernels.make)
         resources.callback(interpreter.close)
+        resources.callback(
+            kernels.close
+        )  # before that: the vendor knows memory of the interpreter's
         signatures = make_signatures(model, interpreter, kernels.by_context)
         interpreter.allocate()
         is_fully_delegated = all(
@@ -109,6 +112,11 @@ class _Kernels:
     def use(self, parts: NpuParts, session: Session) -> None:
         """Says where byte code is, and who runs it."""
         self._parts, self._session = parts, session
+
+    def close(self) -> None:
+        """Closes all calls."""
+        for kernel in reversed(self.all):
+            kernel.call.close()
 
     def make(self, subgraph: InterpreterSubgraph, node: NodeView) -> NpuKernel:
         """Opens a call, as `MakeKernel`."""

@@ -84,9 +84,21 @@ class InterpreterSubgraph:
         return (name or b"").decode(errors="replace")
 
     def tensor_type(self, index: int) -> RankedTensorType:
-        """Element type and shape, as they are now."""
+        """Element type and shape, as they are now.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for an element type that is not known here.
+        """
         tensor = self.tensor(index)
-        return RankedTensorType.of(ElementType(tensor.type), abi.read_int_array(tensor.dims))
+        try:
+            element_type = ElementType(tensor.type)
+        except ValueError:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"element type {tensor.type}, which this project does not know",
+                f"tensor '{self.tensor_name(index)}'",
+            ) from None
+        return RankedTensorType.of(element_type, abi.read_int_array(tensor.dims))
 
     def shape_signature(self, index: int) -> tuple[int, ...]:
         """A tensor's shape in the file, with -1 for unknown dimensions; empty where all are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 
 from dispatch.api import AsyncInterface, Capability
 from dispatch.event import Event
+from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.environment import Environment
+from litert.tensor_buffer import TensorBuffer
 from tests.runtime.conftest import Load
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
 
@@ -110,6 +114,27 @@ def test_arrays_come_with_a_future(load: Load, vendor: Any) -> None:
         model.run_async({"x": X}).result(20)
 
 
+def test_memory_in_another_shape_is_waited_for_too(load: Load, gate: Any) -> None:
+    model = load(sleeper(adds=False))
+    inputs = model.create_input_buffers(0)
+    inputs[0].write(X)
+    outputs = [TensorBuffer.create_from_host_memory(np.zeros(4, np.float32))]
+    model.run_async_by_index(0, inputs, outputs)
+    assert outputs[0].event is not None
+    gate.set()
+    np.testing.assert_array_equal(outputs[0].read((1, 4), np.float32), X)
+
+
+def test_a_buffer_that_is_being_written_is_written_again_afterwards(load: Load, gate: Any) -> None:
+    slow, quick = load(sleeper(adds=False)), load(cpu_around_npu())
+    inputs, outputs = slow.create_input_buffers(0), slow.create_output_buffers(0)
+    inputs[0].write(X)
+    slow.run_async_by_index(0, inputs, outputs)
+    threading.Timer(0.02, gate.set).start()
+    quick.run_by_index(0, inputs, outputs)
+    np.testing.assert_array_equal(outputs[0].array(), 6 * X)
+
+
 def test_closing_waits_for_what_is_under_way(load: Load, gate: Any) -> None:
     model = load(sleeper(adds=True))
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
@@ -121,12 +146,7 @@ def test_closing_waits_for_what_is_under_way(load: Load, gate: Any) -> None:
     np.testing.assert_array_equal(outputs[0].array(), 2 * X)
 
 
-def test_a_run_ends_though_nobody_holds_the_model(load: Load, gate: Any) -> None:
-    from litert.compiled_model import CompiledModel
-    from litert.environment import Environment
-    from tests.runtime.npu_models import VENDORS
-
-    environment = Environment.create(dispatch_library_path=str(VENDORS))
+def test_a_run_ends_though_nobody_holds_the_model(environment: Environment, gate: Any) -> None:
     model = CompiledModel.from_buffer(sleeper(adds=True), environment=environment)
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     inputs[0].write(X)

@@ -96,3 +96,43 @@ def test_both_branches_have_their_calls(load: Load, settings: Any) -> None:
     for chosen in (True, False, False, True, False):
         found = model.run({"condition": np.array(chosen), "x": X})["result"]
         np.testing.assert_array_equal(found, 2 * X if chosen else -X)
+
+
+def test_a_loop_s_body_may_change_the_shape(load: Load) -> None:
+    """`n` times: take 1 off each element, and keep those that are still greater than 0."""
+    builder = NpuModelBuilder({"max_bytes": 64})
+    n, x = builder.input("n", "int32", ()), builder.input("x", FLOAT, (6,))
+    cond, body = builder.subgraph("cond"), builder.subgraph("body")
+    counter = cond.input("counter", "int32", ())
+    cond.input("unused", FLOAT, (6,), shape_signature=(-1,))
+    zero = cond.constant("zero", np.array(0, np.int32))
+    cond.output(cond.op("GREATER", [counter, zero], [("more", "bool", ())]))
+
+    counter = body.input("counter", "int32", ())
+    value = body.input("value", FLOAT, (6,), shape_signature=(-1,))
+    one = body.constant("one", np.array(1, np.int32))
+    rest = body.op("SUB", [counter, one], [("rest", "int32", ())])
+    ones = body.constant("ones", np.ones(1, np.float32))
+    less = body.op("SUB", [value, ones], [body.tensor("less", FLOAT, (6,), shape_signature=(-1,))])
+    found = body.tensor("found", FLOAT, (6,), shape_signature=(-1,))
+    shape = ("shape", "int32", (1,))
+    builder.npu("positive", [less], [found, shape], graph=body, shape_outputs={0: 1})
+    body.output(rest, found)
+
+    result = builder.tensor("result", FLOAT, (6,), shape_signature=(-1,))
+    builder.op(
+        "WHILE",
+        [n, x],
+        [("left", "int32", ()), result],
+        cond_subgraph_index=cond,
+        body_subgraph_index=body,
+    )
+    builder.output(result)
+    model = load(builder.bytes())
+    given = np.array([1, 2, 3, 4, 5, -6], np.float32)
+    for rounds in (1, 3, 0, 9, 2):
+        expected = given
+        for _ in range(rounds):
+            expected = expected[expected > 1] - 1
+        kept = model.run({"n": np.array(rounds, np.int32), "x": given})["result"]
+        np.testing.assert_array_equal(kept, expected)
