@@ -56,6 +56,7 @@ class InvocationContext:
     Attributes:
       function: what the executable says of it.
       loaded: what runs it.
+      input_events: that the next run waits for.
     """
 
     def __init__(self, function: Function, loaded: LoadedFunction[Any]) -> None:

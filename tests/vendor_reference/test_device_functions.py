@@ -36,6 +36,8 @@ from tests.vendor_reference.executables import (
 )
 from vendor_reference.device.constants import read_constant
 from vendor_reference.device.module import Module
+from vendor_reference.device.program_cache import ProgramCache
+from vendor_reference.device.program_text import compose_text
 from vendor_reference.executable.executable import Constant, Dequantization, Executable
 
 
@@ -316,6 +318,20 @@ def test_a_started_run_waits_for_the_hosts_events(device: Any) -> None:
     before.signal()
     event.wait(30)
     assert run.outputs[0].array().tolist() == [10] * 4
+
+
+def test_what_is_compiled_for_started_runs_is_kept_in_the_end(device: Any) -> None:
+    if "PoCL" not in device.info.platform_version:
+        pytest.skip("other drivers compile all at once")
+    text = DOUBLE + "// started, and never run\n"
+    run = Runner(device, doubling(text=text), text)
+    run.function.start([]).wait()
+    run.function.close()
+    program = doubling(text=text).programs[0]
+    built = ProgramCache(device.info.identity).find(
+        compose_text(program, lambda _: memoryview(text.encode()))
+    )
+    assert built is not None and built.variants == {"MyOp [4] None"}
 
 
 def test_runs_follow_each_other_on_the_device(device: Any) -> None:

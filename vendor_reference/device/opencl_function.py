@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from threading import Thread
 from time import perf_counter
 
@@ -34,7 +35,7 @@ class OpenClFunction:
         self._outputs: list[BufferMemory | None] = [None] * len(loaded.function.outputs)
         self._sent: Sequence[BufferMemory] = ()
         self._fetched: Sequence[BufferMemory] = ()
-        self._is_ready = self._is_kept = False
+        self._is_ready = self._has_started = self._is_kept = False
         self._stopwatch: Stopwatch | None = None
         self._queue = _create_queue(context, device)
 
@@ -91,6 +92,7 @@ class OpenClFunction:
             self._queue.flush()
         except cl.Error as error:
             raise self._failure(error, len(events)) from error
+        self._has_started = True
         return OpenClEvent(self._context, ended, lambda error: self._failure(error))
 
     def start_measuring(self, with_tasks: bool) -> None:
@@ -108,9 +110,14 @@ class OpenClFunction:
     def close(self) -> None:
         with suppress(cl.Error):  # of a run that nobody waited for
             self._queue.finish()
-        self._launches = ()
-        self._inputs = self._outputs = []
-        self._sent = self._fetched = ()
+        if self._has_started and not self._is_kept:
+            self._keep_variants()
+        self._inputs = [None] * len(self._inputs)
+        self._outputs = [None] * len(self._outputs)
+        self._sent = self._fetched = self._launches = ()
+        self._loaded = replace(
+            self._loaded, launches=(), input_uses=(), output_uses=(), programs={}, kept=()
+        )
         self._is_ready = False
 
     @property
@@ -141,7 +148,7 @@ class OpenClFunction:
     def _detach(
         self, attached: list[BufferMemory | None], index: int, memory: BufferMemory
     ) -> None:
-        if attached and attached[index] is memory:
+        if attached[index] is memory:
             attached[index] = None
             self._is_ready = False
 
