@@ -28,7 +28,7 @@ class Partition:
       positions: of the ops in it, ascending.
       ops: at these positions.
       inputs: what the call reads, in the order of first use, none twice; no constants.
-      outputs: what is read elsewhere, in the order in which it is written.
+      outputs: what is read elsewhere, in the order in which it is written; where nothing is, what nobody reads.
     """
 
     name: str
@@ -73,6 +73,8 @@ def make_partition(
         for tensor in op.outputs
         if tensor in results or not own.issuperset(tensor.uses)
     }
+    if not outputs:  # a call must have some, and its ops may be none that the CPU could run
+        outputs = {tensor: None for op in ops for tensor in op.outputs if not tensor.uses}
     return Partition(name, subgraph, positions, ops, list(inputs), list(outputs))
 
 

@@ -39,10 +39,12 @@ class SubgraphPlan:
     reasons: dict[int, str] = field(default_factory=dict)
 
     def add(self, name: str, positions: Sequence[int]) -> Partition | None:
-        """Makes a partition; None where nobody reads its results: it then stays on the CPU."""
+        """Makes a partition; None where its ops have no outputs: they then stay on the CPU."""
         partition = make_partition(name, self.subgraph, positions, self.results)
         if not partition.outputs:
-            self.reasons.update(dict.fromkeys(positions, "nothing reads its results"))
+            self.reasons.update(
+                dict.fromkeys(positions, "it has no output, and an NPU call needs one")
+            )
             return None
         self.partitions.append(partition)
         return partition
