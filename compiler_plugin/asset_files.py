@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -59,3 +60,14 @@ def embed_assets(
             assets.append(Asset(info.op_name, companion.relative_path, companion.blob))
     set_assets(model, assets)
     return assets
+
+
+def companion_paths(infos: Sequence[CustomOpInfo], assets: Sequence[Asset]) -> list[str]:
+    """Where the companions among assets lie: in their asset's folder, or in that of the file it is a link to."""
+    asset_paths = {info.op_name: info.asset_path for info in infos}
+    return [
+        os.path.join(os.path.dirname(path), asset.companion_path)
+        for asset in assets
+        if asset.companion_path
+        for path in (asset_paths[asset.op_name], os.path.realpath(asset_paths[asset.op_name]))
+    ]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler_plugin.checks import check_output, read_uncompiled
+from compiler_plugin.checks import check_output, check_required, read_uncompiled
 from compiler_plugin.outline import Partition, extract, replace_partitions
 from compiler_plugin.pipeline import (
     ApplyOptions,
@@ -53,6 +53,7 @@ def partition_model(
         report.warnings += model.warnings
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         report.ops = report_ops(plans)
+        check_required(report, options.require_npu)
         copies = [extract(p, share_buffers=True) for plan in plans for p in plan.partitions]
         for plan in plans:
             replace_partitions(model, plan.dependencies, plan.partitions)

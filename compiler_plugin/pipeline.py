@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compiler_plugin.asset_files import embed_assets, open_assets
+from compiler_plugin.asset_files import companion_paths, embed_assets, open_assets
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.outline import replace_partitions
@@ -101,6 +101,7 @@ def apply_plugin(
     ):
         report.warnings += model.warnings
         assets = embed_assets(model, plugin, infos, files)
+        check_output(target, companion_paths(infos, assets))
         limit = options.compiler.max_partitions
         plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(

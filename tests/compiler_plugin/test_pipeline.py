@@ -287,6 +287,8 @@ def test_an_op_that_is_required_on_the_npu_may_not_stay(
         assert "B: a custom op that Fake does not know" in str(error.value)
     with pytest.raises(LiteRtError, match="no op 'Typo'"):
         apply_plugin(source, tmp_path / "x", fake_options(require_npu=["Typo"]))
+    with pytest.raises(LiteRtError, match="B: a custom op that Fake does not know"):
+        partition_model(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=["all"]))
     assert not (tmp_path / "x").exists()
 
 
@@ -319,6 +321,22 @@ def test_the_output_is_none_of_the_inputs(
     with pytest.raises(LiteRtError, match="no folder for the output"):
         apply_plugin(source, tmp_path / "no" / "out.bin", fake_options())
     assert source.read_bytes() == before and kernel.read_bytes() == b"kernel"
+
+
+def test_the_output_is_no_companion_of_an_asset(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    (folder / "A.json").write_bytes(b"asset")
+    (folder / "A.h").write_bytes(b"header")
+    (tmp_path / "linked.json").symlink_to(folder / "A.json")
+    (tmp_path / "A.h").symlink_to(folder / "A.h")
+    for asset in (folder / "A.json", tmp_path / "linked.json"):
+        options = fake_options(assets={"A": asset}, fake_companions="A.h")
+        with pytest.raises(LiteRtError, match=r"the output is .*A\.h"):
+            apply_plugin(chain("A"), folder / "A.h", options)
+    assert (folder / "A.h").read_bytes() == b"header"
 
 
 @pytest.mark.parametrize(
@@ -397,14 +415,29 @@ def test_byte_code_that_no_call_is_in_is_left_out(
     assert b"left out" not in output.read_bytes()
 
 
-def test_an_op_whose_results_nobody_reads_stays(fake_options: Options, tmp_path: Path) -> None:
+def test_an_op_whose_results_nobody_reads_is_a_call_all_the_same(
+    fake_options: Options, tmp_path: Path
+) -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (4,))
-    b.custom("Dead", [x], [("d", "float32", (4,))])
+    b.custom("Dead", [b.custom("Dead", [x], [("c", "float32", (4,))])], [("d", "float32", (4,))])
     b.output(b.custom("A", [x], [("a", "float32", (4,))]))
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
-    assert reasons(report) == {"Dead": "nothing reads its results"}
+    assert reasons(report) == {}  # the CPU has no such op: the model could not run
+    with read_model(tmp_path / "out.bin") as model:
+        dead, alive = model.subgraphs[0].ops
+        assert [tensor.name for tensor in (*dead.outputs, *alive.outputs)] == ["d", "a"]
+
+
+def test_an_op_without_outputs_stays_on_the_cpu(fake_options: Options, tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    b.custom("Sink", [x], [])
+    b.output(b.custom("A", [x], [("a", "float32", (4,))]))
+    write_model(b.build(), tmp_path / "in.tflite")
+    report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
+    assert reasons(report) == {"Sink": "it has no output, and an NPU call needs one"}
 
 
 def test_a_subgraph_without_an_order_stays_on_the_cpu(
