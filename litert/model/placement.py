@@ -58,48 +58,48 @@ class Region:
 
     def append(self, blob: Blob, alignment: int) -> int:
         """Adds a blob at the end, or finds it where it is; gives its place."""
-        if id(blob) in self.places:
-            return self.places[id(blob)]
-        place = self.end + -self.end % alignment
-        self.places[id(blob)] = place
-        self.blobs.append(blob)
-        self.end = place + blob.size
-        return place
+        if id(blob) not in self.places:
+            self._add(blob, self._next(alignment))
+        return self.places[id(blob)]
 
     def _fill(self, blobs: Iterable[Blob], alignment: int) -> None:
         """Adds blobs, the same blob once."""
-        bases: dict[
-            int, list[Blob]
-        ] = {}  # by the file, or model in memory, that blobs are ranges of
+        bases: dict[int, list[Blob]] = {}  # by what they are ranges of
         for blob in {id(blob): blob for blob in blobs}.values():
             bases.setdefault(id(blob.base), []).append(blob)
-        end, places, prefix = self.end, self.places, self.prefix
         for group in bases.values():
-            base = group[0].base
-            is_large = base is not None and sum(blob.size for blob in group) >= _LARGE
+            is_large = sum(blob.size for blob in group) >= _LARGE
             self.has_pages |= is_large
-            if base is not None:
-                group.sort(key=lambda blob: (blob.offset, blob.size))
-            shift: int | None = None  # of the last blob, from its base to here
-            for blob in group:
-                first = end + prefix
-                offset = blob.offset
-                if (
-                    shift is not None
-                    and first <= offset + shift <= end + _MAX_GAP
-                    and not (offset + shift) % _DATA_ALIGNMENT
-                ):
-                    place = offset + shift
-                elif is_large and (shift is None or blob.size >= _LARGE) and not offset % alignment:
-                    place = first + (offset - first) % PAGE
-                else:
-                    place = first + -first % alignment
-                places[id(blob)] = place
-                end = place + blob.size
-                if base is not None:
-                    shift = place - offset
-            self.blobs += group
-        self.end = end
+            if group[0].base is None:
+                for blob in group:
+                    self._add(blob, self._next(alignment))
+            else:
+                self._fill_from_base(group, alignment, is_large)
+
+    def _fill_from_base(self, blobs: list[Blob], alignment: int, is_large: bool) -> None:
+        """Adds ranges of one file, or of a model in memory."""
+        shift: int | None = None  # of the last blob, from its base to here
+        for blob in sorted(blobs, key=lambda blob: (blob.offset, blob.size)):
+            first = self.end + self.prefix
+            if shift is not None and first <= blob.offset + shift <= self.end + _MAX_GAP:
+                place = blob.offset + shift
+            elif is_large and (shift is None or blob.size >= _LARGE):
+                place = first + (blob.offset - first) % PAGE
+            else:
+                place = self._next(alignment)
+            if place % _DATA_ALIGNMENT:
+                place = self._next(alignment)
+            self._add(blob, place)
+            shift = place - blob.offset
+
+    def _next(self, alignment: int) -> int:
+        first = self.end + self.prefix
+        return first + -first % alignment
+
+    def _add(self, blob: Blob, place: int) -> None:
+        self.places[id(blob)] = place
+        self.blobs.append(blob)
+        self.end = place + blob.size
 
 
 class Run(NamedTuple):

@@ -15,7 +15,7 @@ from litert.model.schema_types import Kind, table_schema
 TRAILING_ALIGNMENT = 16
 """Of trailing bytes that are written: zeros in front of them, up to here, are not theirs when they are read."""
 
-_PADDING = 64  # zeros at a file's end that only align it
+_PADDING = 64  # zeros that only align what follows, or the file's end, are fewer
 
 _END = struct.Struct(
     "<4s4x2xHIIH"
@@ -42,17 +42,23 @@ def find_trailing(source: Source, root: int, data_end: int) -> tuple[int, int] |
     if end >= size:
         return None
     archive = _find_archive(source.view[end:], end)
-    if archive is not None:
+    if archive is not None and _is_padding(source, end, archive):
         return archive, size - archive
     extent = _Extent(source)  # nothing but a look at everything tells what the flatbuffer has not
     extent.table("Model", root, only_last=False)
     end = max(extent.end, data_end)
-    if end >= size or (size - end < _PADDING and not any(source.view[end:])):
+    if end >= size or _is_padding(source, end, size):
         return None
-    aligned = end + -end % TRAILING_ALIGNMENT
-    if aligned < size and not any(source.view[end:aligned]):
+    aligned = min(end + -end % TRAILING_ALIGNMENT, size)
+    if archive is not None and _is_padding(source, end, archive):
+        end = archive
+    elif _is_padding(source, end, aligned):
         end = aligned
     return end, size - end
+
+
+def _is_padding(source: Source, start: int, end: int) -> bool:
+    return end - start < _PADDING and not any(source.view[start:end])
 
 
 class _Extent:

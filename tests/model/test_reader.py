@@ -103,15 +103,20 @@ def test_an_error_names_the_file_and_the_place(tmp_path: Path) -> None:
         read_model(path)
 
 
-def test_damage_ends_in_one_error(random_model: Make) -> None:
+@pytest.fixture(scope="module")
+def whole_models(random_model: Make) -> list[bytes]:
+    return [to_bytes(read_model(random_model(seed))) for seed in range(20)]
+
+
+def test_damage_ends_in_one_error(whole_models: list[bytes]) -> None:
     @settings(max_examples=300)
     @given(
-        st.integers(0, 50),
+        st.integers(0, 19),
         st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), min_size=1, max_size=8),
         st.booleans(),
     )
-    def check(seed: int, changes: list[tuple[int, int]], in_tables: bool) -> None:
-        data = bytearray(to_bytes(read_model(random_model(seed))))
+    def check(number: int, changes: list[tuple[int, int]], in_tables: bool) -> None:
+        data = bytearray(whole_models[number])
         for place, value in changes:
             data[place % (len(data) // (4 if in_tables else 1))] = value
         try:
@@ -124,15 +129,15 @@ def test_damage_ends_in_one_error(random_model: Make) -> None:
     check()
 
 
-def test_an_offset_anywhere_may_point_anywhere(random_model: Make) -> None:
+def test_an_offset_anywhere_may_point_anywhere(whole_models: list[bytes]) -> None:
     @settings(max_examples=300)
     @given(
-        st.integers(0, 50),
+        st.integers(0, 19),
         st.integers(0, 2**20),
         st.one_of(st.integers(0, 2**32 - 1), st.integers(0, 300)),
     )
-    def check(seed: int, place: int, offset: int) -> None:
-        data = bytearray(to_bytes(read_model(random_model(seed))))
+    def check(number: int, place: int, offset: int) -> None:
+        data = bytearray(whole_models[number])
         struct.pack_into("<I", data, place % (len(data) // 4) * 4, offset)
         try:
             model = read_model(bytes(data))

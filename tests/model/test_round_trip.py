@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ Compare = Callable[[bytes, bytes], list[str]]
 
 
 def test_any_model_comes_out_as_it_went_in(random_model: Make, differences: Compare) -> None:
-    @settings(max_examples=150)
+    @settings(max_examples=80)
     @given(st.integers(0, 2**32))
     def check(seed: int) -> None:
         before = random_model(seed)
@@ -26,3 +27,28 @@ def test_any_model_comes_out_as_it_went_in(random_model: Make, differences: Comp
         assert to_bytes(read_model(after)) == after
 
     check()
+
+
+def test_real_networks_come_out_as_they_went_in(networks: Path, differences: Compare) -> None:
+    check_folder(networks, differences)
+
+
+def test_real_models_with_custom_ops_come_out_as_they_went_in(
+    models: Path, differences: Compare
+) -> None:
+    check_folder(models, differences)
+
+
+def check_folder(folder: Path, differences: Compare) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    paths = sorted(folder.rglob("*.tflite"))
+    assert paths
+    for path in paths:
+        before = path.read_bytes()
+        with read_model(path) as model:
+            after = to_bytes(model)
+            assert not model.warnings
+        assert differences(before, after) == [], path.name
+        assert to_bytes(read_model(before)) == after
+        Interpreter(model_content=after)

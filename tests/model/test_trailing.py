@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from litert.core.element_type import ElementType
+from litert.model.blob import Blob
+from litert.model.graph import Buffer, Model, Subgraph, Tensor
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+
+FILES = {"labels.txt": b"cat\ndog\n", "more/é.bin": bytes(5000)}
+
+
+def make_model(data: bytes | None) -> Model:
+    model = Model(buffers=[Buffer(), Buffer(None if data is None else Blob(data))])
+    tensor = Tensor("w", ElementType.UINT8, (len(data or b""),), model.buffers[1])
+    model.subgraphs = [Subgraph("main", [tensor], [], [tensor])]
+    return model
+
+
+def with_archive(data: bytes) -> bytes:
+    """As TFLite metadata appends associated files: offsets count from the start of the file."""
+    file = io.BytesIO(data)
+    with zipfile.ZipFile(file, "a") as archive:
+        for name, content in FILES.items():
+            archive.writestr(name, content)
+        archive.comment = b"associated files"
+    return file.getvalue()
+
+
+def files_in(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def first_offset(data: bytes) -> int:
+    """Where the directory says that the first file is, counted from the start of the model."""
+    directory = data.index(b"PK\1\2")
+    return int.from_bytes(data[directory + 42 : directory + 46], "little")
+
+
+@pytest.mark.parametrize("data", [None, b"", b"123", bytes(100)], ids=["none", "0", "3", "100"])
+def test_a_model_alone_has_no_trailing_bytes(data: bytes | None) -> None:
+    assert read_model(to_bytes(make_model(data))).trailing is None
+
+
+@pytest.mark.parametrize("size", [0, 10, 50_000])
+def test_associated_files_stay_readable_when_the_model_grows(size: int) -> None:
+    before = with_archive(to_bytes(make_model(b"123")))
+    model = read_model(before)
+    model.buffers[1].blob = Blob(bytes(size))
+    after = to_bytes(model)
+    assert files_in(after) == FILES
+    assert first_offset(after) == after.index(b"PK\3\4")  # what readers other than Python's need
+    assert to_bytes(read_model(after)) == after
+
+
+def test_an_archive_that_counts_from_its_own_start_is_left_as_it_is() -> None:
+    archive = with_archive(b"")
+    model = read_model(to_bytes(make_model(b"123")) + archive)
+    model.set_metadata("more", Blob(bytes(1000)))
+    after = to_bytes(model)
+    assert after.endswith(archive) and files_in(after) == FILES
+
+
+def test_an_archive_is_found_behind_byte_code_and_external_data() -> None:
+    model = make_model(b"123")
+    model.buffers[1].is_external = True
+    after = to_bytes(read_model(with_archive(to_bytes(model))))
+    assert files_in(after) == FILES
+    assert bytes(read_model(after).subgraphs[0].tensors[0].data) == b"123"
+
+
+def test_any_other_bytes_at_the_end_are_kept() -> None:
+    @settings(max_examples=60)
+    @given(st.binary(min_size=1, max_size=100), st.binary(max_size=40))
+    def check(trailing: bytes, data: bytes) -> None:
+        trailing = b"T" + trailing + b"!"
+        model = read_model(to_bytes(make_model(data)) + trailing)
+        assert model.trailing is not None and bytes(model.trailing) == trailing
+        after = to_bytes(model)
+        assert after.endswith(trailing)
+        assert to_bytes(read_model(after)) == after
+
+    check()
+
+
+def test_bytes_in_front_of_an_archive_are_kept_too() -> None:
+    model = read_model(with_archive(to_bytes(make_model(b"123")) + b"some text"))
+    assert model.trailing is not None and bytes(model.trailing).startswith(b"some text")
+    model.set_metadata("more", Blob(bytes(1000)))
+    after = to_bytes(model)
+    assert b"some text" in after and files_in(after) == FILES
+    assert first_offset(after) == after.index(b"PK\3\4")
+
+
+def test_zeros_that_align_the_end_are_not_kept() -> None:
+    data = to_bytes(make_model(b"123"))
+    assert to_bytes(read_model(data + bytes(40))) == data
+
+
+def test_a_damaged_archive_is_kept_as_bytes() -> None:
+    @settings(max_examples=100)
+    @given(st.integers(0, 10_000), st.integers(0, 255))
+    def check(place: int, value: int) -> None:
+        data = bytearray(with_archive(to_bytes(make_model(b"123"))))
+        start = data.index(b"PK\3\4")
+        data[start + place % (len(data) - start)] = value
+        model = read_model(bytes(data))
+        model.set_metadata("more", Blob(bytes(100)))
+        assert len(to_bytes(model)) >= len(data) + 100
+
+    check()
