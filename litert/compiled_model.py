@@ -255,7 +255,7 @@ class CompiledModel:
         signature = self._at(signature_index)
         argument = _item(signature.inputs, input_index, "input")
         shape = [operator.index(d) for d in dims]
-        with self._model.lock:
+        with self._model.hold():
             signature.resize(argument, shape, strict=strict)
 
     def resize_input_tensor_by_name(
@@ -380,9 +380,7 @@ class CompiledModel:
         if not waits and model.is_all_npu(signature):
             event: Event = JoinedEvent(model.start(signature, buffers, outputs))
             for buffer in output_buffers:
-                if (
-                    buffer.event is None
-                ):  # else the vendor's, which another run can leave to the device
+                if buffer.event is None:  # it has the vendor's, which a device can wait for
                     buffer.set_event(event)
             return event
 
@@ -432,20 +430,20 @@ class CompiledModel:
     def _details(
         self, signature: SignatureRunner, arguments: Sequence[Argument]
     ) -> dict[str, dict[str, Any]]:
-        with self._model.lock:
+        with self._model.hold():
             types = [signature.tensor_type(argument) for argument in arguments]
-        return {
-            argument.name: {
-                "name": signature.tensor_name(argument),
-                "index": argument.tensor,
-                "dtype": type_name(tensor_type.element_type),
-                "shape": list(tensor_type.shape),
+            return {
+                argument.name: {
+                    "name": signature.tensor_name(argument),
+                    "index": argument.tensor,
+                    "dtype": type_name(tensor_type.element_type),
+                    "shape": list(tensor_type.shape),
+                }
+                for argument, tensor_type in zip(arguments, types, strict=True)
             }
-            for argument, tensor_type in zip(arguments, types, strict=True)
-        }
 
     def _requirements(self, signature: SignatureRunner, argument: Argument) -> dict[str, Any]:
-        with self._model.lock:
+        with self._model.hold():
             requirements = signature.requirements(argument)
         return {
             "buffer_size": requirements.size,
@@ -455,7 +453,7 @@ class CompiledModel:
     def _allocate(
         self, signature: SignatureRunner, arguments: Sequence[Argument]
     ) -> list[TensorBuffer]:
-        with self._model.lock:
+        with self._model.hold():
             return [TensorBuffer(signature.allocate(argument)) for argument in arguments]
 
 

@@ -27,10 +27,11 @@ class ArrayRunner:
         self._shapes: Sequence[tuple[int, ...]] = []
         self._generation = -1
         self._names = frozenset(argument.name for argument in signature.inputs)
-        self._types = [
-            signature.tensor_type(argument).element_type.numpy_dtype
-            for argument in signature.inputs
-        ]
+        with model.hold():
+            self._types = [
+                signature.tensor_type(argument).element_type.numpy_dtype
+                for argument in signature.inputs
+            ]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the signature.
@@ -48,7 +49,7 @@ class ArrayRunner:
         signature = self._signature
         if inputs.keys() != self._names:
             self._refuse_names(inputs)
-        with self._model.lock:
+        with self._model.hold():
             self._write_inputs([inputs[argument.name] for argument in signature.inputs])
             buffers = [buffer for buffer, _ in self._inputs]
             if signature.has_dynamic_tensors:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
 from dispatch.event import Event
 from dispatch.tensor_buffer import TensorBuffer
@@ -20,7 +20,6 @@ class LoadedModel:
     """Owns all that was opened for it. Any thread may use it; its runs follow each other.
 
     Attributes:
-      lock: to be held while a signature is used.
       signatures: in the file's order.
       is_fully_delegated: whether a delegate runs every op: ours, or XNNPACK.
     """
@@ -43,7 +42,7 @@ class LoadedModel:
           resources: closed with it.
           is_fully_delegated: as the attribute.
         """
-        self.lock = threading.RLock()
+        self._lock = threading.RLock()
         self.signatures = signatures
         self.is_fully_delegated = is_fully_delegated
         self._where = where
@@ -52,6 +51,17 @@ class LoadedModel:
         self._is_open = True
         self._meters: Sequence[CallMeter] | None = None
         self._events: Sequence[Event] = ()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keeps other threads out while a signature is used; its structs are gone once the model is closed.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE, if it is closed, be it while this thread waited.
+        """
+        with self._lock:
+            self._check_open()
+            yield
 
     def run(
         self,
@@ -67,7 +77,7 @@ class LoadedModel:
             if buffer is not None and buffer.event is not None:
                 with suppress(LiteRtError):  # what failed is written anew
                     buffer.wait()
-        with self.lock:
+        with self._lock:
             self._check_open()
             if self._events:
                 self._wait_for_run()
@@ -79,7 +89,7 @@ class LoadedModel:
         Raises:
           LiteRtError: as `PlannedSubgraph.plan`.
         """
-        with self.lock:
+        with self.hold():
             return signature.is_all_npu()
 
     def start(
@@ -96,7 +106,7 @@ class LoadedModel:
         Raises:
           LiteRtError: as `SignatureRunner.run`.
         """
-        with self.lock:
+        with self._lock:
             self._check_open()
             self._wait_for_run()
             self._events = signature.start(inputs, outputs)
@@ -111,7 +121,7 @@ class LoadedModel:
         Raises:
           LiteRtError: ALREADY_EXISTS, if that was started before; the vendor's.
         """
-        with self.lock:
+        with self.hold():
             self._wait_for_run()
             if self._meters is not None:
                 raise LiteRtError(
@@ -128,7 +138,7 @@ class LoadedModel:
         Raises:
           LiteRtError: NOT_FOUND, if that was not started; the vendor's.
         """
-        with self.lock:
+        with self.hold():
             self._wait_for_run()
             if self._meters is None:
                 raise LiteRtError(Status.NOT_FOUND, "no metrics are being collected", self._where)
@@ -139,7 +149,7 @@ class LoadedModel:
 
     def close(self) -> None:
         """Waits for a run under way, and releases all; what goes wrong in that is logged."""
-        with self.lock:
+        with self._lock:
             self._wait_for_run()
             self._is_open = False
             self.signatures = self._kernels = ()

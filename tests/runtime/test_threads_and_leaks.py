@@ -5,13 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from litert.compiled_model import CompiledModel
+from litert.core.errors import LiteRtError
 from litert.environment import Environment
 from tests.runtime.conftest import Load
 from tests.runtime.npu_models import cpu_around_npu
@@ -45,6 +49,33 @@ def test_models_run_side_by_side(environment: Environment) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(load_and_run, range(4)))
+
+
+USES: dict[str, Callable[[CompiledModel], object]] = {
+    "run": lambda model: model.run({"x": X}),
+    "run by index": lambda model: model.run_by_index(
+        0, model.create_input_buffers(0), model.create_output_buffers(0)
+    ),
+    "details": lambda model: model.get_output_tensor_details("<placeholder signature>"),
+    "requirements": lambda model: model.get_input_buffer_requirements(0),
+    "resize": lambda model: model.resize_input_tensor(0, (1, 8), strict=False),
+    "metrics": lambda model: model.start_metrics_collection(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_a_thread_that_comes_while_the_model_is_closed_is_told(
+    load: Load, use: Callable[[CompiledModel], object]
+) -> None:
+    model = load(cpu_around_npu())
+    model.run({"x": X})
+    with ThreadPoolExecutor(1) as pool:
+        with model._model.hold():
+            late = pool.submit(use, model)
+            time.sleep(0.05)  # it finds the model, and waits for its turn
+            model.close()
+        with pytest.raises(LiteRtError, match="the model is closed"):
+            late.result()
 
 
 def test_a_thousand_loads_leak_nothing(
