@@ -24,3 +24,12 @@ class LiteRtError(RuntimeError):
         where = f" ({self.where})" if self.where else ""
         hint = f" {self.hint}" if self.hint else ""
         return f"{self.status.name}: {self.what}{where}.{hint}"
+
+
+def describe(error: BaseException) -> str:
+    """An exception of foreign code, as `ValueError: no such file`; also one whose text cannot be made."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(it has no text)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

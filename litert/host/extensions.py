@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _guard_import(load: Callable[[str], ModuleType], target: str, where: str) ->
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot import: {type(error).__name__}: {error}",
+            f"cannot import: {describe(error)}",
             f"{where}{_origin(error)}",
             "Repair the module, or take it out of the search.",
         ) from error

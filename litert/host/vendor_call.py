@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_HOST = tuple(
+    os.path.join(_ROOT, package, "") for package in ("litert", "compiler_plugin", "dispatch")
+)
 
 
 class VendorCall:
     """A context manager around one call of a vendor's function.
 
-    A `LiteRtError` keeps its status; any other exception becomes one, with the file and line it came from.
+    A `LiteRtError` keeps its status; any other exception becomes one, with the vendor's file and line. Only
+    KeyboardInterrupt passes: the user's Ctrl-C may come anywhere.
     """
 
     __slots__ = ("_call", "_status", "_vendor")
@@ -22,7 +29,7 @@ class VendorCall:
         Args:
           vendor: its manufacturer's name.
           call: the function's name.
-          status: of exceptions that are no `LiteRtError`.
+          status: of exceptions that are no `LiteRtError`, or are one that says OK.
         """
         self._vendor = vendor
         self._call = call
@@ -45,25 +52,28 @@ class VendorCall:
         if isinstance(error, LiteRtError):
             known = ("", f"vendor '{self._vendor}'", self.where)
             where = self.where if error.where in known else f"{self.where}: {error.where}"
-            raise LiteRtError(error.status, error.what, where, error.hint) from error
+            raise LiteRtError(
+                error.status or self._status, error.what, where, error.hint
+            ) from error
         if isinstance(error, MemoryError):
             raise LiteRtError(
                 Status.MEMORY_ALLOCATION_FAILURE, "out of memory", self.where
             ) from error
-        if isinstance(error, (Exception, SystemExit)):
+        if error is not None and not isinstance(error, KeyboardInterrupt):
             raise LiteRtError(
                 self._status,
-                f"{type(error).__name__}: {error}",
+                describe(error),
                 f"{self.where}{_last_line(trace)}",
-                "This is the vendor's to repair; the traceback tells more.",
+                "This is the vendor's to repair; the traceback (--debug) tells more.",
             ) from error
 
 
 def _last_line(trace: TracebackType | None) -> str:
-    """Where in the vendor's code an exception was raised, or what of it was called last."""
+    """The last line outside the host's code: in the vendor's, or in what that one called."""
     place = ""
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        place = f", at {path}:{trace.tb_lineno}"
+        if not path.startswith(_HOST):
+            place = f", at {path}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place

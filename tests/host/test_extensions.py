@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
+from asyncio import CancelledError
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host import extensions
 from litert.host.vendor_call import VendorCall
+
+
+class UnspeakableError(Exception):
+    """Its text cannot be made."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -173,9 +182,16 @@ def test_a_vendors_error_keeps_its_status_and_gains_vendor_and_call() -> None:
             "ZeroDivisionError: x (vendor 'Acme', compile",
         ),
         (SystemExit(2), Status.COMPILATION, "SystemExit: 2"),
+        (CancelledError(), Status.COMPILATION, "CancelledError (vendor 'Acme', compile"),
+        (
+            UnspeakableError(),
+            Status.COMPILATION,
+            "UnspeakableError: (it has no text) (vendor 'Acme', compile",
+        ),
+        (LiteRtError(Status.OK, "all is well"), Status.COMPILATION, "COMPILATION: all is well ("),
         (MemoryError(), Status.MEMORY_ALLOCATION_FAILURE, "out of memory"),
     ],
-    ids=["exception", "exit", "memory"],
+    ids=["exception", "exit", "cancelled", "without a text", "status OK", "memory"],
 )
 def test_whatever_a_vendor_raises_becomes_one_error(
     raised: BaseException, status: Status, says: str
@@ -185,6 +201,15 @@ def test_whatever_a_vendor_raises_becomes_one_error(
     assert error.value.status is status
     assert says in str(error.value)
     assert error.value.__cause__ is raised
+
+
+def test_an_error_names_the_vendors_line_and_none_of_the_hosts(tmp_path: Path) -> None:
+    path = tmp_path / "acme.py"
+    path.write_text("from litert.model.blob import Blob\n\n\ndef f():\n    return Blob(None)\n")
+    vendor = runpy.run_path(str(path))
+    with pytest.raises(LiteRtError) as error, VendorCall("Acme", "compile"):
+        vendor["f"]()
+    assert error.value.where == f"vendor 'Acme', compile, at {path}:5"
 
 
 def test_an_interrupt_in_a_vendors_code_stays_one() -> None:
