@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
 from .console import print_text
@@ -142,6 +142,13 @@ def run_guarded(
         caught = error
         status = exit_status(Status.MEMORY_ALLOCATION_FAILURE)
         text = f"{Status.MEMORY_ALLOCATION_FAILURE.name}: out of memory"
+    except SystemExit as error:  # no main of ours: what a vendor's driver or a library does
+        caught = error
+        status = exit_status(Status.RUNTIME_FAILURE)
+        text = (
+            f"{Status.RUNTIME_FAILURE.name}: code that it called has tried to end the process: "
+            f"{describe(error)}. --debug shows where."
+        )
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -149,10 +156,7 @@ def run_guarded(
         caught = error
         status = exit_status(Status.UNKNOWN)
         program = os.path.basename(arguments[0])
-        text = (
-            f"UNKNOWN: {type(error).__name__}: {error}. "
-            f"This is a defect of {program}; --debug shows where."
-        )
+        text = f"UNKNOWN: {describe(error)}. This is a defect of {program}; --debug shows where."
     if "--debug" in arguments:
         traceback.print_exception(caught)
     print_text(text, sys.stderr)

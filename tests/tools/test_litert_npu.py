@@ -88,9 +88,10 @@ def raising(error: BaseException) -> Callable[..., int]:
         (LiteRtError(Status.NOT_FOUND, "nothing", "here"), 1, "NOT_FOUND: nothing (here)."),
         (KeyboardInterrupt(), 130, "CANCELLED"),
         (MemoryError(), 1, "out of memory"),
+        (SystemExit(0), 1, "tried to end the process: SystemExit: 0. --debug"),
         (ZeroDivisionError("division"), 1, "ZeroDivisionError: division. This is a defect"),
     ],
-    ids=["ours", "Ctrl-C", "memory", "defect"],
+    ids=["ours", "Ctrl-C", "memory", "a driver that exits", "defect"],
 )  # fmt: skip
 def test_an_error_is_one_message_and_a_traceback_only_with_debug(
     capsys: Capture, error: BaseException, status: int, said: str
