@@ -48,6 +48,9 @@ class Binding:
         """Puts tensors into buffers that are of their types and large enough; the subgraph is planned.
 
         An output that has no buffer stays where the interpreter writes it: that is for dynamic shapes.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for an input that is a constant.
         """
         self._take_over()
         self._copies_in.clear()
@@ -84,6 +87,7 @@ class Binding:
 
     def _bind_input(self, tensor: int, buffer: TensorBuffer) -> None:
         if not self._is_in_arena(tensor):
+            self._check_writable(tensor)
             self._copies_in.append((buffer, self._tensors.buffer_of(tensor)))
         elif self._can_lie_in(tensor, buffer):
             self._tensors.set_memory(tensor, buffer)
@@ -108,6 +112,18 @@ class Binding:
         struct = self._tensors.tensor(tensor)
         in_arena = struct.allocation_type in (Allocation.ARENA_RW, Allocation.CUSTOM)
         return in_arena and not struct.is_variable
+
+    def _check_writable(self, tensor: int) -> None:
+        """Refuses an input that is a constant of the file, as stock does: the file is mapped for reading."""
+        if self._tensors.tensor(tensor).allocation_type in (
+            Allocation.MMAP_RO,
+            Allocation.PERSISTENT_RO,
+        ):
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"input '{self._tensors.tensor_name(tensor)}' is a constant of the model",
+                hint="Take it out of the model's inputs, or its data out of the tensor.",
+            )
 
     def _can_lie_in(self, tensor: int, buffer: TensorBuffer) -> bool:
         size = self._tensors.tensor(tensor).bytes

@@ -106,6 +106,17 @@ def test_memory_at_the_end_of_a_page_is_as_good(load: Load, make: Any) -> None:
         )
 
 
+def test_an_input_that_is_a_constant_is_refused(load: Load) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    c = builder.constant("c", np.ones((1, 4), np.float32))
+    builder.graph.inputs.append(c)  # as some converters leave it
+    builder.output(builder.op("ADD", [x, c], [("y", FLOAT, (1, 4))]))
+    model = load(builder.bytes())
+    with pytest.raises(LiteRtError, match="input 'c' is a constant"):
+        model.run({"x": np.ones((1, 4), np.float32), "c": np.zeros((1, 4), np.float32)})
+
+
 def test_memory_that_is_for_reading_alone_is_no_output(load: Load) -> None:
     model = load(one_call())
     array = np.frombuffer(bytes(16), np.float32).reshape(1, 4)
