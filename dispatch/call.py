@@ -307,21 +307,14 @@ class Call:
         return events
 
     def _start_in_worker(self) -> Event:
-        ended = Event()
         inputs = [b.event for b in self._input_buffers if b.event is not None]
 
         def run() -> None:
-            try:
-                for event in inputs:
-                    event.wait()
-                self._call("invoke")
-            except BaseException as error:  # this thread is ours: who waits gets it
-                ended.fail(error)
-            else:
-                ended.signal()
+            for event in inputs:
+                event.wait()
+            self._call("invoke")
 
-        self._worker.submit(run)
-        return ended
+        return self._worker.start(run)
 
     def _call(self, function: str, *args: object) -> Any:
         return self._vendor.call(function, self._context, *args, detail=self._of_this)

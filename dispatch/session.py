@@ -56,7 +56,7 @@ class Session:
             "check_runtime_compatibility", DISPATCH_API_VERSION, environment_options, options
         )
         self._device = Device(vendor, vendor.create("device_context_create", options))
-        self._worker = Worker()
+        self._worker = Worker("dispatch")
         self._assets = tuple(assets)
         self._calls: dict[object, Call] = {}
         self._is_open = True

@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dispatch.event import Event
+from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment, EnvironmentOptions
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.options import CpuOptions, GpuOptions, Options
-from litert.runtime.async_runs import AsyncRuns
-from litert.runtime.events import JoinedEvent
+from litert.runtime.events import JoinedEvent, wait_for_all
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import CallMetrics
@@ -62,7 +62,7 @@ class CompiledModel:
         """For `from_file` and `from_buffer`, which programs call."""
         self._loaded: LoadedModel | None = model
         self._environment = environment
-        self._runs = AsyncRuns()
+        self._worker = Worker("litert")
         self._array_runners: dict[str, ArrayRunner] = {}
 
     @classmethod
@@ -125,7 +125,7 @@ class CompiledModel:
 
     def close(self) -> None:
         """Releases the model and its device; runs under way end first."""
-        self._runs.close()
+        self._worker.close()
         self._array_runners.clear()
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
@@ -140,7 +140,7 @@ class CompiledModel:
     def __del__(self) -> None:
         loaded, self._loaded = self._loaded, None
         if loaded is not None:  # no run is under way, which would keep this object
-            self._runs.close(must_wait=False)
+            self._worker.close(must_wait=False)
             self._array_runners.clear()
             loaded.close()
 
@@ -352,7 +352,7 @@ class CompiledModel:
     ) -> Future[dict[str, np.ndarray[Any, Any]]]:
         """As `run`, in a thread of the model's; the arrays are not to be changed until it is done."""
         self._model  # noqa: B018 (refuses one that is closed)
-        return self._runs.submit(lambda: self.run(inputs, signature))
+        return self._worker.submit(lambda: self.run(inputs, signature))
 
     def run_async_by_index(
         self,
@@ -385,9 +385,10 @@ class CompiledModel:
             return event
 
         def run() -> None:
+            wait_for_all(waits)
             self._model.run(signature, buffers, outputs)  # the model lives until then
 
-        event = self._runs.start(run, waits)
+        event = self._worker.start(run)
         for buffer in output_buffers:
             buffer.set_event(event)
         return event

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 
 
 class JoinedEvent(Event):
@@ -31,14 +32,17 @@ def wait_for_all(events: Iterable[Event], timeout_s: float | None = None) -> Non
       timeout_s: for all of them together; None is for ever.
 
     Raises:
-      LiteRtError: TIMEOUT_EXPIRED, or an event's.
+      LiteRtError: TIMEOUT_EXPIRED, or an event's; RUNTIME_FAILURE for any other exception.
     """
     end = None if timeout_s is None else time.monotonic() + timeout_s
-    failure: LiteRtError | None = None
+    failure: Exception | None = None
     for event in events:
         try:
             event.wait(None if end is None else max(0.0, end - time.monotonic()))
-        except LiteRtError as error:
+        except Exception as error:
             failure = failure or error
-    if failure is not None:
+    if isinstance(failure, LiteRtError):
         raise failure
+    if failure is not None:  # an event of a vendor's own
+        what = f"the run failed: {type(failure).__name__}: {failure}"
+        raise LiteRtError(Status.RUNTIME_FAILURE, what) from failure

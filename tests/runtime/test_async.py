@@ -15,6 +15,7 @@ from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
+from litert.runtime.events import JoinedEvent
 from litert.tensor_buffer import TensorBuffer
 from tests.runtime.conftest import Load
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
@@ -155,6 +156,40 @@ def test_a_run_ends_though_nobody_holds_the_model(environment: Environment, gate
     gate.set()
     event.wait(20)
     np.testing.assert_array_equal(outputs[0].array(), 2 * X)
+
+
+def test_a_model_may_be_closed_when_its_run_is_done(load: Load) -> None:
+    model = load(one_call())
+    closed = threading.Event()
+
+    def close(_: object) -> None:  # in the thread that has run it
+        model.close()
+        closed.set()
+
+    gate = threading.Event()
+    model._worker.submit(gate.wait)  # so that the callback is there first
+    model.run_async({"x": X}).add_done_callback(close)
+    late = model.run_async({"x": X})
+    gate.set()
+    assert closed.wait(20)
+    with pytest.raises(LiteRtError, match="the model is closed"):
+        late.result()
+
+
+class _Wire(Event):
+    """Of a driver that raises what it likes."""
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        raise OSError("the wire is cut")
+
+
+def test_what_a_driver_s_event_raises_is_an_error_of_ours() -> None:
+    done = [Event(), Event()]
+    for event in done:
+        event.signal()
+    with pytest.raises(LiteRtError, match="the run failed: OSError: the wire is cut") as error:
+        JoinedEvent([done[0], _Wire(), done[1]]).wait()
+    assert error.value.status is Status.RUNTIME_FAILURE
 
 
 class _Driver(AsyncInterface[Any]):
