@@ -20,6 +20,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.blob import MappedFile
 from tests.vendor_reference.executables import (
     DOUBLE,
     Array,
@@ -38,6 +39,7 @@ from tests.vendor_reference.executables import (
 from vendor_reference.device.constants import read_constant
 from vendor_reference.dispatch import DISPATCH
 from vendor_reference.executable.executable import Constant, Dequantization, Executable, Program
+from vendor_reference.executable.writer import write_executable
 
 FLOATS = floats(4)
 
@@ -270,6 +272,27 @@ def test_calls_with_one_module_share_what_is_in_it(monkeypatch: pytest.MonkeyPat
             call.invoke()
             assert y.array().tolist() == [1, 2, 3, 4]
     assert len(read) == 1, "one for two calls, and none that nobody uses"
+
+
+def test_constants_may_lie_in_a_file_that_nobody_may_write(tmp_path: Path) -> None:
+    text = """
+    __kernel void MyOp(__global const float* x, __global const float* w, __global float* y) {
+        y[get_global_id(0)] = x[get_global_id(0)] + w[get_global_id(0) + 1000000]; }"""
+    weights = np.arange(1000004, dtype=np.float32)
+    made = executable(
+        text,
+        [task("MyOp", [in_(), const(0), out()], [4])],
+        [FLOATS],
+        [FLOATS],
+        [constant(weights)],
+    )
+    (tmp_path / "module").write_bytes(write_executable(made).view)
+    with MappedFile(tmp_path / "module") as file, open_session(assets(MyOp=text)) as session:
+        call = open_call(session, MemBuffer.from_blob(file.blob()))
+        x, y = bind(call)
+        x.array()[:] = 0.5
+        call.invoke()
+        assert y.array().tolist() == (weights[-4:] + 0.5).tolist()
 
 
 def test_contexts_run_in_several_threads() -> None:
