@@ -79,6 +79,7 @@ def execute(command: Command) -> None:
     if command.cmd == "info":
         _execute_info(command)
         return
+    _check_messages(command)
     with _output_path(command.output) as path, ProgressBar() as progress:
         model, options = command.model, command.options
         if command.cmd == "apply":
@@ -115,6 +116,29 @@ def _print_report(report: Report, command: Command) -> None:
     with _stream(command.messages or default) as stream:
         if stream:
             print_text(report.to_json() if command.as_json else report.to_text(), stream)
+
+
+def _check_messages(command: Command) -> None:
+    """Refuses a place of the report that would make a command fail, or lose a file, when its work is done."""
+    path = command.messages
+    if path in ("", STDOUT, STDERR, NOWHERE):
+        return
+    assets = [info.asset_path for info in command.options.compiler.custom_op_infos]
+    for other in (command.model, command.output, *assets):
+        if other and os.path.realpath(other) == os.path.realpath(path):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"the report would replace {other}", f"--err={path}"
+            )
+    folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder) or os.path.isdir(path):
+        what = "no folder for it" if not os.path.isdir(folder) else "it is a folder"
+    elif os.access(path if os.path.exists(path) else folder, os.W_OK):
+        return
+    else:
+        what = "permission denied"
+    raise LiteRtError(
+        Status.FILE_IO, f"cannot write the report: {what}", path, "Name another file with --err."
+    )
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def define_flags() -> flags.FlagValues:
     )
     text("err", "Where the report goes: a path, - (the default), -- or none.")
     switch("debug", False, "Show where an error came from.")
-    switch("help", False, "Show this.")
+    flags.DEFINE_bool("help", False, "Show this.", short_name="h", flag_values=values)
     return values
 
 
@@ -130,7 +130,7 @@ def parse(values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
     """
     try:
         return list(values(argv, known_only=True))[1:]
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # absl's own for --noflag=value
         raise usage_error(str(error)) from error
 
 

@@ -154,8 +154,9 @@ def test_partition_compile_and_noop_are_commands(source: Path, tmp_path: Path) -
     assert paths["noop"].read_bytes() == source.read_bytes()
 
 
-def test_help_says_all_flags(capsys: Capture) -> None:
-    assert apply("--help") == 0
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
+    assert apply(flag) == 0
     text = capsys.readouterr().out
     for flag in ("--cmd", "--models", "--npu_custom_op_info", "--[no]check_kernels", "--o "):
         assert flag in text
@@ -195,7 +196,16 @@ def test_help_says_all_flags(capsys: Capture) -> None:
         (["IN", "IN"], Status.INVALID_ARGUMENT, "the output is the input"),
         (["IN", "FOLDER"], Status.INVALID_ARGUMENT, "the output is a folder"),
         (["IN", "FOLDER/no/out"], Status.NOT_FOUND, "no folder for the output"),
-        (["--err=FOLDER", "IN", "none"], Status.FILE_IO, "cannot write"),
+        (["--err=FOLDER", "IN", "OUT"], Status.FILE_IO, "cannot write the report"),
+        (["--err=FOLDER/no/report", "IN", "OUT"], Status.FILE_IO, "no folder for it"),
+        (["--err=IN", "IN", "OUT"], Status.INVALID_ARGUMENT, "the report would replace"),
+        (["--err=OUT", "IN", "OUT"], Status.INVALID_ARGUMENT, "the report would replace"),
+        (
+            ["--npu_custom_op_info=A,JUNK", "--err=JUNK", "IN", "OUT"],
+            Status.INVALID_ARGUMENT,
+            "the report would replace",
+        ),
+        (["--nocheck_kernels=1", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "--nocheck_kernels=1"),
         (["--soc_manufacturer=Nobody", "IN", "OUT"], Status.NOT_FOUND, "no compiler plugin"),
         (["--libs=missing", "IN", "OUT"], Status.NOT_FOUND, "no such folder"),
         (["--require_npu=B", "--fake_ops=A", "IN", "OUT"], Status.UNSUPPORTED, "B: a custom op"),
