@@ -245,7 +245,7 @@ def test_fields_newer_than_the_schema_are_left_out_with_a_warning() -> None:
     model = read_model(data)
     assert len(model.subgraphs[0].tensors) == 2 and len(model.subgraphs[0].ops) == 1
     assert [warning.split(": ", 1)[1] for warning in model.warnings] == [
-        "field 40 of table Tensor is newer than this reader, and is left out"
+        "field 40 of table Tensor is newer than this reader, and left out"
     ]
 
 

@@ -1,0 +1,130 @@
+"""Reads a file by the schema: layouts of tables, vectors, texts, data. What is not understood is noted."""
+
+from __future__ import annotations
+
+import struct
+
+from litert.core.errors import LiteRtError
+from litert.model import schema
+from litert.model.absent import NO_TEXT
+from litert.model.blob import Blob, MappedFile
+from litert.model.flatbuffer import MAX_SLOTS, Budget, Source
+from litert.model.schema_types import table_schema
+from litert.model.table import Table
+
+MIN_EXTERNAL_OFFSET = 2
+"""The schema: an offset from the start of the file "is only valid if > 1"."""
+
+_INT_VECTORS = [struct.Struct(f"<{count}i").unpack_from for count in range(9)]
+_i32 = struct.Struct("<i").unpack_from
+_u32 = struct.Struct("<I").unpack_from
+
+_SHARING = 2  # how often, on average, a byte may be a constant's
+
+
+class SchemaReader:
+    """One file, read as tables of the schema.
+
+    Attributes:
+      file: that the view is of; None for a model in memory.
+      place: what is being read, for errors.
+      warnings: what is left out, in sentences.
+      data_end: of all data that were found, in the flatbuffer and behind it.
+    """
+
+    def __init__(self, view: memoryview, file: MappedFile | None) -> None:
+        self.view = view
+        self.file = file
+        self.source = Source(view, file.path if file else "a model in memory")
+        self.budget = Budget(self.source)
+        self.place = ""
+        self.warnings: list[str] = []
+        self.data_end = 0
+        self._layouts: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._blobs: dict[tuple[int, int], Blob] = {}
+        self._blob_bytes = 0
+        self._strangers: set[tuple[str, int]] = set()
+
+    def damaged(self, what: str) -> LiteRtError:
+        """The error for the place that is being read; the caller raises it."""
+        return self.source.damaged(what, self.place)
+
+    def fields(self, type_name: str, table: int) -> tuple[int, ...]:
+        """Offsets of a table's fields, one for each slot of the schema; 0 is absent."""
+        vtable = table - _i32(self.view, table)[0]
+        found = self._layouts.get((type_name, vtable))
+        if found is None:
+            found = self._layouts[type_name, vtable] = self.layout(type_name, vtable)
+        return found
+
+    def layout(self, type_name: str, vtable: int) -> tuple[int, ...]:
+        """What a vtable says, as in `fields`; a field that the schema lacks ends in a warning."""
+        offsets = self.source.vtable(vtable)
+        known = len(table_schema(type_name).slots)
+        for slot in range(known, len(offsets)):
+            if offsets[slot]:
+                self._warn(type_name, slot, f"field {slot} of table {type_name} is")
+        return (offsets + (0,) * MAX_SLOTS)[:known]
+
+    def table(self, type_name: str, place: int) -> Table:
+        """The table that the offset at `place` points at, to be decoded later."""
+        position = place + _u32(self.view, place)[0]
+        self.fields(type_name, position)
+        return Table(type_name, self.source, position)
+
+    def union(self, union: str, number: int, place: int) -> Table | None:
+        """The table of a union; None where it holds nothing, or what the schema lacks, with a warning."""
+        type_name = schema.UNIONS[union].get(number)
+        if type_name is None:
+            self._warn(union, number, f"options of kind {number} in {union} are")
+            return None
+        return None if type_name == "NONE" else self.table(type_name, place)
+
+    def tables(self, place: int) -> list[int]:
+        """Where the tables are of the vector that the offset at `place` points at."""
+        tables = self.source.tables(self.source.target(place))
+        self.budget.spend_tables(len(tables))
+        return tables
+
+    def text(self, table: int, offset: int) -> str:
+        """A field of a table that is a string; absent where its offset is 0."""
+        if not offset:
+            return NO_TEXT
+        text = self.source.text(self.source.target(table + offset))
+        self.budget.spend_bytes(len(text))
+        return text
+
+    def numbers(self, place: int) -> tuple[int, ...]:
+        """A vector of ints, most of them a shape."""
+        view = self.view
+        vector = place + _u32(view, place)[0]
+        count = _u32(view, vector)[0]
+        if count < len(_INT_VECTORS):
+            shape: tuple[int, ...] = _INT_VECTORS[count](view, vector + 4)
+            return shape
+        _, start, end = self.source.span(vector, 4)
+        self.budget.spend_bytes(end - start)
+        return struct.unpack_from(f"<{count}i", view, start)
+
+    def blob(self, start: int, size: int) -> Blob:
+        """A range of the file; the same object for the same range."""
+        found = self._blobs.get((start, size))
+        if found is None:
+            end = start + size
+            if end > self.source.size:
+                raise self.damaged(
+                    f"data at {start} to {end} of a file of {self.source.size} bytes"
+                )
+            self._blob_bytes += size
+            if self._blob_bytes > _SHARING * self.source.size:
+                raise self.damaged("data that overlap")
+            found = self._blobs[start, size] = Blob.within(self.file or self.view, start, size)
+            self.data_end = max(self.data_end, end)
+        return found
+
+    def _warn(self, name: str, number: int, what: str) -> None:
+        if (name, number) not in self._strangers:
+            self._strangers.add((name, number))
+            self.warnings.append(
+                f"{self.source.where}: {what} newer than this reader, and left out"
+            )
