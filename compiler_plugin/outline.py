@@ -81,16 +81,25 @@ def make_partition(
 def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
     """A copy of a partition as a subgraph: its ops, and the tensors that they have.
 
-    Bytes are shared, and so are operator codes and builtin options, which nobody changes.
+    Bytes are shared, and so are builtin options, which cannot be changed.
 
     Args:
       partition: to copy.
-      share_buffers: whether the copy's tensors have the model's own buffers, so that it can be put into the
-        model. Otherwise a vendor may change it as it likes.
+      share_buffers: whether the copy has the model's own buffers and operator codes, so that it can be put into
+        the model. Otherwise a vendor may change it as it likes.
     """
     copy = Subgraph(partition.name)
     tensors: dict[Tensor, Tensor] = {}
     buffers: dict[Buffer, Buffer] = {}
+    codes: dict[OperatorCode, OperatorCode] = {}
+
+    def copy_code(code: OperatorCode) -> OperatorCode:
+        if share_buffers:
+            return code
+        if code not in codes:
+            codes[code] = clone = OperatorCode(code.builtin_code, code.custom_code, code.version)
+            clone.fields = code.fields
+        return codes[code]
 
     def copy_tensor(tensor: Tensor) -> Tensor:
         if tensor not in tensors:
@@ -102,7 +111,7 @@ def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
         return tensors[tensor]
 
     copy.inputs = [copy_tensor(tensor) for tensor in partition.inputs]
-    copy.ops = [_copy_op(op, copy_tensor) for op in partition.ops]
+    copy.ops = [_copy_op(op, copy_code(op.code), copy_tensor) for op in partition.ops]
     copy.outputs = [copy_tensor(tensor) for tensor in partition.outputs]
     for tensor in list(tensors):
         _copy_block_scales(tensor, copy_tensor)
@@ -161,9 +170,9 @@ def _move_control_dependencies(
     set_control_dependencies(model, edges)
 
 
-def _copy_op(op: Op, copy_tensor: Callable[[Tensor], Tensor]) -> Op:
+def _copy_op(op: Op, code: OperatorCode, copy_tensor: Callable[[Tensor], Tensor]) -> Op:
     copy = Op(
-        op.code,
+        code,
         [None if tensor is None else copy_tensor(tensor) for tensor in op.inputs],
         [copy_tensor(tensor) for tensor in op.outputs],
         op.options,

@@ -112,7 +112,7 @@ class CompilerPlugin(Protocol):
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions, each a subgraph with inputs and outputs of its own.
 
-        The subgraphs are the plugin's to change; their constants are views of the user's file.
+        The subgraphs are copies, the plugin's to change; their constants are views of the user's file.
 
         Raises:
           LiteRtError: UNSUPPORTED refuses: the host tries the partitions alone, then in halves, and then

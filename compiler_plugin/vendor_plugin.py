@@ -19,6 +19,7 @@ from compiler_plugin.plugin import (
     Selection,
 )
 from compiler_plugin.registry import RegisteredPlugin
+from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -101,10 +102,17 @@ class VendorPlugin:
         """
         position = {op: index for index, op in enumerate(subgraph.ops)}
         op_list = OpList()
+        before = Snapshot.take(subgraph)
         with self._call("partition"):
-            self._plugin.partition(self.soc_model, subgraph, op_list)
-        if len(subgraph.ops) != len(position) or any(op not in position for op in subgraph.ops):
-            raise self._nonsense("partition", f"it has changed the ops of {where}")
+            returned: object = self._plugin.partition(self.soc_model, subgraph, op_list)  # type: ignore[func-returns-value]
+            change = before.find_change(subgraph)
+        if change:
+            raise self._nonsense("partition", f"it has changed {change} of {where}")
+        if returned is not None:
+            raise self._nonsense(
+                "partition",
+                f"it returns {type(returned).__name__}, where ops are taken by op_list.push",
+            )
         selected: dict[int, int] = {}
         for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
             index = self._check_selection(selection, position, where)
@@ -171,7 +179,7 @@ class VendorPlugin:
         return position[selection.op]
 
     def _check_call(self, index: int, call: CallInfo, num_modules: int) -> None:
-        if not isinstance(call.name, str) or not call.name or "\0" in call.name:
+        if not _is_name(call.name):
             raise self._nonsense("compile", f"call {index} has the name {call.name!r:.100}")
         number = call.byte_code_index
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < num_modules:
@@ -201,3 +209,10 @@ class VendorPlugin:
             self._call(call).where,
             "This is the vendor's to repair.",
         )
+
+
+def _is_name(value: object) -> bool:
+    """Whether a dispatch op can hold it: text without zero bytes that UTF-8 can say."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in value)

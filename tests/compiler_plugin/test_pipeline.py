@@ -14,6 +14,7 @@ from compiler_plugin.commands import compile_model, copy_model, list_plugins, pa
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.assets import read_assets
 from litert.model.blob import Blob
@@ -355,6 +356,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ("partition_bare", "its ops hold Op, not Selection"),
         ("partition_refusal", "it refuses Op(A) with 7"),
         ("partition_changes", "it has changed the ops of subgraph 0"),
+        ("partition_returns", "it returns list, where ops are taken by op_list.push"),
         ("compile_raises", "KeyError: 'missing' (vendor 'Fake', compile, at"),
         ("compile_none", "it returns NoneType"),
         ("compile_count", "it returns 0 calls for 1 partitions"),
@@ -362,6 +364,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ("compile_bytes", "its byte_code hold bytes, not Blob"),
         ("compile_empty", "byte code module 0 is empty"),
         ("compile_name", "call 0 has the name ''"),
+        ("compile_surrogate", "call 0 has the name '\\udc80'"),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
         ("companions_text", "its companions are str, not a sequence"),
         (
@@ -386,6 +389,43 @@ def test_what_a_vendor_does_wrong_names_the_vendor_and_the_call(
     assert output.read_text() == "old"
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("order", "it has changed the ops of subgraph 0"),
+        ("tensors", "it has changed the tensors of"),
+        ("outputs", "it has changed the name, inputs or outputs of"),
+        ("code", "it has changed op 1 (Renamed) of"),
+        ("input", "it has changed op 1 (B) of"),
+        ("release", "it has changed tensor 't0' of"),
+        ("shape", "it has changed tensor 't0' of"),
+        ("quantization", "it has changed tensor 't0' of"),
+        ("buffer", "AttributeError"),
+    ],
+)
+def test_a_vendor_may_not_change_the_model_that_it_is_asked_about(
+    chain: Chain, fake_options: Options, tmp_path: Path, change: str, says: str
+) -> None:
+    options = fake_options(fake_mode="partition_vandal", fake_change=change)
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
+    assert says in str(error.value) and "(vendor 'Fake', partition)" in str(error.value)
+    assert not (tmp_path / "out.bin").exists()
+
+
+def test_a_vendor_may_look_at_all_that_it_is_asked_about(
+    fake_options: Options, tmp_path: Path
+) -> None:
+    builder = ModelBuilder()
+    quantization = Quantization([0.5], [3])
+    x = builder.input("x", "int8", (4,), quantization=quantization)
+    y = builder.op("RELU", [x], [builder.tensor("y", "int8", (4,), quantization=quantization)])
+    builder.output(y)
+    write_model(builder.build(), tmp_path / "in.tflite")
+    report = apply_plugin(tmp_path / "in.tflite", "", fake_options(fake_mode="partition_looks"))
+    assert [op.name for op in report.npu_ops] == ["RELU"]
+
+
 def test_a_vendor_that_cannot_close_is_told_of(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
@@ -397,13 +437,13 @@ def test_a_vendor_may_change_the_partitions_it_is_given(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
     apply_plugin(
-        chain("A", "B"),
+        chain("A", "B", "A"),
         tmp_path / "out.bin",
-        fake_options(fake_ops="A", fake_mode="compile_vandal"),
+        fake_options(fake_ops="A", fake_mode="compile_vandal", max_partitions=1),
     )
     with read_model(tmp_path / "out.bin") as model:
-        assert ops(model) == ["DISPATCH_OP", "B"]
-        assert [tensor.name for tensor in model.subgraphs[0].tensors] == ["x", "t0", "t1"]
+        assert ops(model) == ["DISPATCH_OP", "B", "A"]
+        assert [tensor.name for tensor in model.subgraphs[0].tensors] == ["x", "t0", "t1", "t2"]
 
 
 def test_byte_code_that_no_call_is_in_is_left_out(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from compiler_plugin.plugin import (
@@ -26,6 +26,7 @@ from compiler_plugin.plugin import (
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Buffer, Op, OperatorCode, Subgraph
@@ -74,6 +75,19 @@ class FakePlugin(CompilerPlugin):
 
 
 _EMPTY: dict[str, str] = {}
+_CHANGES: dict[str, Callable[[Subgraph], object]] = {
+    "order": lambda subgraph: subgraph.ops.reverse(),
+    "tensors": lambda subgraph: subgraph.tensors.clear(),
+    "outputs": lambda subgraph: subgraph.outputs.clear(),
+    "code": lambda subgraph: setattr(subgraph.ops[1].code, "custom_code", "Renamed"),
+    "input": lambda subgraph: subgraph.ops[1].set_input(0, subgraph.inputs[0]),
+    "release": lambda subgraph: subgraph.ops[1].release(),
+    "shape": lambda subgraph: setattr(subgraph.tensors[1], "shape", "4"),
+    "quantization": lambda subgraph: setattr(
+        subgraph.tensors[1], "quantization", Quantization([1])
+    ),
+    "buffer": lambda subgraph: setattr(subgraph.tensors[1], "buffer", None),
+}
 
 
 class _Modes:
@@ -138,6 +152,32 @@ class _Modes:
         plugin.partition = lambda _, subgraph, op_list: subgraph.ops.pop()
         return plugin
 
+    def partition_returns(self, plugin: Any) -> Any:
+        plugin.partition = lambda _, subgraph, op_list: list(subgraph.ops)
+        return plugin
+
+    def partition_looks(self, plugin: Any) -> Any:
+        """Not wrong: reads what is only decoded when somebody looks."""
+
+        def partition(soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+            assert all(tensor.quantization and tensor.type for tensor in subgraph.tensors)
+            for op in subgraph.ops:
+                op_list.push(op)
+
+        plugin.partition = partition
+        return plugin
+
+    def partition_vandal(self, plugin: Any) -> Any:
+        """Changes what `change` says, and takes all."""
+
+        def partition(soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+            _CHANGES[plugin.options["change"]](subgraph)
+            for op in subgraph.ops:
+                op_list.push(op)
+
+        plugin.partition = partition
+        return plugin
+
     def compile_raises(self, plugin: Any) -> Any:
         plugin.compile = lambda *_: _EMPTY["missing"]
         return plugin
@@ -175,6 +215,12 @@ class _Modes:
         plugin.compile = lambda _, parts: CompiledResult([Blob(b"x")], [CallInfo("")] * len(parts))
         return plugin
 
+    def compile_surrogate(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult(
+            [Blob(b"x")], [CallInfo("\udc80")] * len(parts)
+        )
+        return plugin
+
     def compile_unused(self, plugin: Any) -> Any:
         plugin.compile = lambda _, parts: CompiledResult(
             [Blob(b"x"), Blob(b"left out")], [CallInfo("f")] * len(parts)
@@ -192,6 +238,7 @@ class _Modes:
                     tensor.buffer.blob = Blob(b"gone")
                     tensor.buffer = Buffer(Blob(b"gone"))
                 for op in partition.ops:
+                    op.code.custom_code = "gone"
                     op.custom_options = Blob(b"gone")
                     op.release()
                 partition.ops.clear()
