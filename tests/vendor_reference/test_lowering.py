@@ -314,6 +314,13 @@ def test_a_local_size_that_does_not_divide_is_refused() -> None:
     assert "((X+15)/16)*16" in error.value.hint
 
 
+def test_work_sizes_that_leave_the_output_unwritten_are_refused() -> None:
+    with pytest.raises(LiteRtError) as error:
+        lower([one_op((4, 2))], layer(work_sizes=WorkSizes([Formula("F"), Formula("X-1")])))
+    assert "global size [2, 0]: no work item" in error.value.what
+    assert error.value.hint == "B, F, Y, X of output 0 are 4, 2, 1, 1."
+
+
 def test_an_output_that_no_argument_writes_is_refused() -> None:
     with pytest.raises(LiteRtError, match="output 0 of the op is no argument of the kernel"):
         lower([one_op()], layer(arguments=[X]))

@@ -101,6 +101,19 @@ def test_a_constant_alone_is_refused() -> None:
     assert error.value.status is Status.UNSUPPORTED
 
 
+def test_a_whole_subgraph_with_an_op_that_the_npu_does_not_take_is_refused() -> None:
+    b = ModelBuilder()
+    x = b.custom("Sinh", [b.input("x", "float32", (3,))], [("y", "float32", (3,))])
+    relu = b.op("RELU", [x], [("z", "float32", (3,))])
+    b.output(b.custom("Cosh", [relu], [("c", "float32", (3,))]))
+    with pytest.raises(LiteRtError) as error:
+        create(Sinh=KERNELS / "sinh.cl").compile("EMU8", b.build().subgraphs)
+    assert error.value.status is Status.UNSUPPORTED
+    assert (
+        error.value.what.startswith("RELU: a builtin op") and error.value.where == "op 1 of 'main'"
+    )
+
+
 def test_large_constants_reach_the_module_without_a_copy_in_memory(tmp_path: Path) -> None:
     weights = np.arange(3 << 20, dtype=np.float32)
     path = tmp_path / "weights"

@@ -17,6 +17,7 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.memory_planner import LiveRange, plan_memory
 from vendor_reference.compiler.module_builder import ModuleBuilder, pack_numbers
 from vendor_reference.compiler.prelude import write_prelude
+from vendor_reference.compiler.selection import find_refusal
 from vendor_reference.compiler.work_items import evaluate_work_sizes, op_dims
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
@@ -67,12 +68,12 @@ def lower_partitions(
 
     Args:
       soc: what it is made for.
-      partitions: of ops that `select_ops` took.
+      partitions: mostly of ops that `select_ops` took.
       layers: by custom code.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC; INVALID_ARGUMENT, if an asset does
-        not fit its op.
+      LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
+        take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     module = ModuleBuilder(soc.name)
     notes: list[str] = []
@@ -127,6 +128,10 @@ class _FunctionLowering:
             raise LiteRtError(
                 Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
             )
+        for place, op in enumerate(partition.ops):  # any, where the host compiles whole subgraphs
+            if reason := find_refusal(op, self._layers):
+                where = f"op {place} of '{partition.name}'"
+                raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
         for index, tensor in enumerate(partition.inputs):
             self._places[tensor] = Argument(ArgumentKind.INPUT, index)
         outputs = {t: Argument(ArgumentKind.OUTPUT, i) for i, t in enumerate(partition.outputs)}

@@ -19,6 +19,7 @@ DEQUANTIZED_TYPES = (
 """Stored types of constants that the device turns into float32 as it loads them."""
 
 _BUILTIN = "a builtin op; the reference vendor takes custom ops that have an asset"
+_NO_CONSTANT = "it dequantizes no constant; " + _BUILTIN
 _MAX_RANK = 16
 _INDEX_PAIRS = (("MaxPoolingWithArgmax2D", "MaxUnpooling2D"),)
 """Ops of MediaPipe of which the second reads indices that the first writes. Stock's kernels on the CPU have
@@ -70,6 +71,16 @@ def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selecte
     return Selected([op for op in subgraph.ops if op in taken], refused)
 
 
+def find_refusal(op: Op, layers: Mapping[str, CustomLayer]) -> str:
+    """Why the NPU cannot do an op, wherever its neighbours run; "" where it can."""
+    if op.is_custom:
+        return _custom_refusal(op, layers.get(op.name))
+    if op.name != "DEQUANTIZE":
+        return _BUILTIN
+    stored = _dequantized_constant(op)
+    return _conversion_refusal(stored, op.outputs[0]) if stored else _NO_CONSTANT
+
+
 def _custom_refusal(op: Op, layer: CustomLayer | None) -> str:
     """Why a custom op stays on the CPU; "" where it does not."""
     if layer is None:
@@ -119,15 +130,25 @@ def _constant_refusal(tensor: Tensor) -> str:
 
 def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
     """Why a DEQUANTIZE stays on the CPU; "" where it does not."""
-    stored = op.inputs[0] if op.inputs else None
-    if stored is None or not stored.is_constant or len(op.outputs) != 1:
-        return "it dequantizes no constant; " + _BUILTIN
+    stored = _dequantized_constant(op)
+    if stored is None:
+        return _NO_CONSTANT
     result = op.outputs[0]
     others = [use for use in result.uses if use not in taken]
     if others:
         return f"its result is read by {others[0].name}, which stays on the CPU"
     if result in outputs or not result.uses:
         return "its result is an output of the model" if result in outputs else "nobody reads it"
+    return _conversion_refusal(stored, result)
+
+
+def _dequantized_constant(op: Op) -> Tensor | None:
+    stored = op.inputs[0] if op.inputs else None
+    return stored if stored and stored.is_constant and len(op.outputs) == 1 else None
+
+
+def _conversion_refusal(stored: Tensor, result: Tensor) -> str:
+    """What keeps the device from dequantizing a constant as it loads it."""
     if (
         stored.element_type not in DEQUANTIZED_TYPES
         or result.element_type is not ElementType.FLOAT32
@@ -139,7 +160,7 @@ def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
 
 
 def _quantization_refusal(stored: Tensor) -> str:
-    """What keeps the device from dequantizing a constant."""
+    """What keeps the device from finding a constant's scales."""
     if stored.element_type is ElementType.FLOAT16:
         return ""
     quantization = stored.quantization

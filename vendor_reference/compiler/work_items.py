@@ -18,13 +18,20 @@ def evaluate_work_sizes(sizes: WorkSizes, op: Op) -> tuple[Sequence[int], Sequen
     """Global and local size; the local one is empty where the driver chooses.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a formula has no value, or a local size does not divide.
+      LiteRtError: INVALID_ARGUMENT, if a formula has no value, nothing would be written, or a local size does
+        not divide.
     """
     dims = op_dims(op, sizes.of)
     if sizes.global_size:
         global_size = [formula.evaluate(dims) for formula in sizes.global_size]
     else:
         global_size = [prod(op.outputs[0].shape)]
+    if not prod(global_size) and any(prod(tensor.shape) for tensor in op.outputs):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"global size {list(global_size)}: no work item would write the outputs",
+            hint=f"B, F, Y, X of {sizes.of} are {', '.join(map(str, dims))}.",
+        )
     local_size = [formula.evaluate(dims) for formula in sizes.local_size]
     if local_size and any(k == 0 or g % k for g, k in zip(global_size, local_size, strict=True)):
         raise LiteRtError(
