@@ -38,6 +38,19 @@ def check_table(table: object, where: str) -> Dispatch[Any, Any]:
     Raises:
       LiteRtError: WRONG_VERSION; DYNAMIC_LOADING for all else.
     """
+    try:
+        return _check_table(table, where)
+    except LiteRtError:
+        raise
+    except Exception as error:  # of a property
+        raise _broken(
+            f"reading the dispatch table raises {type(error).__name__}: {error}",
+            where,
+            "This is the vendor's to repair.",
+        ) from error
+
+
+def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
     if isinstance(table, type) and issubclass(table, Dispatch):
         raise _broken(
             f"DISPATCH is the class {table.__name__}",
@@ -184,7 +197,9 @@ def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
     unfilled = [f for f in vars(Dispatch) if f[0] != "_" and inspect.isfunction(vars(Dispatch)[f])]
     unfilled = [f for f in unfilled if not is_filled(table, f)]
     for name in dir(table):
-        if name[0] != "_" and not hasattr(Dispatch, name) and callable(getattr(table, name)):
+        # Static: a property may need a driver that is not loaded yet.
+        filled = inspect.getattr_static(table, name, None)
+        if name[0] != "_" and not hasattr(Dispatch, name) and callable(filled):
             from difflib import get_close_matches  # here: few tables have methods of their own
 
             for function in get_close_matches(name, unfilled, 1, cutoff=0.85):

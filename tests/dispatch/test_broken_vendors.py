@@ -181,6 +181,23 @@ def test_a_misspelt_function_is_noticed(
     assert (warning in caplog.text) if warning else not caplog.text
 
 
+def raises(self: Any) -> Any:
+    raise RuntimeError("the driver is not loaded")
+
+
+def test_what_a_vendor_has_beside_the_table_is_not_looked_at() -> None:
+    table = make(driver=property(raises))
+    assert check_table(table, "the shop") is table
+
+
+@pytest.mark.parametrize("attribute", ["api_version", "vendor_id", "capabilities", "invoke"])
+def test_a_table_that_cannot_be_read_is_refused(attribute: str) -> None:
+    fields: dict[str, Any] = {attribute: property(raises)}
+    with pytest.raises(LiteRtError, match="RuntimeError: the driver is not loaded") as error:
+        check_table(make(**fields), "the shop")
+    assert error.value.status is Status.DYNAMIC_LOADING
+
+
 def use(vendor: Dispatch[Any, Any]) -> None:
     with open_session(vendor, ["Op"]) as session:
         call = open_call(session)
