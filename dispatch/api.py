@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntFlag
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dispatch.async_interface import AsyncInterface
 from dispatch.event import Event
+from dispatch.executable_type import ExecutableType
 from dispatch.graph_interface import GraphInterface, NodeType
 from dispatch.host_defaults import HostInvocationContext, attach, detach, find_requirements
 from dispatch.mem_buffer import MemBuffer
@@ -55,16 +56,6 @@ class Capability(IntFlag):
     BASIC = 1
     ASYNC = 2
     GRAPH = 4
-
-
-class ExecutableType(IntEnum):
-    """LiteRT's `LiteRtDispatchExecutableType`."""
-
-    UNKNOWN = 0
-    DSP_LIBRARY = 1
-    ML_MODEL = 2
-    JIT_HANDLE = 3
-    TFLITE_MODEL = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from dispatch.api import ExecutableType
-    from dispatch.mem_buffer import MemBuffer
+from dispatch.executable_type import ExecutableType
+from dispatch.mem_buffer import MemBuffer
 
 DeviceContext = TypeVar("DeviceContext")
 Graph = TypeVar("Graph")

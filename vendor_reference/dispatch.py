@@ -25,8 +25,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import SDK_VERSION, ApiVersion
-from vendor_reference.device.device import Device, LoadedFunction, open_device
+from vendor_reference.device.device import Device, LoadedFunction
 from vendor_reference.device.module import Module
+from vendor_reference.device.open_device import open_device
 from vendor_reference.device.opencl import check_installed
 from vendor_reference.device_presence import check_device
 from vendor_reference.executable.executable import Function

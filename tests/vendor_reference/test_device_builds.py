@@ -185,7 +185,7 @@ def test_a_kernel_that_breaks_pocl_is_an_error_and_no_crash(
 
 RUN = """
 import os, sys
-from vendor_reference.device.device import open_device
+from vendor_reference.device.open_device import open_device
 from vendor_reference.device.program_text import ProgramText
 from tests.vendor_reference.executables import DOUBLE, doubling
 from tests.vendor_reference.test_device_functions import Runner

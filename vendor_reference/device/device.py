@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from dispatch.event import Event
 from vendor_reference.device.device_choice import DeviceInfo
@@ -119,20 +119,3 @@ class Device(Protocol[Program, Memory]):
           LiteRtError: NOT_FOUND, if a program has not the kernel; INVALID_ARGUMENT, if a kernel takes other
             arguments; MEMORY_ALLOCATION_FAILURE.
         """
-
-
-def open_device(wanted: str = "") -> Device[Any, Any]:
-    """The device of this process, opened on first use.
-
-    Args:
-      wanted: `platform[:device]`; "" is the best there is, or what $LITERT_NPU_OPENCL says.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, if there is no OpenCL; NOT_FOUND, if it has no such device.
-    """
-    from vendor_reference.device.opencl import load_platforms  # here: it loads the drivers
-
-    load_platforms()  # first: it sets what pyopencl reads when it is imported
-    from vendor_reference.device.opencl_device import shared_device
-
-    return shared_device(wanted)

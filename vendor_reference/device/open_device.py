@@ -1,0 +1,24 @@
+"""Opens the NPU; where it is emulated, that loads OpenCL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vendor_reference.device.device import Device
+
+
+def open_device(wanted: str = "") -> Device[Any, Any]:
+    """The device of this process, opened on first use.
+
+    Args:
+      wanted: `platform[:device]`; "" is the best there is, or what $LITERT_NPU_OPENCL says.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, if there is no OpenCL; NOT_FOUND, if it has no such device.
+    """
+    from vendor_reference.device.opencl import load_platforms  # here: it loads the drivers
+
+    load_platforms()  # first: it sets what pyopencl reads when it is imported
+    from vendor_reference.device.opencl_device import shared_device
+
+    return shared_device(wanted)
