@@ -16,7 +16,7 @@ _REFERENCES = ("buffer", "opcodeIndex", "largeCustomOptionsOffset", "largeCustom
 
 
 def view_model(path: Path, without: Collection[str] = ()) -> Any:
-    """Nested dicts and lists, equal for files that say the same; an empty vector is as good as none.
+    """Nested dicts and lists, equal for files that say the same; an empty vector or table is as good as none.
 
     Args:
       path: of the model.
@@ -39,6 +39,7 @@ class _Viewer:
         fields = dict(vars(self._model))
         del fields["buffers"], fields["operatorCodes"]
         fields["metadataBuffer"] = [self._buffers[i] for i in _items(self._model.metadataBuffer)]
+        fields["metadata"] = sorted(_items(self._model.metadata), key=lambda entry: entry.name)
         return self._view_fields(fields)
 
     def _view(self, value: Any) -> Any:
@@ -54,7 +55,7 @@ class _Viewer:
 
     def _view_fields(self, fields: dict[str, Any]) -> Any:
         views = {n: self._view(value) for n, value in fields.items() if n not in self._without}
-        return {name: view for name, view in views.items() if view is not None}
+        return {name: view for name, view in views.items() if view is not None} or None
 
     def _resolved(self, fields: dict[str, Any]) -> dict[str, Any]:
         """A table's fields, with what it points at in place of indices and offsets."""
@@ -69,7 +70,20 @@ class _Viewer:
             offset = references["largeCustomOptionsOffset"]
             end = offset + references["largeCustomOptionsSize"]
             fields["customOptions"] = self._data[offset:end]
+        if fields.get("op", [None, None])[1] == b"DISPATCH_OP":
+            fields["customOptions"] = self._dispatch_options(_items(fields["customOptions"]))
         return fields
+
+    def _dispatch_options(self, options: np.ndarray[Any, Any]) -> Any:
+        """A call's name and byte code, wherever that lies in the file; other options as they are."""
+        from flatbuffers import flexbuffers
+
+        call = flexbuffers.Loads(bytes(options))
+        if not isinstance(call, dict):
+            return options
+        offset = call["bytecode_offset"]
+        byte_code = self._data[offset : offset + call["bytecode_size"]]
+        return [call["name"], hashlib.sha256(byte_code.tobytes()).hexdigest()]
 
     def _digest(self, buffer: Any) -> str | None:
         external = self._data[buffer.offset : buffer.offset + buffer.size]
