@@ -142,7 +142,7 @@ def run_child(
             text=True,
             errors="replace",
             pass_fds=[write_end],
-            env={**os.environ, **(environment or {})},
+            env=_installed_environment() | dict(environment or {}),
         )
         os.close(write_end)
         with open(read_end, "rb", closefd=False) as report:
@@ -150,6 +150,11 @@ def run_child(
     finally:
         os.close(read_end)
     return Child(status, wall_s, peak_bytes, result.stdout, result.stderr)
+
+
+def _installed_environment() -> dict[str, str]:
+    """This one, where Python may keep compiled modules: an installed package has them from the start."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run_checked(argv: Sequence[str | os.PathLike[str]]) -> Child:
