@@ -49,7 +49,7 @@ def partition_model(
     check_output(target, [source, *options.asset_paths])
     registered, soc_model = choose_plugin(options)
     report = new_report("partition", source, options, registered, soc_model)
-    with read_uncompiled(source) as model, create_plugin(registered, soc_model, options) as plugin:
+    with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         report.ops = report_ops(plans)
@@ -85,7 +85,7 @@ def compile_model(
     check_output(target, [source, *options.asset_paths])
     registered, soc_model = choose_plugin(options)
     report = new_report("compile", source, options, registered, soc_model)
-    with read_uncompiled(source) as model, create_plugin(registered, soc_model, options) as plugin:
+    with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
         result = plugin.compile([extract(_whole(model, i)) for i in range(len(model.subgraphs))])
         report.calls = [

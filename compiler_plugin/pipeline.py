@@ -97,7 +97,7 @@ def apply_plugin(
     with (
         open_assets(infos) as files,
         read_uncompiled(source) as model,
-        create_plugin(registered, soc_model, options) as plugin,
+        create_plugin(registered, options, report) as plugin,
     ):
         report.warnings += model.warnings
         assets = embed_assets(model, plugin, infos, files)
@@ -134,11 +134,13 @@ def choose_plugin(options: ApplyOptions) -> tuple[RegisteredPlugin, str]:
 
 
 def create_plugin(
-    registered: RegisteredPlugin, soc_model: str, options: ApplyOptions
+    registered: RegisteredPlugin, options: ApplyOptions, report: Report
 ) -> VendorPlugin:
-    """Creates the plugin; a context manager."""
+    """Creates the plugin for the report's SoC model; a context manager, whose warnings the report gets."""
     environment = EnvironmentOptions(compiler_plugin_path=options.libs[0] if options.libs else "")
-    return VendorPlugin(registered, soc_model, environment, options.compiler)
+    return VendorPlugin(
+        registered, report.soc_model, environment, options.compiler, report.warnings
+    )
 
 
 def new_report(

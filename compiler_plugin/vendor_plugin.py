@@ -61,8 +61,16 @@ class VendorPlugin:
         soc_model: str,
         environment_options: EnvironmentOptions,
         compiler_options: CompilerOptions,
+        warnings: list[str],
     ) -> None:
         """Creates the plugin and asks whether it can serve this host.
+
+        Args:
+          registered: the plugin.
+          soc_model: to compile for.
+          environment_options: for the plugin.
+          compiler_options: for the plugin.
+          warnings: gets what goes wrong when the plugin is closed: the work is done by then.
 
         Raises:
           LiteRtError: what the vendor refuses; DYNAMIC_LOADING, for a plugin that lacks a call.
@@ -70,6 +78,7 @@ class VendorPlugin:
         factory = registered.factory
         self.vendor = factory.soc_manufacturer
         self.soc_model = soc_model
+        self._warnings = warnings
         with self._call("check_compiler_compatibility", Status.UNSUPPORTED_COMPILER_VERSION):
             factory.check_compiler_compatibility(
                 COMPILER_PLUGIN_API_VERSION, soc_model, compiler_options
@@ -85,13 +94,12 @@ class VendorPlugin:
     def __enter__(self) -> VendorPlugin:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             with self._call("close"):
                 self._plugin.close()
-        except LiteRtError:
-            if kind is None:  # otherwise the first error is the one to tell
-                raise
+        except LiteRtError as error:
+            self._warnings.append(str(error))
 
     def partition(self, subgraph: Subgraph, where: str) -> Choice:
         """Asks which ops of a subgraph the vendor takes, and leaves out what no NPU call can hold.
