@@ -18,6 +18,11 @@ class Table:
 
     Field names are the schema's: `stride_w`. A table's field is a `Table`, a vector a tuple (of bytes: a
     `memoryview`), a union the `Table` it holds.
+
+    Attributes:
+      type_name: of the table in the schema.
+      source, position: where it lies, for a table in a file; the writer copies it from there.
+      values: its fields, for a table that was made.
     """
 
     __slots__ = ("position", "source", "type_name", "values")

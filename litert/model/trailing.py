@@ -100,6 +100,9 @@ class _Extent:
                 if member != "NONE":
                     self.table(member, target, only_last)
             elif field.kind is Kind.TABLES:
+                if target in self._seen:
+                    continue
+                self._seen.add(target)
                 tables = source.tables(target)
                 self._reach(target + 4 + 4 * len(tables))
                 for entry in [max(tables)] if only_last and tables else tables:

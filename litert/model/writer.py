@@ -103,11 +103,16 @@ class _Writer:
         """The file, with as much of its data in the flatbuffer as can be.
 
         Raises:
-          LiteRtError: SERIALIZATION, if the tables alone are too large.
+          LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT.
         """
-        file = self._lay_out(_TABLES_SIZE)
-        if file.flatbuffer_size > _MAX_FLATBUFFER:
-            file = self._lay_out(file.tables_size)
+        try:
+            file = self._lay_out(_TABLES_SIZE)
+            if file.flatbuffer_size > _MAX_FLATBUFFER:
+                file = self._lay_out(file.tables_size)
+        except struct.error as error:
+            raise LiteRtError(
+                Status.INVALID_GRAPH_INVARIANT, f"a number that its field cannot hold: {error}"
+            ) from error
         if file.flatbuffer_size > _MAX_FLATBUFFER:
             raise LiteRtError(
                 Status.SERIALIZATION,

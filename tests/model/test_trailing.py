@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from litert.core.element_type import ElementType
+from litert.model.assembler import Assembler
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Model, Subgraph, Tensor
 from litert.model.reader import read_model
@@ -98,6 +99,16 @@ def test_bytes_in_front_of_an_archive_are_kept_too() -> None:
     after = to_bytes(model)
     assert b"some text" in after and files_in(after) == FILES
     assert first_offset(after) == after.index(b"PK\3\4")
+
+
+def test_tables_that_share_a_vector_are_looked_at_once() -> None:
+    out = Assembler()
+    metadata = out.offset_vector([out.table([])] * 50_000)
+    tensors = [out.table([(6, out.table([(2, metadata)]))]) for _ in range(5_000)]
+    subgraph = out.table([(0, out.offset_vector(tensors))])
+    root = out.table([(2, out.offset_vector([subgraph]))], [(0, "I", 3)])
+    model = read_model(bytes(out.finish(root, b"TFL3")) + b"trailing bytes")
+    assert model.trailing is not None and bytes(model.trailing) == b"trailing bytes"
 
 
 def test_zeros_that_align_the_end_are_not_kept() -> None:

@@ -362,6 +362,17 @@ def test_a_graph_that_does_not_hold_together_is_refused() -> None:
         assert error.value.status is Status.INVALID_GRAPH_INVARIANT
 
 
+def test_what_no_field_can_hold_is_refused() -> None:
+    model = constants_model(Blob(b"x"))
+    model.subgraphs[0].tensors[0].shape = (2**31,)
+    with pytest.raises(LiteRtError, match="a number that its field cannot hold"):
+        to_bytes(model)
+    model.subgraphs[0].tensors[0].shape = ()
+    model.subgraphs[0].tensors[0].element_type = ElementType.NONE
+    with pytest.raises(LiteRtError, match="tensor 'w0' has no element type"):
+        to_bytes(model)
+
+
 def test_buffers_and_codes_that_only_the_graph_has_are_written() -> None:
     model = constants_model()
     constant = Tensor("w", ElementType.UINT8, (3,), Buffer(Blob(b"new")))
