@@ -62,7 +62,7 @@ class SchemaWriter:
         return None if place is None else SIZE_PREFIX - place
 
     def table_with_data(self, offsets: Offsets, scalars: Scalars, slot: int, blob: Blob) -> int:
-        """Adds a table with the place in the file of data behind the flatbuffer, and their size in the next slot."""
+        """Adds a table with the place of data behind the flatbuffer in a slot, and their size in the next one."""
         scalars = [(slot, "Q", 0), (slot + 1, "Q", blob.size), *scalars]
         address = self.out.table(offsets, scalars)
         layout = self.out.layout(
