@@ -174,7 +174,7 @@ def list_plugins(libs: Sequence[str] = ()) -> list[PluginInfo]:
         except LiteRtError as error:
             infos.append(PluginInfo(point.name, (), "", str(point), str(error)))
     infos += [_info(plugin) for plugin in registry.plugins]
-    infos += [PluginInfo("", (), "", error.where, str(error)) for error in registry.broken]
+    infos += [PluginInfo("", (), "", path, str(e)) for path, e in registry.broken.items()]
     return sorted(infos, key=lambda info: (info.problem != "", info.soc_manufacturer, info.origin))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -47,12 +47,12 @@ class Registry:
     Attributes:
       entry_points: not loaded yet.
       plugins: of the folders.
-      broken: why other modules and libraries of the folders are no plugins.
+      broken: why other modules and libraries of the folders are no plugins, by path.
     """
 
     entry_points: Sequence[EntryPoint]
     plugins: Sequence[RegisteredPlugin]
-    broken: Sequence[LiteRtError]
+    broken: Mapping[str, LiteRtError]
 
 
 def find_plugins(libs: Sequence[str]) -> Registry:
@@ -65,14 +65,14 @@ def find_plugins(libs: Sequence[str]) -> Registry:
     """
     entry_points = list(find_entry_points(ENTRY_POINT_GROUP).values())
     plugins: list[RegisteredPlugin] = []
-    broken: list[LiteRtError] = []
+    broken: dict[str, LiteRtError] = {}
     for path in find_files(libs, [_PYTHON, _SHARED_LIBRARY]):
         try:
             if PurePath(path).suffix == ".so":
                 raise _no_shared_library(path)
             plugins.append(_check(load_file(path, _CONSTANT), path))
         except LiteRtError as error:
-            broken.append(error)
+            broken[path] = error
     names = [(point.name, str(point)) for point in entry_points]
     names += [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
     check_unique(names, "Uninstall the package, or leave the folder out of --libs.")
@@ -83,8 +83,8 @@ def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
     """Finds and loads the plugin of a manufacturer.
 
     Raises:
-      LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING or WRONG_VERSION, for a plugin that
-        cannot be used; and those of `find_plugins`.
+      LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
+        plugin, or a file of the manufacturer's name, that cannot be used; and those of `find_plugins`.
     """
     registry = find_plugins(libs)
     for plugin in registry.plugins:
@@ -93,9 +93,12 @@ def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
     for point in registry.entry_points:
         if point.name == soc_manufacturer:
             return load_point(point)
+    for path, error in registry.broken.items():
+        if _is_named_after(path, soc_manufacturer):
+            raise error
     found = [point.name for point in registry.entry_points]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
-    reasons = "".join(f"; {error}" for error in registry.broken)
+    reasons = "".join(f"; not loaded: {e.what} ({e.where})" for e in registry.broken.values())
     raise LiteRtError(
         Status.NOT_FOUND,
         f"no compiler plugin of '{soc_manufacturer}'; found: {', '.join(found) or 'none'}{reasons}",
@@ -137,6 +140,12 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
             f"Name one of {', '.join(models)}.",
         )
     return soc_model
+
+
+def _is_named_after(path: str, soc_manufacturer: str) -> bool:
+    """Whether a file's name says that it has a manufacturer's plugin, though it did not load."""
+    _, _, name = PurePath(path).stem.partition("LiteRtCompilerPlugin")
+    return name.lstrip("_-").casefold() == soc_manufacturer.casefold()
 
 
 def _check(factory: object, origin: str) -> RegisteredPlugin:

@@ -51,8 +51,17 @@ def test_a_broken_module_is_told_of_when_its_vendor_is_missed(tmp_path: Path) ->
     (tmp_path / "LiteRtCompilerPluginBroken.py").write_text("import no_such_driver")
     libs = write(tmp_path)
     assert load_plugin("Acme", libs).factory.soc_manufacturer == "Acme"
-    with pytest.raises(LiteRtError, match="No module named 'no_such_driver'"):
-        load_plugin("Broken", libs)
+    with pytest.raises(LiteRtError, match="No module named 'no_such_driver'") as error:
+        load_plugin("Missed", libs)
+    assert error.value.status is Status.NOT_FOUND and ".." not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["LiteRtCompilerPluginBroken", "LiteRtCompilerPlugin_broken"])
+def test_a_broken_module_of_the_vendors_name_is_the_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text("import no_such_driver")
+    with pytest.raises(LiteRtError) as error:
+        load_plugin("Broken", write(tmp_path))
+    assert str(error.value).startswith("DYNAMIC_LOADING: cannot import: ModuleNotFoundError")
 
 
 def test_an_installed_plugin_that_does_not_load_is_listed_with_its_problem(
