@@ -96,6 +96,15 @@ def test_an_error_has_the_users_file_and_line(builder: Any) -> None:
     assert "nonsense" in error.value.what and error.value.hint
 
 
+def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder: Any) -> None:
+    bad = ProgramText(
+        "k.cl", '#line 1 "k.cl"\n__kernel void f(__global float* y) { y[0] = sin(1.0f, 2); }', ""
+    )
+    with pytest.raises(LiteRtError) as error:
+        builder.build([bad])
+    assert error.value.where == "k.cl, line 1" and "Spelling" not in error.value.what
+
+
 def test_an_option_that_the_compiler_does_not_know_is_named(builder: Any) -> None:
     with pytest.raises(LiteRtError) as error:
         builder.build([ProgramText("k.cl", KERNEL % 1, "-not-an-option")])

@@ -235,8 +235,12 @@ def test_memory_that_is_too_small_is_refused(device: Any) -> None:
 
 
 MISFITS = [
-    ("__global float* a", [in_(), out()], "1 arguments, 2 are bound"),
-    ("__global float* a, __global float* b, int c", [in_(), out()], "3 arguments, 2 are bound"),
+    ("__global float* a", [in_(), out()], "arguments of the kernel: 1, bound: 2"),
+    (
+        "__global float* a, __global float* b, int c",
+        [in_(), out()],
+        "arguments of the kernel: 3, bound: 2",
+    ),
     ("__global float* a, int n", [in_(), out()], "'int n' is by value"),
     ("float x, __global float* a", [in_(), out()], "'float x' is by value"),
     ("__local float* t, __global float* a", [in_(), out()], "'float* t' is __local"),

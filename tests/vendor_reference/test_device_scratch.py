@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,3 +83,12 @@ def test_there_is_one_where_the_cache_folder_cannot_be_written(
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "file"))
     made = Path(scratch_folder.make_scratch_folder())
     assert made.is_dir() and tmp_path not in made.parents
+
+
+def test_it_is_elsewhere_where_the_cache_folder_is_full(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = type("Usage", (), {"free": 4096})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    made = Path(scratch_folder.make_scratch_folder())
+    assert made.is_dir() and folder not in made.parents

@@ -194,7 +194,7 @@ def test_a_wrong_argument_count_is_refused_with_both_counts(
     )
     with pytest.raises(LiteRtError) as error:
         compiled(tmp_path / "l.json")
-    assert error.value.what == "kernel 'kernel_a' has 2 arguments, 1 are bound"
+    assert error.value.what == "arguments of kernel 'kernel_a': 2, bound: 1"
     assert error.value.where == "l.json, op 'Mine'"
 
 

@@ -326,6 +326,13 @@ def test_an_output_that_no_argument_writes_is_refused() -> None:
         lower([one_op()], layer(arguments=[X]))
 
 
+def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
+    defines = [Define("N", StructField(F32, 8, None))]
+    says = r"define 'N': field 'float32\[0\]' at bytes 8 to 12 of options that have 8 bytes"
+    with pytest.raises(LiteRtError, match=says):
+        lower([one_op(options=bytes(8))], layer(defines=defines))
+
+
 def test_a_define_without_a_value_is_refused_by_name() -> None:
     with pytest.raises(LiteRtError, match="define 'N': no option 'n'"):
         lower([one_op(options={})], layer(defines=[Define("N", FlexOption("n"))]))

@@ -59,7 +59,7 @@ def entries_by_build(
         if kernels[entry] != len(task.arguments):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"kernel '{entry}' has {kernels[entry]} arguments, {len(task.arguments)} are bound",
+                f"arguments of kernel '{entry}': {kernels[entry]}, bound: {len(task.arguments)}",
                 _where(layer),
                 _arguments_hint(layer),
             )

@@ -117,8 +117,9 @@ class OpValues:
 
     def _field(self, source: StructField) -> Value:
         size = source.element_type.bits // 8
+        type_name = source.element_type.name.lower()
         fields = [
-            RawField(f"[{i}]", source.element_type, source.offset + i * size)
+            RawField(f"{type_name}[{i}]", source.element_type, source.offset + i * size)
             for i in range(1 if source.count is None else source.count)
         ]
         values = tuple(read_raw_fields(self._options, fields, f"op '{self._op.name}'").values())

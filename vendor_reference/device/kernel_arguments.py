@@ -26,7 +26,7 @@ def check_arguments(kernel: cl.Kernel, task: KernelTask, where: str) -> None:
     if kernel.num_args != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the kernel has {kernel.num_args} arguments, {len(task.arguments)} are bound",
+            f"arguments of the kernel: {kernel.num_args}, bound: {len(task.arguments)}",
             where,
             _HINT,
         )
@@ -35,8 +35,8 @@ def check_arguments(kernel: cl.Kernel, task: KernelTask, where: str) -> None:
         if space and space not in _allowed(argument):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{describe_argument(kernel, index)} is {space}, and a {argument.kind.value} is "
-                f"bound to it, which is {' or '.join(_allowed(argument))}",
+                f"{describe_argument(kernel, index)} is {space}, and what is bound to it "
+                f"({argument.kind.value}) is {' or '.join(_allowed(argument))}",
                 where,
                 _HINT,
             )

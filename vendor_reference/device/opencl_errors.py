@@ -16,7 +16,11 @@ _OUT_OF_MEMORY = (
     cl.status_code.INVALID_BUFFER_SIZE,
 )
 _BUILD_HINT = "Correct the kernel, and compile the model again."
+_NO_LOG_HINT = "The compiler gives no reason; a full disk is one."
 _NOT_OF_THE_LOG = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE)
+_INSIDE_A_MACRO = re.compile(
+    r"(?<=\d) <Spelling=[^>\n]*>"
+)  # where a header of the driver has its text
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
 
 
@@ -36,9 +40,9 @@ def build_error(name: str, log: str, error: cl.Error) -> LiteRtError:
       log: the compiler's.
       error: what the call raised.
     """
-    log = _NOT_OF_THE_LOG.sub("", log).strip() or str(error)
+    log = _INSIDE_A_MACRO.sub("", _NOT_OF_THE_LOG.sub("", log)).strip()
+    hint = _BUILD_HINT if log else _NO_LOG_HINT
+    log = log or str(error)
     place = _PLACE.search(log)
     where = f"{place['file']}, line {place['line']}" if place else name
-    return LiteRtError(
-        Status.COMPILATION, f"the kernel does not build:\n{log}\n", where, _BUILD_HINT
-    )
+    return LiteRtError(Status.COMPILATION, f"the kernel does not build:\n{log}\n", where, hint)

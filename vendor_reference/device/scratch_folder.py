@@ -7,6 +7,7 @@ what is worth keeping is kept by `program_cache.py`, whole.
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import logging
 import os
@@ -21,6 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 _LOCK = ".lock"
 _YOUNG_S = 60
+_LEAST_FREE = 16 << 20  # bytes; a compiler whose disk is full fails without a reason
 
 
 def make_scratch_folder() -> str:
@@ -28,6 +30,8 @@ def make_scratch_folder() -> str:
     parent = os.path.join(cache_folder(), "scratch")
     try:
         os.makedirs(parent, exist_ok=True)
+        if shutil.disk_usage(parent).free < _LEAST_FREE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), parent)
         folder = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent)
     except OSError as error:
         _LOG.info("No scratch folder in the cache folder: %s", error)
