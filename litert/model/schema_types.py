@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -27,8 +27,7 @@ class Kind(Enum):
     UNION = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field of a table.
 
     Attributes:
@@ -50,8 +49,7 @@ class Field:
     type_name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TableSchema:
+class TableSchema(NamedTuple):
     """A table: its fields by slot (None is a slot that is no longer used), and by name."""
 
     type_name: str

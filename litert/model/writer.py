@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -31,8 +31,7 @@ _DATA_PADDING = 64
 _LARGE_OPTIONS = 64 << 10  # custom options that are copied like constants
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(NamedTuple):
     """What was written.
 
     Attributes:
@@ -84,8 +83,7 @@ def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
         return plan_bytes(_Writer(model, appended).file().plan)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     plan: Plan
     tables_size: int
     flatbuffer_size: int
