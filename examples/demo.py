@@ -57,13 +57,12 @@ def main() -> None:
 
 def fetch() -> tuple[Path, Image.Image]:
     """The network, and the picture."""
+    print("1. A network and a picture, out of wheels that pip fetches once (45 MB)", flush=True)
     try:
         network, picture = networks() / "selfie_segmentation.tflite", portrait()
     except RuntimeError as error:
         sys.exit(f"{error}\nThe demo needs pip's package index once; later runs do not.")
-    print(
-        f"1. Fetched {network.name} (from the wheel of mediapipe) and {picture.name} (matplotlib)"
-    )
+    print(f"   {show(network)}\n   {show(picture)}")
     return network, Image.open(picture).convert("RGB")
 
 

@@ -33,10 +33,20 @@ def models() -> Path:
 @pytest.fixture(scope="session")
 def networks() -> Path:
     """The folder of MediaPipe's networks, which real tools made: fourteen `.tflite`."""
+    return _fetched(downloads.networks)
+
+
+@pytest.fixture(scope="session")
+def portrait() -> Path:
+    """A picture of a person, 512 x 600."""
+    return _fetched(downloads.portrait)
+
+
+def _fetched(fetch: Callable[[], Path]) -> Path:
     try:
-        return downloads.networks()
+        return fetch()
     except (RuntimeError, OSError) as error:
-        pytest.skip(f"no networks to test with: {error}")
+        pytest.skip(f"cannot be fetched: {error}")
 
 
 @pytest.fixture

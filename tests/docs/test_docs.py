@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from examples import downloads
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run -->\n)?^```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -26,11 +28,12 @@ def blocks(document: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_a_document_s_commands_run(document: Path, tmp_path: Path, networks: Path) -> None:
+@pytest.mark.usefixtures("networks", "portrait")
+def test_a_document_s_commands_run(document: Path, tmp_path: Path) -> None:
     for folder in ("examples", "benchmarks", "tests", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    (tmp_path / "build" / "downloads").mkdir(parents=True)
-    (tmp_path / "build" / "downloads" / networks.name).symlink_to(networks)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "downloads").symlink_to(downloads.FOLDER)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     commands = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
     for language, text in blocks(document):
