@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -359,10 +361,30 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_forked_process_is_told_that_it_cannot_use_the_device(
-    opened: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    with pytest.raises(LiteRtError) as error:
-        opened.check_process()
-    assert "forked" in error.value.what and "spawn" in error.value.hint
+FORKS = """import os, sys
+from litert.core.errors import LiteRtError
+from tests.vendor_reference.test_dispatch_of_the_reference_vendor import bind, open_call, open_session
+session = open_session()
+call = open_call(session)
+bind(call)
+call.invoke()
+child = os.fork()
+for use in () if child else (call.invoke, lambda: call.invoke_async(), open_session):
+    try:
+        use()
+    except LiteRtError as error:
+        print(error, flush=True)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    call.invoke()
+session.close()
+"""
+
+
+def test_a_forked_process_is_told_that_it_cannot_use_the_device() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=True
+    )
+    told = process.stdout.splitlines()
+    assert len(told) == 3
+    assert all("opened before this process was forked" in line for line in told)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
 
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from vendor_reference.device.constants import read_constant
 from vendor_reference.device.device_choice import choose_device
 from vendor_reference.device.device_info import describe_device, find_usable_devices
+from vendor_reference.device.home_process import HomeProcess
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory
@@ -27,6 +26,7 @@ class OpenClDevice:
 
     Attributes:
       info: its names and versions.
+      home_process: where it was opened, and can be used.
     """
 
     def __init__(self, device: cl.Device) -> None:
@@ -36,7 +36,7 @@ class OpenClDevice:
         self._builder = ProgramBuilder(self._context, device, self.info)
         # A CPU's kernels see host memory as it is; to others it must be sent.
         self._in_place = self.info.kind == "CPU"
-        self._process = os.getpid()
+        self.home_process = HomeProcess(str(self.info))
 
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
         return self._builder.build(texts)
@@ -62,23 +62,9 @@ class OpenClDevice:
     ) -> OpenClFunction:
         try:
             loaded = load_tasks(self._context, self._device, function, programs, constants)
-            return OpenClFunction(self._context, self._device, loaded)
+            return OpenClFunction(self._context, self._device, loaded, self.home_process)
         except cl.Error as error:
             raise self._no_memory(error, f"function '{function.name}'") from error
-
-    def check_process(self) -> None:
-        """Refuses a process that was forked: OpenCL's threads are not in it.
-
-        Raises:
-          LiteRtError: RUNTIME_FAILURE.
-        """
-        if os.getpid() != self._process:
-            raise LiteRtError(
-                Status.RUNTIME_FAILURE,
-                "the device was opened before this process was forked",
-                str(self.info),
-                "Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
-            )
 
     def _no_memory(self, error: cl.Error, what: str) -> LiteRtError:
         limit = self._device.max_mem_alloc_size
@@ -98,5 +84,5 @@ def shared_device(wanted: str) -> OpenClDevice:
         if index not in _devices:
             _devices[index] = OpenClDevice(found[index])
         device = _devices[index]
-    device.check_process()
+    device.home_process.check()
     return device

@@ -16,6 +16,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.device.device import Measurement
+from vendor_reference.device.home_process import HomeProcess
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_event import OpenClEvent
 from vendor_reference.device.opencl_memory import BufferMemory
@@ -26,10 +27,17 @@ from vendor_reference.device.task_loader import LoadedTasks, Use
 class OpenClFunction:
     """One function, loaded; for one thread at a time."""
 
-    def __init__(self, context: cl.Context, device: cl.Device, loaded: LoadedTasks) -> None:
+    def __init__(
+        self,
+        context: cl.Context,
+        device: cl.Device,
+        loaded: LoadedTasks,
+        home_process: HomeProcess,
+    ) -> None:
         self._context = context
         self._device = device
         self._loaded = loaded
+        self._home_process = home_process
         self._launches = loaded.launches
         self._inputs: list[BufferMemory | None] = [None] * len(loaded.function.inputs)
         self._outputs: list[BufferMemory | None] = [None] * len(loaded.function.outputs)
@@ -56,6 +64,7 @@ class OpenClFunction:
         self._detach(self._outputs, index, memory)
 
     def run(self) -> None:
+        self._home_process.check()
         if not self._is_ready:
             self._get_ready()
         events: list[cl.Event] = []
@@ -71,6 +80,7 @@ class OpenClFunction:
             self._keep_variants()
 
     def start(self, after: Sequence[Event]) -> Event:
+        self._home_process.check()
         if not self._is_ready:
             self._get_ready()
         on_device = []
@@ -108,10 +118,11 @@ class OpenClFunction:
         return measurement
 
     def close(self) -> None:
-        with suppress(cl.Error):  # of a run that nobody waited for
-            self._queue.finish()
-        if self._has_started and not self._is_kept:
-            self._keep_variants()
+        if self._home_process.is_here():
+            with suppress(cl.Error):  # of a run that nobody waited for
+                self._queue.finish()
+            if self._has_started and not self._is_kept:
+                self._keep_variants()
         self._inputs = [None] * len(self._inputs)
         self._outputs = [None] * len(self._outputs)
         self._sent = self._fetched = self._launches = ()
