@@ -9,18 +9,13 @@ import stat
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.blob import MappedFile, Progress
+from litert.model.blob import Progress
+from litert.model.file_copy import FileCopy, write_at
 from litert.model.placement import Plan
 
 _PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
 _BLOCK = 64 << 10  # a copy from here on is fastest
-_BUFFERED_PIECE = 1 << 20
 _SMALL_FILE = 8 << 20  # written from memory, in one go
-
-_NO_KERNEL_COPY = {
-    errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF,
-    errno.ETXTBSY, errno.ENOTSOCK, errno.ENODEV,
-}  # fmt: skip
 
 _numbers = itertools.count()
 
@@ -94,12 +89,12 @@ def _create_beside(target: str) -> tuple[str, int]:
 
 def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
     if plan.size <= _SMALL_FILE:
-        _write(fd, plan_bytes(plan), 0)
+        write_at(fd, plan_bytes(plan), 0)
         if progress is not None:
             progress(plan.size, plan.size)
         return
     done = 0
-    copy = _Copy(fd)
+    copy = FileCopy(fd)
     for run in plan.runs:
         start = 0
         while start < run.size:
@@ -113,66 +108,12 @@ def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
                 progress(min(done, plan.size), plan.size)
         for source, data in run.gaps:
             if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
-                _write(fd, data, run.target + source - run.source)
+                write_at(fd, data, run.target + source - run.source)
     for target, text in plan.texts:
-        _write(fd, text, target)
+        write_at(fd, text, target)
     os.ftruncate(fd, plan.size)  # zeros at the end are not written
     if progress is not None:
         progress(plan.size, plan.size)
-
-
-def _write(fd: int, data: bytes | bytearray | memoryview, target: int) -> None:
-    view = memoryview(data)
-    while view:
-        count = os.pwrite(fd, view[:_PIECE], target)
-        view = view[count:]
-        target += count
-
-
-class _Copy:
-    """Copies between files by the fastest way that works: one that failed is not tried again."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._ways = [self._read_and_write]
-        if hasattr(os, "sendfile"):
-            self._ways.append(self._send)
-        if hasattr(os, "copy_file_range"):
-            self._ways.append(self._copy_range)
-
-    def copy(self, file: MappedFile, source: int, target: int, size: int) -> None:
-        if not file.is_open:
-            _write(self._fd, file.view[source : source + size], target)
-            return
-        left = size
-        while left:
-            try:
-                count = self._ways[-1](file.fd, source, target, left)
-            except OSError as error:
-                if error.errno not in _NO_KERNEL_COPY or len(self._ways) == 1:
-                    raise
-                self._ways.pop()
-                continue
-            if not count:
-                if len(self._ways) > 1:  # some file systems answer 0 for what they do not do
-                    self._ways.pop()
-                    continue
-                raise LiteRtError(
-                    Status.FILE_IO, "the file became shorter while it was copied", file.path
-                )
-            source, target, left = source + count, target + count, left - count
-
-    def _copy_range(self, fd: int, source: int, target: int, size: int) -> int:
-        return os.copy_file_range(fd, self._fd, size, source, target)
-
-    def _send(self, fd: int, source: int, target: int, size: int) -> int:
-        os.lseek(self._fd, target, os.SEEK_SET)
-        return os.sendfile(self._fd, fd, source, size)
-
-    def _read_and_write(self, fd: int, source: int, target: int, size: int) -> int:
-        data = os.pread(fd, min(size, _BUFFERED_PIECE), source)
-        _write(self._fd, data, target)
-        return len(data)
 
 
 def _failed(error: OSError, path: str) -> LiteRtError:

@@ -78,7 +78,7 @@ class _ModelReader:
         try:
             with collector_held():
                 self._read_root(self._reader.source.target(0))
-        except (struct.error, OverflowError):
+        except (struct.error, IndexError, OverflowError):
             raise self._reader.damaged(OUTSIDE) from None
         return self._model
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model import reader
 from litert.model.assembler import Assembler
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Buffer, Model, Op, OperatorCode, Subgraph, Tensor
@@ -235,6 +236,26 @@ def test_an_index_out_of_range_is_refused(
     assert what in refusal(change_model(to_bytes(small_model()), change)).what
 
 
+def test_a_union_whose_number_lies_outside_the_file_is_refused() -> None:
+    """Such a table is only looked at where trailing bytes make the reader seek the flatbuffer's end."""
+    model = small_model()
+    model.subgraphs[0].tensors[0].sparsity = Table.make(
+        "SparsityParameters",
+        dim_metadata=(
+            Table.make(
+                "DimensionMetadata", array_segments=Table.make("Uint8Vector", values=b"123")
+            ),
+        ),
+    )
+    data = bytearray(to_bytes(model) + b"trailing bytes")
+    sparsity = read_model(bytes(data)).subgraphs[0].tensors[0].sparsity
+    assert sparsity is not None
+    position = sparsity.get("dim_metadata")[0].position
+    vtable = position - struct.unpack_from("<i", data, position)[0]
+    struct.pack_into("<H", data, vtable + 4 + 2 * 2, 0xFFF0)  # array_segments_type
+    refusal(bytes(data))
+
+
 def test_fields_newer_than_the_schema_are_left_out_with_a_warning() -> None:
     def subgraph(out: Assembler) -> int:
         op = out.table([], [(99, "I", 7), (3, "B", 250), (0, "I", 0)])
@@ -302,6 +323,19 @@ def test_data_far_behind_the_flatbuffer_are_found(tmp_path: Path) -> None:
         again = read_model(to_bytes(model))
     assert again.buffers[1].is_external
     assert bytes(again.subgraphs[0].tensors[1].data) == bytes(range(64))
+
+
+def test_a_large_file_s_buffers_are_read_past_the_mapping(
+    whole_models: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_LARGE_FILE", 0)
+    for data in whole_models:
+        (tmp_path / "m").write_bytes(data)
+        with read_model(tmp_path / "m") as model:
+            assert to_bytes(model) == data
+    (tmp_path / "m").write_bytes(whole_models[0][:-20])
+    with pytest.raises(LiteRtError):
+        read_model(tmp_path / "m")
 
 
 def test_a_reader_costs_no_large_import() -> None:
