@@ -21,11 +21,13 @@ class CompiledPartition:
     Attributes:
       module: of byte code; partitions may share one.
       function_name: of the partition in its module.
+      shape_outputs: the partition's outputs whose shapes only a run tells.
     """
 
     partition: Partition
     module: Blob
     function_name: str
+    shape_outputs: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -105,7 +107,9 @@ def _keep(
 ) -> None:
     for partition, call in zip(partitions, result.calls, strict=True):
         module = result.byte_code[call.byte_code_index]
-        compilation.partitions[partition] = CompiledPartition(partition, module, call.name)
+        compilation.partitions[partition] = CompiledPartition(
+            partition, module, call.name, tuple(call.shape_outputs)
+        )
     unused = set(range(len(result.byte_code))) - {call.byte_code_index for call in result.calls}
     for index in sorted(unused):
         size = result.byte_code[index].size

@@ -24,13 +24,14 @@ from compiler_plugin.registry import (
     load_plugin,
 )
 from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
+from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
-from litert.model.manifest import Digest, Manifest, set_manifest
+from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
 from litert.model.stamp import Stamp, set_stamp
 from litert.model.writer import write_model
 
@@ -109,10 +110,10 @@ def apply_plugin(
         )
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
-        modules = _put_calls(model, plans, compilation)
+        modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)
         _fill(report, plans, compilation, modules, assets)
         set_stamp(model, Stamp(plugin.vendor, soc_model))
-        set_manifest(model, _manifest(plugin, registered, options, assets, modules))
+        set_manifest(model, _manifest(plugin, registered, options, assets, modules, shape_outputs))
         if target:
             written = write_model(
                 model, target, progress=lambda done, total: tell("write", done, total)
@@ -217,17 +218,25 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
             yield f"{len(left)} {asset.op_name} stay on the CPU, despite their asset: {reasons}"
 
 
-def _put_calls(model: Model, plans: Sequence[SubgraphPlan], compilation: Compilation) -> list[Blob]:
+def _put_calls(
+    model: Model, plans: Sequence[SubgraphPlan], compilation: Compilation, vendor: str
+) -> tuple[list[Blob], list[ShapeOutput]]:
     """Replaces the compiled partitions, and appends their byte code to the model.
 
     Returns:
-      The byte code modules, in the order in which the model's ops first name them.
+      The byte code modules, in the order in which the model's ops first name them; and the outputs of all calls
+      that have others' shapes.
     """
     compiled: dict[Op, CompiledPartition] = {}
+    functions: list[tuple[str, list[ShapeOutput]]] = []
     for plan in plans:
         calls = replace_partitions(model, plan.dependencies, plan.partitions)
         for partition, call in zip(plan.partitions, calls, strict=True):
-            compiled[call] = compilation.partitions[partition]
+            compiled[call] = found = compilation.partitions[partition]
+            name = found.function_name
+            added = add_shape_outputs(model, plan.subgraph, call, name, found.shape_outputs)
+            functions.append((name, added))
+    check_function_names(functions, f"vendor '{vendor}', compile")
     modules: dict[int, Appended] = {}
     for op in model.ops():
         if op in compiled:
@@ -235,7 +244,8 @@ def _put_calls(model: Model, plans: Sequence[SubgraphPlan], compilation: Compila
             appended = modules.setdefault(id(module), Appended(module, []))
             appended.users.append((op, compiled[op].function_name))
     model.byte_code += modules.values()
-    return [appended.blob for appended in modules.values()]
+    shape_outputs = [output for added in dict(functions).values() for output in added]
+    return [appended.blob for appended in modules.values()], shape_outputs
 
 
 def _manifest(
@@ -244,6 +254,7 @@ def _manifest(
     options: ApplyOptions,
     assets: Sequence[Asset],
     modules: Sequence[Blob],
+    shape_outputs: Sequence[ShapeOutput],
 ) -> Manifest:
     return Manifest(
         plugin.vendor,
@@ -252,6 +263,7 @@ def _manifest(
         _flags(options),
         {asset.name: Digest.of(asset.blob) for asset in assets},
         [Digest.of(module) for module in modules],
+        shape_outputs,
     )
 
 

@@ -64,10 +64,13 @@ class CallInfo:
     Attributes:
       name: of the function in its byte code; what `invocation_context_create` is given.
       byte_code_index: which of the byte code modules has it.
+      shape_outputs: indices of the partition's outputs whose shapes only a run tells. For each of them, in this
+        order, the host adds an int32 output of shape `[rank]` behind the partition's own; `invoke` fills both.
     """
 
     name: str
     byte_code_index: int = 0
+    shape_outputs: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,8 @@ class CompilerPlugin(Protocol):
         """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.
 
         The host groups what was pushed into partitions, and leaves out what no NPU call can hold: control
-        flow, variable tensors, resources, strings. It asks again for each subgraph.
+        flow, variable tensors, resources, strings. It asks again for each subgraph, which is the user's: a plugin
+        that changes it is refused.
         """
         ...
 

@@ -145,6 +145,7 @@ class VendorPlugin:
 
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions; a call for each of them comes back."""
+        ranks = [[len(tensor.shape) for tensor in p.outputs] for p in partitions]  # as they are now
         with self._call("compile", Status.COMPILATION):
             result = self._plugin.compile(self.soc_model, partitions)
         if not isinstance(result, CompiledResult):
@@ -161,8 +162,9 @@ class VendorPlugin:
                 raise self._nonsense("compile", f"byte code module {index} is no block of bytes")
             if not module.size:
                 raise self._nonsense("compile", f"byte code module {index} is empty")
-        for index, call in enumerate(calls):
+        for index, (call, output_ranks) in enumerate(zip(calls, ranks, strict=True)):
             self._check_call(index, call, len(modules))
+            self._check_shape_outputs(call, output_ranks)
         return result
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
@@ -194,6 +196,16 @@ class VendorPlugin:
             raise self._nonsense(
                 "compile", f"call '{call.name}' is in byte code module {number!r} of {num_modules}"
             )
+
+    def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
+        indices = self._check_list(call.shape_outputs, int, "shape_outputs")
+        for index in indices:
+            if not 0 <= index < len(ranks) or indices.count(index) > 1 or not ranks[index]:
+                raise self._nonsense(
+                    "compile",
+                    f"call '{call.name}' has shape_outputs {indices!r:.100}: they are different indices of "
+                    f"its partition's outputs, whose ranks are {list(ranks)!r:.100}, and a scalar has no shape",
+                )
 
     def _check_list(
         self, values: object, kind: type[_Item], what: str, call: str = "compile"

@@ -365,6 +365,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ("compile_empty", "byte code module 0 is empty"),
         ("compile_name", "call 0 has the name ''"),
         ("compile_surrogate", "call 0 has the name '\\udc80'"),
+        ("compile_shape", "call 'f' has shape_outputs [1]: they are different indices"),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
         ("companions_text", "its companions are str, not a sequence"),
         (

@@ -221,6 +221,12 @@ class _Modes:
         )
         return plugin
 
+    def compile_shape(self, plugin: Any) -> Any:
+        plugin.compile = lambda _, parts: CompiledResult(
+            [Blob(b"x")], [CallInfo("f", 0, [1])] * len(parts)
+        )
+        return plugin
+
     def compile_unused(self, plugin: Any) -> Any:
         plugin.compile = lambda _, parts: CompiledResult(
             [Blob(b"x"), Blob(b"left out")], [CallInfo("f")] * len(parts)

@@ -1,0 +1,62 @@
+"""Test's compiler: takes custom ops, one a call, whose function is what the op is called.
+
+An output that has an unknown dimension has its shape in a further output. test_name=F calls all functions F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    CompilerPluginFactory,
+    OpList,
+)
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.model.blob import Blob
+from litert.model.graph import Subgraph
+
+
+class TestPlugin(CompilerPlugin):
+    __test__ = False  # pytest: no test of yours
+
+    def __init__(self, options: CompilerOptions) -> None:
+        self._options = options.vendor_options
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        for index, op in enumerate(subgraph.ops):
+            if op.is_custom:
+                op_list.push(op, index)
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        calls = []
+        for index, partition in enumerate(partitions):
+            name = self._options.get("test_name", f"{partition.ops[0].name}@{index}")
+            dynamic = [i for i, t in enumerate(partition.outputs) if not t.type.layout.is_static]
+            calls.append(CallInfo(name, 0, dynamic))
+        return CompiledResult([Blob(b'{"max_bytes": 256}')], calls)
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        return ()
+
+    def close(self) -> None:
+        pass
+
+
+class TestPluginFactory(CompilerPluginFactory):
+    __test__ = False
+
+    soc_manufacturer = "Test"
+    soc_models = ("T1",)
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        return TestPlugin(compiler_options)
+
+
+PLUGIN = TestPluginFactory()
