@@ -23,6 +23,7 @@ from .apply_plugin_flags import (
 )
 from .command import run_guarded
 from .console import ProgressBar, print_text
+from .interrupts import end_on_signals
 
 if TYPE_CHECKING:
     from compiler_plugin.report import Report
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
 def run() -> None:
     """The command, in a process of its own."""
     import gc
-    import signal
 
-    # A signal that ends the process does so like Ctrl-C, so that what is half written is removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_on_signals()
     status = guarded_main(sys.argv)
     gc.freeze()  # the collections at exit find nothing to do: a tenth of a small model's time
     sys.exit(status)

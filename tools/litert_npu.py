@@ -6,12 +6,12 @@ is asked for is imported.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from .command import Command, run_guarded, usage_error
+from .interrupts import end_on_signals
 
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
@@ -24,8 +24,7 @@ COMMANDS = {
 
 def run() -> None:
     """The command, in a process of its own."""
-    # A signal that ends the process does so like Ctrl-C, so that what is half written is removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_on_signals()
     sys.exit(run_guarded(main, sys.argv))
 
 

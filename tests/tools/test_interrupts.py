@@ -1,0 +1,55 @@
+"""A command that is interrupted ends, whatever its main thread is doing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+IN_PYTHON = """
+import time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+finally:
+    print("cleaned up", flush=True)
+"""
+IN_NATIVE_CODE = """
+import ctypes
+libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+libc.pthread_mutex_lock(mutex)
+try:
+    print("ready", flush=True)
+    libc.pthread_mutex_lock(mutex)  # for ever, and no signal ends it
+except KeyboardInterrupt:  # too early
+    libc.pthread_mutex_lock(mutex)
+"""
+
+
+def interrupted(code: str, number: signal.Signals) -> tuple[int, str, str]:
+    start = "from litert_npu_tools.interrupts import end_on_signals; end_on_signals(0.1)\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", start + code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        said, errors = process.communicate(timeout=30)
+        return process.returncode, said, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_python_is_interrupted_and_cleans_up(number: signal.Signals) -> None:
+    _, said, errors = interrupted(IN_PYTHON, number)
+    assert said == "cleaned up\n" and "KeyboardInterrupt" in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_native_code_that_does_not_return_is_not_waited_for(number: signal.Signals) -> None:
+    status, _, errors = interrupted(IN_NATIVE_CODE, number)
+    assert status == 130
+    assert errors == "CANCELLED: interrupted, in a call that does not return\n"

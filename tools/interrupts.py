@@ -1,0 +1,35 @@
+"""Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+_GRACE_S = 3.0
+_INTERRUPTED = 130  # as shells have it: 128 and SIGINT
+
+
+def end_on_signals(grace_s: float = _GRACE_S) -> None:
+    """Makes SIGINT and SIGTERM a `KeyboardInterrupt`, so that what is half written is removed.
+
+    Python raises it when the main thread is back in Python. Where that takes too long, the process ends as it is.
+
+    Args:
+      grace_s: what the main thread gets to come back and clean up.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)  # as Python asks for
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader, grace_s), daemon=True).start()
+
+
+def _watch(reader: int, grace_s: float) -> None:
+    while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
+        continue
+    time.sleep(grace_s)
+    print("CANCELLED: interrupted, in a call that does not return", file=sys.stderr, flush=True)
+    os._exit(_INTERRUPTED)
