@@ -93,8 +93,17 @@ def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
         if progress is not None:
             progress(plan.size, plan.size)
         return
+    with FileCopy(fd) as copy:
+        _copy_runs(fd, copy, plan, progress)
+    for target, text in plan.texts:
+        write_at(fd, text, target)
+    os.ftruncate(fd, plan.size)  # zeros at the end are not written
+    if progress is not None:
+        progress(plan.size, plan.size)
+
+
+def _copy_runs(fd: int, copy: FileCopy, plan: Plan, progress: Progress | None) -> None:
     done = 0
-    copy = FileCopy(fd)
     for run in plan.runs:
         start = 0
         while start < run.size:
@@ -109,11 +118,6 @@ def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
         for source, data in run.gaps:
             if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
                 write_at(fd, data, run.target + source - run.source)
-    for target, text in plan.texts:
-        write_at(fd, text, target)
-    os.ftruncate(fd, plan.size)  # zeros at the end are not written
-    if progress is not None:
-        progress(plan.size, plan.size)
 
 
 def _failed(error: OSError, path: str) -> LiteRtError:

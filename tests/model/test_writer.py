@@ -5,7 +5,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,13 @@ from litert.core.status import Status
 from litert.model import output, writer
 from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import DISPATCH_OP, read_dispatch_options
+from litert.model.file_copy import FileCopy
 from litert.model.graph import CUSTOM, Appended, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes, write_model
 
 MIB = 1 << 20
+WAYS = ("_clone", "copy_file_range", "splice", "sendfile")  # to copy, the fastest first
 
 
 def constants_model(*blobs: Blob, is_external: bool = False) -> Model:
@@ -65,14 +67,16 @@ def test_a_result_says_what_was_written(tmp_path: Path) -> None:
     assert result.byte_code[0][1] == 9
 
 
-@pytest.mark.parametrize("missing", [[], ["copy_file_range"], ["copy_file_range", "sendfile"]])
+@pytest.mark.parametrize("missing", [WAYS[:n] for n in range(len(WAYS) + 1)], ids=len)
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.ENOSYS, None])
+@pytest.mark.parametrize("major", [0, 8], ids=["no disk of its own", "a disk"])
 def test_every_way_to_copy_gives_the_same_file(
     source: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    missing: list[str],
+    missing: Sequence[str],
     number: int | None,
+    major: int,
 ) -> None:
     def refuse(*_: object, **__: object) -> int:
         if number is None:
@@ -80,7 +84,8 @@ def test_every_way_to_copy_gives_the_same_file(
         raise OSError(number, os.strerror(number))
 
     for name in missing:
-        monkeypatch.setattr(os, name, refuse, raising=False)
+        monkeypatch.setattr(FileCopy if name == "_clone" else os, name, refuse, raising=False)
+    monkeypatch.setattr(os, "major", lambda _: major)
     with read_model(source) as model:
         write_model(model, tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == source.read_bytes()
@@ -97,13 +102,13 @@ def test_neighbours_in_a_file_are_copied_as_one(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = []
-    copy = os.copy_file_range
+    copy = FileCopy.copy
 
-    def count(src: int, dst: int, size: int, *offsets: int) -> int:
+    def count(self: FileCopy, file: MappedFile, start: int, target: int, size: int) -> None:
         copied.append(size)
-        return copy(src, dst, size, *offsets)
+        copy(self, file, start, target, size)
 
-    monkeypatch.setattr(os, "copy_file_range", count)
+    monkeypatch.setattr(FileCopy, "copy", count)
     with read_model(source) as model:
         write_model(model, tmp_path / "copy")
     assert len(copied) <= 2  # up to where blocks are aligned, and the rest
@@ -288,7 +293,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "copy_file_range", full, raising=False)
+    monkeypatch.setattr(FileCopy, "_clone", full)
     with read_model(source) as model, pytest.raises(LiteRtError) as error:
         write_model(model, tmp_path / "target")
     assert error.value.status is Status.FILE_IO
@@ -302,8 +307,9 @@ def test_a_full_disk_is_named_and_leaves_nothing(
 def test_a_source_that_shrinks_is_named(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("copy_file_range", "sendfile"):
+    for name in WAYS[1:]:
         monkeypatch.setattr(os, name, lambda *_, **__: 0, raising=False)
+    monkeypatch.setattr(FileCopy, "_clone", lambda *_: 0)
     monkeypatch.setattr(os, "pread", lambda *_: b"")
     with read_model(source) as model, pytest.raises(LiteRtError, match="became shorter"):
         write_model(model, tmp_path / "target")
