@@ -76,7 +76,7 @@ class _Viewer:
 
     def _dispatch_options(self, options: np.ndarray[Any, Any]) -> Any:
         """A call's name and byte code, wherever that lies in the file; other options as they are."""
-        from flatbuffers import flexbuffers
+        from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
         call = flexbuffers.Loads(bytes(options))
         if not isinstance(call, dict):

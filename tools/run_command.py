@@ -173,7 +173,7 @@ def _output_report(name: str, array: np.ndarray[Any, Any]) -> OutputReport:
         return OutputReport(name, _type(array), np.nan, np.nan, np.nan)
     numbers = array.astype(np.float64)
     return OutputReport(
-        name, _type(array), float(numbers.min()), float(numbers.max()), float(numbers.mean())
+        name, _type(array), float(np.min(numbers)), float(np.max(numbers)), float(np.mean(numbers))
     )
 
 

@@ -38,7 +38,7 @@ def all_sorts() -> Model:
     )  # fmt: skip
     b.custom("Raw", [z], [("r", "float32", (4,)), ("s", "int32", ())], options=b"\1\0\0\0\2\0\0\0")
     b.constant("shape", [1, -1], "int32")
-    b.constant("scale", np.float32(0.1))
+    b.constant("scale", np.array(0.1, np.float32))
     b.constant("half", np.array([0.5, -2], np.float16))
     scales = b.constant("scales", np.ones(4, np.float16))
     b.constant(
