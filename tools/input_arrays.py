@@ -16,6 +16,9 @@ from .pictures import PICTURES, Range, read_picture
 if TYPE_CHECKING:
     import numpy as np
 
+# How a .npy begins, and a .npz: a ZIP file, which may be empty.
+_BEGINNINGS = (b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
@@ -75,11 +78,11 @@ def read_inputs(
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)
             if spec is None:
-                raise _bad_input(path, f"all {len(specs)} inputs have a file already")
+                raise _given_twice(path, found)
             new = {spec.name: _read_one(path, spec, value_range)}
         for name, value in new.items():
             if name in found:
-                raise _bad_input(path, f"input '{name}' has {found[name].origin} already")
+                raise _given_twice(path, {name: found[name]})
             found[name] = InputArray(value, path)
     return found
 
@@ -174,6 +177,9 @@ def _load(path: str) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
     import numpy as np
 
     try:
+        with open(path, "rb") as file:
+            if not file.read(6).startswith(_BEGINNINGS):
+                raise _bad_input(path, "no .npy or .npz, nor a picture")
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
@@ -182,7 +188,7 @@ def _load(path: str) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
     except FileNotFoundError:
         raise LiteRtError(Status.NOT_FOUND, "no such file", path) from None
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise _bad_input(path, f"no .npy or .npz, nor a picture: {error}") from None
+        raise _bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", path) from error
@@ -198,6 +204,12 @@ def _dtype(spec: TensorSpec) -> np.dtype[Any]:
         raise LiteRtError(
             Status.UNSUPPORTED, f"tensor '{spec.name}' is of type {spec.dtype}, which NumPy has not"
         ) from None
+
+
+def _given_twice(path: str, found: Mapping[str, InputArray]) -> LiteRtError:
+    given = ", ".join(f"input '{name}' has {array.origin}" for name, array in found.items())
+    what = f"{given} already" if given else "the model has no inputs"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Give each input one file.")
 
 
 def _bad_input(path: str, what: str) -> LiteRtError:

@@ -41,7 +41,8 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
         if beside:
             os.unlink(beside)
         if isinstance(error, OSError):
-            reason = (error.strerror or str(error)).lower()
+            # NumPy's own error has no reason; a disk that is full is what it means.
+            reason = (error.strerror or f"no space left, it seems: {error}").lower()
             raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", path) from error
         raise
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from litert_npu_tools.loading import LoadOptions
+from litert_npu_tools.output_file import write_file
 from litert_npu_tools.run_command import RunOptions, run_model
 
 from litert.core.errors import LiteRtError
@@ -174,8 +175,27 @@ def test_an_input_of_no_use_is_refused(
 
 def test_an_input_cannot_be_given_twice(original: str, ramp: Path) -> None:
     for texts in (["ramp.npy", "ramp.npy"], ["ramp.npy", "image=ramp.npy"]):
-        with pytest.raises(LiteRtError, match="already"):
+        with pytest.raises(LiteRtError, match=r"input 'image' has ramp\.npy already") as error:
             run_model(original, RunOptions(inputs=texts))
+        assert error.value.hint == "Give each input one file."
+
+
+def test_a_file_that_holds_no_array_is_not_taken_for_a_pickle(
+    original: str, in_folder: Path
+) -> None:
+    (in_folder / "kernel.cl").write_text("__kernel void K() {}")
+    with pytest.raises(LiteRtError) as error:
+        run_model(original, RunOptions(inputs=["kernel.cl"]))
+    assert error.value.what == "no .npy or .npz, nor a picture"
+
+
+def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:
+    def write(_: object) -> None:
+        raise OSError("64 requested and 3 written")  # as `ndarray.tofile` has it
+
+    with pytest.raises(LiteRtError, match="no space left, it seems") as error:
+        write_file("out.npy", write)
+    assert error.value.status is Status.FILE_IO and not list(in_folder.glob("*out.npy*"))
 
 
 @pytest.mark.parametrize(
