@@ -304,6 +304,8 @@ class Call:
                 f"it returned {events!r:.80}, not {len(self._outputs)} events",
                 "Return a list with one Event for each output.",
             )
+        for event in events:
+            event.run = VendorCall(self._vendor.dispatch.vendor_id, "invoke_async" + self._of_this)
         return events
 
     def _start_in_worker(self) -> Event:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import threading
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
+from litert.host.vendor_call import VendorCall
 
 
 class Event:
     """Unsignaled until `signal` or `fail` is called, once; safe to share between threads.
 
     A vendor whose driver has its own events overrides `wait` and `is_signaled`.
+
+    Attributes:
+      run: the vendor's call that will signal it, for errors; set by the host.
     """
+
+    run: VendorCall | None = None
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -41,8 +47,11 @@ class Event:
         if not self._done.wait(timeout_s):
             raise LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
         error = self._error
+        if error is None:
+            return
+        if self.run is not None:
+            raise self.run.wrap(error) from error
         if isinstance(error, LiteRtError):
             raise LiteRtError(error.status, error.what, error.where, error.hint) from error
-        if error is not None:
-            what = f"the run failed: {type(error).__name__}: {error}"
-            raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
+        what = f"the run failed: {describe(error)}"
+        raise LiteRtError(Status.RUNTIME_FAILURE, what) from error

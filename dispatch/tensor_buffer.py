@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from dispatch.event import Event
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
@@ -112,7 +112,7 @@ class TensorBuffer:
             except LiteRtError:
                 raise
             except Exception as error:  # an event of a vendor's own
-                what = f"the run that writes a buffer failed: {type(error).__name__}: {error}"
+                what = f"the run that writes a buffer failed: {describe(error)}"
                 raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
             if self.event is event:
                 self.event = None

@@ -49,23 +49,23 @@ class VendorCall:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None and not isinstance(error, KeyboardInterrupt):
+            raise self.wrap(error) from error
+
+    def wrap(self, error: BaseException) -> LiteRtError:
+        """The error of this call for what its code raised, here or in a thread."""
         if isinstance(error, LiteRtError):
             known = ("", f"vendor '{self._vendor}'", self.where)
             where = self.where if error.where in known else f"{self.where}: {error.where}"
-            raise LiteRtError(
-                error.status or self._status, error.what, where, error.hint
-            ) from error
+            return LiteRtError(error.status or self._status, error.what, where, error.hint)
         if isinstance(error, MemoryError):
-            raise LiteRtError(
-                Status.MEMORY_ALLOCATION_FAILURE, "out of memory", self.where
-            ) from error
-        if error is not None and not isinstance(error, KeyboardInterrupt):
-            raise LiteRtError(
-                self._status,
-                describe(error),
-                f"{self.where}{_last_line(trace)}",
-                "This is the vendor's to repair; the traceback (--debug) tells more.",
-            ) from error
+            return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, "out of memory", self.where)
+        return LiteRtError(
+            self._status,
+            describe(error),
+            f"{self.where}{_last_line(error.__traceback__)}",
+            "This is the vendor's to repair; the traceback (--debug) tells more.",
+        )
 
 
 def _last_line(trace: TracebackType | None) -> str:

@@ -236,3 +236,31 @@ def test_an_event_of_a_vendor_may_raise_anything() -> None:
     buffer.event = Broken()
     with pytest.raises(LiteRtError, match="KeyError: 'fence'"):
         buffer.wait()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError("bus"), "RUNTIME_FAILURE: OSError: bus (vendor 'Strict', invoke_async of 'f')."),
+        (
+            LiteRtError(Status.TIMEOUT_EXPIRED, "no answer", "tile 3", "Wait."),
+            "TIMEOUT_EXPIRED: no answer (vendor 'Strict', invoke_async of 'f': tile 3). Wait.",
+        ),
+        (LiteRtError(Status.OK, "well"), "RUNTIME_FAILURE: well (vendor 'Strict', invoke_async"),
+    ],
+    ids=["exception", "ours", "status OK"],
+)
+def test_a_run_that_fails_on_the_device_names_the_vendor(error: Exception, says: str) -> None:
+    vendor = StrictAsyncDispatch()
+    with open_session(vendor) as session:
+        call = open_call(session)
+        _, target = bind_all(call)
+        (event,) = call.invoke_async()
+        vendor.async_interface.running.clear()
+        event.fail(error)
+        for wait in (event.wait, target.wait):
+            with pytest.raises(LiteRtError) as caught:
+                wait()
+            assert str(caught.value).startswith(says)
+            assert caught.value.__cause__ is error
+    assert not vendor.broken
