@@ -97,6 +97,8 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         "no array of float32",
     ),
     "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"shape \[\]"),
+    "an array without a name": (X, None, Status.INVALID_ARGUMENT, r"ndarray is no mapping.*x, y"),
+    "a list of arrays": ([X, Y], None, Status.INVALID_ARGUMENT, r"list is no mapping.*x, y"),
     "no such signature": ({}, "none", Status.NOT_FOUND, "no signature 'none', only minus, square"),
 }
 
