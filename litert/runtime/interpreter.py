@@ -40,11 +40,14 @@ class GraphInterpreter:
       subgraphs: in the order in which the interpreter showed them.
     """
 
-    def __init__(self, source: str | bytes, settings: CpuSettings, make_kernel: MakeKernel) -> None:
+    def __init__(
+        self, source: str | bytes, where: str, settings: CpuSettings, make_kernel: MakeKernel
+    ) -> None:
         """Builds the graph, and gives each dispatch op to a kernel.
 
         Args:
           source: the path of a model, or its bytes.
+          where: the file's name, for errors.
           settings: of the CPU.
           make_kernel: makes the kernels.
 
@@ -55,7 +58,7 @@ class GraphInterpreter:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
         check_abi()
-        self._where = source if isinstance(source, str) else "model from a buffer"
+        self._where = where
         self._delegate = NpuDelegate(make_kernel)
         self._old_messages = ""
         arguments: dict[str, Any] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -65,8 +66,10 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
         if isinstance(source, str):
             file = resources.enter_context(MappedFile(source))
             model, whole = read_model(file), file.blob()
+            stock_source: str | bytes = _path_of_open(file)
         else:
             model, whole = read_model(source), Blob(source)
+            stock_source = source
         graph.callback(_take_apart, model)
         _check_accelerators(model, settings, where)
         digests = settings.check_all_digests
@@ -75,7 +78,7 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
         if parts is not None:
             session = open_session(parts, settings.environment, settings.dispatch_options)
             kernels.use(parts, resources.enter_context(session))
-        interpreter = GraphInterpreter(source, settings.cpu, kernels.make)
+        interpreter = GraphInterpreter(stock_source, where, settings.cpu, kernels.make)
         resources.callback(interpreter.close)
         resources.callback(
             kernels.close
@@ -155,6 +158,12 @@ def _check_accelerators(model: Model, settings: LoadSettings, where: str) -> Non
             "%s was not compiled for an NPU: all of it runs on the CPU. Compile it with apply_plugin.",
             where,
         )
+
+
+def _path_of_open(file: MappedFile) -> str:
+    """A path of the file that is open, whatever takes its name meanwhile, and in whatever letters that is."""
+    path = f"/proc/self/fd/{file.fd}"
+    return path if os.path.exists(path) else file.path
 
 
 def _take_apart(model: Model) -> None:

@@ -113,6 +113,31 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
 }
 
 
+def test_a_file_that_is_replaced_while_it_is_loaded_is_the_one_that_was_opened(
+    environment: Environment, vendor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(one_call())
+    (tmp_path / "new.tflite").write_bytes(cpu_around_npu())
+    create = vendor.device_context_create
+
+    def replace_and_create(options: Any) -> Any:
+        (tmp_path / "new.tflite").replace(path)
+        return create(options)
+
+    monkeypatch.setattr(vendor, "device_context_create", replace_and_create)
+    with CompiledModel.from_file(path, environment=environment) as model:
+        assert list(model.run({"x": X})) == ["y"]
+
+
+def test_a_file_s_name_may_be_any_bytes(environment: Environment, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/\xff\xfe.tflite"
+    with open(path, "wb") as file:
+        file.write(one_call())
+    with CompiledModel.from_file(os.fsdecode(path), environment=environment) as model:
+        assert list(model.run({"x": X})) == ["y"]
+
+
 @pytest.mark.parametrize("where", ["file", "buffer"])
 @pytest.mark.parametrize("kind", BAD)
 def test_what_cannot_be_loaded_says_why_and_leaves_nothing_open(
