@@ -149,7 +149,7 @@ class BenchmarkReport:
         yield f"  here   {self.model}"
         for call in self.calls:
             yield (f"  NPU call {name_text(call.name)}, {call.runs_per_run:g} a run: {call.timing}")
-            yield from (f"    {name}: {value}" for name, value in call.vendor.items())
+            yield from (f"    {name}: {_value_text(v)}" for name, v in call.vendor.items())
         if self.stock:
             yield f"  stock  {self.stock}"
             yield (
@@ -276,6 +276,10 @@ def _open_stock(
 def _call_timing(call: CallMetrics, runs: int) -> CallTiming:
     vendor = {metric.name: metric.value for metric in call.vendor}
     return CallTiming(call.name, len(call.times_s) / runs, Timing.of(call.times_s), vendor)
+
+
+def _value_text(value: bool | int | float | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _time(run: Callable[[], None]) -> float:

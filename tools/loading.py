@@ -82,7 +82,8 @@ def define_load_flags(flags: FlagValues) -> None:
     DEFINE_list(
         "accelerator",
         ["npu", "cpu"],
-        "What may run it, of npu and cpu. With npu alone, ops for the CPU are refused.",
+        "What may run it, of npu and cpu. With npu alone, ops for the CPU are refused; what was compiled for the "
+        "NPU runs there with any.",
         flag_values=flags,
     )
     DEFINE_string(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def test_a_compiled_file_shows_its_calls(copying: str) -> None:
     assert [(call.name, call.runs_per_run) for call in report.calls] == [("copy_0", 1)]
     assert report.stock is None and report.ratio is None
     assert "--stock_model" in report.to_text()
+
+
+def test_a_vendor_s_measurements_are_short_for_people(copying: str) -> None:
+    report = benchmark_model(copying, OPTIONS)
+    call = replace(report.calls[0], vendor={"runs": 1234567, "mean_us": 127.67810012519475})
+    text = replace(report, calls=[call]).to_text()
+    assert "    runs: 1234567\n    mean_us: 127.678\n" in text
 
 
 def test_a_compiled_file_stands_beside_its_original(copying: str, original: str) -> None:
