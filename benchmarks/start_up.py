@@ -7,10 +7,9 @@ absolute.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
 from benchmarks.commands import APPLY_PLUGIN, KERNELS, compile_with, noop, stock_apply_plugin
-from benchmarks.harness import BUILD, Row, at_most, compare, run_checked, run_child, seconds
+from benchmarks.harness import BUILD, Row, compare, run_checked, run_child
 from examples.downloads import networks
 
 _RUNS = 11
@@ -44,4 +43,4 @@ def measure() -> Sequence[Row]:
 
 def _row(claim: str, ours: Sequence[str], peer: Sequence[str], limit_s: float) -> Row:
     times = compare(lambda: run_child(ours).wall_s, lambda: run_child(peer).wall_s, _RUNS)
-    return at_most(claim, median(times.ours), limit_s, seconds, seconds(median(times.peer)))
+    return times.absolute_row(claim, limit_s)
