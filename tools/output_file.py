@@ -1,14 +1,15 @@
-"""An output that appears when it is complete: written beside its target, then renamed."""
+"""An output that replaces no input, and appears when it is complete."""
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.atomic_file import open_atomic
 
 
 def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable[str] = ()) -> None:
@@ -20,38 +21,19 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
       sources: that the output must not replace.
 
     Raises:
-      LiteRtError: FILE_IO; INVALID_ARGUMENT, where the output is a source or a folder.
+      LiteRtError: FILE_IO; INVALID_ARGUMENT, where the output is a source, or no file.
     """
     target = os.path.realpath(path)
-    if os.path.isdir(target):
-        raise LiteRtError(Status.INVALID_ARGUMENT, "the output is a folder", path, "Name a file.")
     for source in sources:
         if os.path.realpath(source) == target:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, "the output is the input", path, "Write to another file."
             )
-    beside = ""
-    try:
-        fd, beside = tempfile.mkstemp(".tmp", ".", os.path.dirname(target))
-        with open(fd, "wb") as file:
-            os.fchmod(fd, _mode(target))
-            write(file)
-        os.replace(beside, target)
-    except BaseException as error:
-        if beside:
-            os.unlink(beside)
-        if isinstance(error, OSError):
-            # NumPy's own error has no reason; a disk that is full is what it means.
-            reason = (error.strerror or f"no space left, it seems: {error}").lower()
-            raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", path) from error
-        raise
-
-
-def _mode(target: str) -> int:
-    """The permissions of the file that is replaced, or of a new one."""
-    try:
-        return os.stat(target).st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    with open_atomic(path) as fd:
+        try:
+            with open(fd, "wb", closefd=False) as file:
+                write(file)
+        except OSError as error:
+            if error.errno is None:  # NumPy's own, of a disk that is full
+                raise OSError(errno.ENOSPC, f"no space left, it seems: {error}") from error
+            raise

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import itertools
 import os
-import stat
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
+from litert.model.atomic_file import open_atomic
 from litert.model.blob import Progress
 from litert.model.file_copy import FileCopy, write_at
 from litert.model.placement import Plan
@@ -16,8 +12,6 @@ from litert.model.placement import Plan
 _PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
 _BLOCK = 64 << 10  # a copy from here on is fastest
 _SMALL_FILE = 8 << 20  # written from memory, in one go
-
-_numbers = itertools.count()
 
 
 def plan_bytes(plan: Plan) -> bytes:
@@ -41,50 +35,8 @@ def write_plan(plan: Plan, path: str, progress: Progress | None = None) -> None:
     Raises:
       LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
     """
-    try:
-        target = os.path.realpath(path)  # a link stays, as with any program that opens it
-        mode = _mode(target, path)
-        beside, fd = _create_beside(target)
-    except OSError as error:
-        raise _failed(error, path) from error
-    try:
-        try:
-            if mode is not None:
-                os.fchmod(fd, mode)
-            _fill(fd, plan, progress)
-        finally:
-            os.close(fd)
-        os.replace(beside, target)
-    except BaseException as error:
-        os.unlink(beside)
-        if isinstance(error, OSError):
-            raise _failed(error, path) from error
-        raise
-
-
-def _mode(target: str, path: str) -> int | None:
-    """The permissions to keep; None for a new file's."""
-    try:
-        found = os.stat(target)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISREG(found.st_mode):
-        return stat.S_IMODE(found.st_mode)
-    what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-    raise LiteRtError(
-        Status.INVALID_ARGUMENT, f"the output is {what}", path, "Name a file to write."
-    )
-
-
-def _create_beside(target: str) -> tuple[str, int]:
-    folder, name = os.path.split(target)
-    while True:
-        beside = os.path.join(folder, f".{name[:200]}.{os.getpid()}.{next(_numbers)}.tmp")
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            return beside, os.open(beside, flags, 0o666)
-        except FileExistsError:  # of a process that was killed
-            continue
+    with open_atomic(path) as fd:
+        _fill(fd, plan, progress)
 
 
 def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
@@ -118,14 +70,3 @@ def _copy_runs(fd: int, copy: FileCopy, plan: Plan, progress: Progress | None) -
         for source, data in run.gaps:
             if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
                 write_at(fd, data, run.target + source - run.source)
-
-
-def _failed(error: OSError, path: str) -> LiteRtError:
-    reason = (error.strerror or str(error)).lower()
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return LiteRtError(
-        Status.FILE_IO,
-        f"cannot write: {reason}",
-        path,
-        "Make room, or write elsewhere." if full else "",
-    )

@@ -13,7 +13,7 @@ import pytest
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model import output, writer
+from litert.model import atomic_file, writer
 from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import DISPATCH_OP, read_dispatch_options
 from litert.model.file_copy import FileCopy
@@ -350,7 +350,7 @@ def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
 def test_the_leftovers_of_a_killed_process_are_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "_numbers", iter(range(9)))
+    monkeypatch.setattr(atomic_file, "_numbers", iter(range(9)))
     leftover = tmp_path / f".target.{os.getpid()}.0.tmp"
     leftover.touch()
     write_model(constants_model(), tmp_path / "target")

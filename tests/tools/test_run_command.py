@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,13 @@ def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:
     with pytest.raises(LiteRtError, match="no space left, it seems") as error:
         write_file("out.npy", write)
     assert error.value.status is Status.FILE_IO and not list(in_folder.glob("*out.npy*"))
+
+
+def test_an_output_that_is_no_file_is_not_replaced(in_folder: Path) -> None:
+    os.mkfifo("pipe")  # or /dev/null
+    with pytest.raises(LiteRtError, match="the output is not a regular file"):
+        write_file("pipe", lambda file: file.write(b"x"))
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
 
 @pytest.mark.parametrize(
