@@ -176,6 +176,10 @@ class VendorPlugin:
                 raise self._nonsense("companions", f"it returns {companion!r:.100}")
             with self._call("companions"):
                 check_companion_path(companion.relative_path, f"asset of op '{op_name}'")
+        paths = [companion.relative_path for companion in companions]
+        for path in dict.fromkeys(paths):
+            if paths.count(path) > 1:
+                raise self._nonsense("companions", f"it returns {path!r:.100} twice")
         return companions
 
     def _check_selection(self, selection: Selection, position: Mapping[Op, int], where: str) -> int:

@@ -372,6 +372,7 @@ def test_the_output_is_no_companion_of_an_asset(
             "companions_outside",
             "'../secret' is not a plain relative path (vendor 'Fake', companions",
         ),
+        ("companions_twice", "it returns 'a.h' twice"),
         ("companions_bytes", "it returns Companion"),
     ],
 )

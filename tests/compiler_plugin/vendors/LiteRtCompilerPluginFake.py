@@ -266,6 +266,10 @@ class _Modes:
         plugin.companions = lambda *_: [Companion("../secret", Blob(b""))]
         return plugin
 
+    def companions_twice(self, plugin: Any) -> Any:
+        plugin.companions = lambda *_: [Companion("a.h", Blob(b"a")), Companion("a.h", Blob(b"b"))]
+        return plugin
+
     def companions_bytes(self, plugin: Any) -> Any:
         plugin.companions = lambda *_: [Companion("a.h", b"")]  # type: ignore[arg-type]
         return plugin
