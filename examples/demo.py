@@ -24,7 +24,7 @@ from benchmarks.loaded import load
 from examples.downloads import networks, portrait
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "build" / "demo"
+BUILD = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "build" / "demo"
 KERNEL = ROOT / "examples" / "kernels" / "Convolution2DTransposeBias.json"
 SIDE = 256
 """The network takes a square picture, [1, 256, 256, 3] of 0 to 1, and gives a mask, [1, 256, 256, 1]."""
@@ -126,7 +126,7 @@ def quiet_stderr() -> Iterator[None]:
 
 def show(path: Path) -> str:
     """A path from the project's folder."""
-    return str(path.relative_to(ROOT))
+    return os.path.relpath(path, ROOT)
 
 
 if __name__ == "__main__":

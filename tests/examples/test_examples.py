@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -30,3 +31,18 @@ def test_an_example_runs(tmp_path: Path, script: str, expected: list[str]) -> No
     assert result.returncode == 0, result.stdout + result.stderr
     for text in expected:
         assert text in result.stdout
+
+
+@pytest.mark.usefixtures("networks", "portrait")
+def test_the_demo_cuts_the_person_out(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "examples.demo", tmp_path],
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    with Image.open(tmp_path / "person.png") as picture:
+        corner, face = picture.getpixel((500, 10)), picture.getpixel((265, 220))
+    assert isinstance(corner, tuple) and corner[3] < 30
+    assert isinstance(face, tuple) and face[3] > 225
