@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from typing import IO
 
@@ -23,6 +24,7 @@ from litert.core.status import Status
 _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
 _ORPHAN_GRACE_S = 5
+_EXIT_GRACE_S = 2
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     "from litert.host.child import serve; serve(sys.argv[2], float(sys.argv[3]))"
@@ -104,6 +106,9 @@ class _Conversation:
     def answers(self, argument: object) -> Iterator[object]:
         for line in self._lines(json.dumps(argument).encode()):
             message: dict[str, object] = json.loads(line)
+            if "answer" not in message:
+                with suppress(subprocess.TimeoutExpired):
+                    self._child.wait(_EXIT_GRACE_S)  # it removes what it made as it ends
             if "end" in message:
                 return
             error = message.get("error")

@@ -59,6 +59,16 @@ def leave_a_child_behind(argument):
         time.sleep(60)
     yield os.getpid()
 
+def tidy_up(path):
+    import atexit
+    open(path, "w").close()
+    atexit.register(lambda: (time.sleep(0.2), os.unlink(path)))
+    yield "made"
+
+def tidy_up_after_an_error(path):
+    yield from tidy_up(path)
+    raise LiteRtError(Status.NOT_FOUND, "what")
+
 def say_pid_and_hang(argument):
     with open(argument, "w") as stream:
         stream.write(str(os.getpid()))
@@ -149,6 +159,14 @@ def test_a_module_that_is_not_there_is_an_error() -> None:
     with pytest.raises(LiteRtError) as error:
         list(call_in_child("no_such_module:f", None, timeout_s=30, subject="the child"))
     assert "no_such_module" in error.value.what
+
+
+@pytest.mark.parametrize("function", ["tidy_up", "tidy_up_after_an_error"])
+def test_a_child_that_is_done_may_tidy_up(tmp_path: Path, function: str) -> None:
+    path = tmp_path / "made"
+    with suppress(LiteRtError):
+        assert call(function, str(path)) == ["made"]
+    assert not path.exists()
 
 
 def test_who_stops_listening_stops_the_child(tmp_path: Path) -> None:
