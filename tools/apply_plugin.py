@@ -33,6 +33,7 @@ def run() -> None:
     """The command, in a process of its own."""
     import gc
 
+    gc.set_threshold(100_000)  # imports and a model make many objects, and no garbage
     end_on_signals()
     status = guarded_main(sys.argv)
     gc.freeze()  # the collections at exit find nothing to do: a tenth of a small model's time
