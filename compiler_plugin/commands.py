@@ -22,6 +22,7 @@ from compiler_plugin.plan import plan_model
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.control_dependencies import (
     read_control_dependencies,
     set_control_dependencies,
@@ -87,6 +88,10 @@ def compile_model(
     report = new_report("compile", source, options, registered, soc_model)
     with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
+        if not model.subgraphs:
+            raise LiteRtError(
+                Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
+            )
         result = plugin.compile([extract(_whole(model, i)) for i in range(len(model.subgraphs))])
         report.calls = [
             CallReport(

@@ -550,6 +550,12 @@ def test_compile_writes_the_byte_code_alone(
     assert [call.function_name for call in report.calls] == ["Subgraph_0_on_F2"]
 
 
+def test_compile_refuses_a_model_without_subgraphs(fake_options: Options, tmp_path: Path) -> None:
+    write_model(Model(), tmp_path / "empty.tflite")
+    with pytest.raises(LiteRtError, match="no subgraph to compile"):
+        compile_model(tmp_path / "empty.tflite", tmp_path / "out.bin", fake_options())
+
+
 def test_noop_copies_a_model(chain: Chain, tmp_path: Path) -> None:
     source = chain("A", "B")
     report = copy_model(source, tmp_path / "out.tflite")
