@@ -24,6 +24,7 @@ from vendor_reference.executable.executable import (
     Program,
     Source,
 )
+from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
 from vendor_reference.executable.writer import write_executable
 
 DOUBLE = """
@@ -101,6 +102,16 @@ def executable(
 def doubling(size: int = 4, text: str = DOUBLE) -> Executable:
     """`y = 2 * x`, for `size` floats."""
     return executable(text, [task("MyOp", [in_(), out()], [size])], [floats(size)], [floats(size)])
+
+
+def signature(*arguments: tuple[str, str, str], max_group_size: int = 64) -> KernelSignature:
+    """A kernel whose arguments are declared so: space, type, name."""
+    return KernelSignature(tuple(KernelArgument(*a) for a in arguments), max_group_size)
+
+
+def undeclared(num_arguments: int) -> KernelSignature:
+    """A kernel as a driver has it that says nothing of arguments."""
+    return signature(*[("", "", "")] * num_arguments)
 
 
 def byte_code(made: Executable) -> MemBuffer:

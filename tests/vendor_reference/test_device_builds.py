@@ -14,6 +14,7 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from tests.vendor_reference.executables import undeclared
 from vendor_reference.device.program_text import ProgramText
 
 KERNEL = "__kernel void f(__global float* x) { x[get_global_id(0)] = %d; }\n"
@@ -73,7 +74,7 @@ def test_a_binary_that_the_driver_refuses_is_compiled_again(
 ) -> None:
     from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 
-    junk = BuiltProgram({"f": 1}, b"not a binary of any driver")
+    junk = BuiltProgram({"f": undeclared(1)}, b"not a binary of any driver")
     ProgramCache(device.info.identity).store(text(1), junk)
     assert builder.build([text(1)])[0].create_kernel("f")
     assert compiled == ["k.cl"]

@@ -14,7 +14,7 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from tests.vendor_reference.executables import DOUBLE, assets, byte_code, doubling
+from tests.vendor_reference.executables import DOUBLE, assets, byte_code, doubling, signature
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.device.module import Module
 from vendor_reference.device.program_text import ProgramText
@@ -40,7 +40,9 @@ def test_a_program_that_was_checked_is_not_compiled_for_the_device(
     from vendor_reference.device.program_builder import ProgramBuilder
 
     (built,) = build_programs(no_functions(DOUBLE), {"MyOp": DOUBLE.encode()})
-    assert built.kernels == {"MyOp": 2}
+    arguments = (("__global", "float*", "x"), ("__global", "float*", "y"))
+    most = built.kernels["MyOp"].max_group_size
+    assert built.kernels == {"MyOp": signature(*arguments, max_group_size=most)} and most > 0
 
     def compile_nothing(_: ProgramBuilder, texts: Sequence[ProgramText]) -> Iterator[Any]:
         assert not texts
@@ -75,10 +77,10 @@ def test_it_runs_by_hand(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "vendor_reference.device.check", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"kernels": {"MyOp": 2}, "log": ""},
-        {"kernels": {"MyOp": 2}, "log": ""},
-    ]
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 2 and answers[0] == answers[1] and answers[0]["log"] == ""
+    declared = answers[0]["kernels"]["MyOp"]["arguments"]
+    assert declared == [["__global", "float*", "x"], ["__global", "float*", "y"]]
     (tmp_path / "0").write_text("nonsense")
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     (answer,) = (json.loads(line) for line in done.stdout.splitlines())

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.vendor_reference.executables import signature, undeclared
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
 
 TEXT = ProgramText("k.cl", "kernel text", "-DX=1")
-BUILT = BuiltProgram({"f": 3}, b"\0binary\xff" * 100, "a warning", frozenset({"f (4,)"}))
+F = signature(("__global", "float*", "x"), ("by value", "int", "n"), ("", "", ""))
+BUILT = BuiltProgram({"f": F}, b"\0binary\xff" * 100, "a warning", frozenset({"f (4,)"}))
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_nothing_but_entries_is_left(cache: ProgramCache, tmp_path: Path) -> Non
 
 def test_many_may_store_and_find_at_once(tmp_path: Path) -> None:
     texts = [ProgramText("k.cl", f"text {i}", "") for i in range(5)]
-    built = [BuiltProgram({"k": i}, bytes([i]) * 4000) for i in range(5)]
+    built = [BuiltProgram({"k": undeclared(i)}, bytes([i]) * 4000) for i in range(5)]
 
     def work(seed: int) -> None:
         cache = ProgramCache(["d"], str(tmp_path / "programs"), limit_bytes=15000)

@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
+from tests.vendor_reference.executables import undeclared
 from vendor_reference.compiler import kernel_check
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_check import build_programs
@@ -49,8 +50,8 @@ def test_each_program_is_answered_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "answer")
     built = build_programs(*executable("kernel_a kernel_b", "kernel_c warn"))
     assert built == [
-        BuiltProgram({"kernel_a": 2, "kernel_b": 2}),
-        BuiltProgram({"kernel_c": 2}, "a warning"),
+        BuiltProgram({"kernel_a": undeclared(2), "kernel_b": undeclared(2)}),
+        BuiltProgram({"kernel_c": undeclared(2)}, "a warning"),
     ]
 
 
@@ -78,11 +79,19 @@ def test_a_failed_build_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> No
         build_programs(*executable("kernel_a"))
     assert error.value.status is Status.COMPILATION and "k.cl:3:1" in error.value.what
     pretend(monkeypatch, "answer")
-    assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": 2})]
+    assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": undeclared(2)})]
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b'{"kernels": {"a": -1}, "log": ""}', b"\xff"]
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"kernels": {"kernel_a": 2}, "log": ""}',
+        b'{"kernels": {"kernel_a": {"arguments": [["a", "b"]], "max_group_size": 1}}, "log": ""}',
+    ],
 )
 def test_a_damaged_memory_is_no_harm(
     monkeypatch: pytest.MonkeyPatch, cache: Path, damage: bytes
@@ -91,7 +100,7 @@ def test_a_damaged_memory_is_no_harm(
     build_programs(*executable("kernel_a"))
     (remembered,) = (cache / "built").iterdir()
     remembered.write_bytes(damage)
-    assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": 2})]
+    assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": undeclared(2)})]
 
 
 def test_a_cache_that_cannot_be_written_is_no_harm(
@@ -100,7 +109,7 @@ def test_a_cache_that_cannot_be_written_is_no_harm(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "file" / "below"))
     pretend(monkeypatch, "answer")
-    assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": 2})]
+    assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": undeclared(2)})]
 
 
 def test_a_compiler_that_crashes_is_an_error_with_the_kernel(

@@ -17,8 +17,13 @@ from litert.core.status import Status
 from vendor_reference.cache import cache_folder
 from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.executable import Program
+from vendor_reference.executable.kernel_signature import (
+    KernelSignature,
+    dump_signatures,
+    parse_signatures,
+)
 
-_FORMAT = 1
+_FORMAT = 2
 _VARIABLES = ("CL_", "LITERT_NPU_OPENCL", "OCL_", "OPENCL_", "POCL_", "PYOPENCL_")
 
 
@@ -27,11 +32,11 @@ class BuiltProgram:
     """A program that was built.
 
     Attributes:
-      kernels: how many arguments each has, by name.
+      kernels: what each declares, by name.
       log: what the compiler said; warnings, mostly "".
     """
 
-    kernels: Mapping[str, int]
+    kernels: Mapping[str, KernelSignature]
     log: str = ""
 
 
@@ -84,7 +89,8 @@ def remember_built(key: str, built: BuiltProgram) -> None:
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(temporary, "w", encoding="utf-8") as stream:
-            json.dump({"kernels": dict(built.kernels), "log": built.log}, stream)
+            kernels = dump_signatures(built.kernels)
+            json.dump({"kernels": kernels, "log": built.log}, stream)
         os.replace(temporary, path)
     except OSError as error:
         import logging  # here: it takes as long to import as all answers to read
@@ -99,8 +105,7 @@ def parse_built(node: JsonNode) -> BuiltProgram:
       LiteRtError: for anything else.
     """
     fields = node.fields(("kernels", "log"))
-    kernels = {k: n.integer(0, 2**31 - 1) for k, n in fields["kernels"].entries().items()}
-    return BuiltProgram(kernels, fields["log"].text())
+    return BuiltProgram(parse_signatures(fields["kernels"]), fields["log"].text())
 
 
 def _path(key: str) -> str:

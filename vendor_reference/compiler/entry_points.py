@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
+from vendor_reference.compiler.kernel_bindings import check_bindings
+from vendor_reference.compiler.lowering import Lowered
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_source import (
     choose_kernel,
@@ -36,36 +38,46 @@ def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -
 
 
 def entries_by_build(
-    executable: Executable, built: Sequence[BuiltProgram], layers: Mapping[str, CustomLayer]
+    lowered: Lowered,
+    built: Sequence[BuiltProgram],
+    layers: Mapping[str, CustomLayer],
+    notes: list[str],
 ) -> Executable:
     """The executable with the kernels that its programs have.
 
     Args:
-      executable: whose tasks for custom ops have "" as their entry.
+      lowered: whose tasks for custom ops have "" as their entry.
       built: its programs.
       layers: by custom code.
+      notes: get a sentence for each argument that is legal, and can be a mistake.
 
     Raises:
-      LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments.
+      LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments,
+        or smaller groups.
     """
+    bindings = iter([b for function in lowered.bindings for b in function])
 
     def settle(task: KernelTask) -> KernelTask:
+        bound = next(bindings)
         if task.entry:
             return task
         layer, kernels = layers[task.op_name], built[task.program].kernels
         entry = layer.entry or choose_kernel(layer.op_name, list(kernels))
         if entry is None or entry not in kernels:
             raise _no_kernel(layer, kernels)
-        if kernels[entry] != len(task.arguments):
+        kernel = kernels[entry]
+        if len(kernel.arguments) != len(task.arguments):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"arguments of kernel '{entry}': {kernels[entry]}, bound: {len(task.arguments)}",
+                f"arguments of kernel '{entry}': {len(kernel.arguments)}, "
+                f"bound: {len(task.arguments)}",
                 _where(layer),
                 _arguments_hint(layer),
             )
+        notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))
         return replace(task, entry=entry)
 
-    return _with_tasks(executable, settle)
+    return _with_tasks(lowered.executable, settle)
 
 
 def _kernels_in_text(layer: CustomLayer) -> Sequence[str]:
@@ -79,7 +91,7 @@ def _with_tasks(executable: Executable, change: Callable[[KernelTask], KernelTas
     return replace(executable, functions=functions)
 
 
-def _no_kernel(layer: CustomLayer, kernels: Mapping[str, int]) -> LiteRtError:
+def _no_kernel(layer: CustomLayer, kernels: Collection[str]) -> LiteRtError:
     has = ", ".join(sorted(kernels)) or "none"
     return LiteRtError(
         Status.NOT_FOUND,

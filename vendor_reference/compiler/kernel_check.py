@@ -7,9 +7,9 @@ the vendor loads no OpenCL. `vendor_reference.device.check:check` gets a folder 
     assets.json    {asset name: file name in the folder}, for all assets and companions that they name
     0, 1, ...      those files
 
-and yields `{"kernels": {name: number of arguments}, "log": what the compiler said}` for each program, in order,
-as soon as it is built; a build that fails raises COMPILATION, with its log. By hand: `python -m
-vendor_reference.device.check FOLDER`.
+and yields `{"kernels": {name: signature}, "log": what the compiler said}` for each program, in order, as soon as
+it is built; `executable/kernel_signature.py` has the signatures. A build that fails raises COMPILATION, with its
+log. By hand: `python -m vendor_reference.device.check FOLDER`.
 
 What was built before with the same OpenCL is remembered, and not built again.
 """

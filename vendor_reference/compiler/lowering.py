@@ -14,6 +14,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_binding
 from vendor_reference.compiler.memory_planner import LiveRange, plan_memory
 from vendor_reference.compiler.module_builder import ModuleBuilder, pack_numbers
 from vendor_reference.compiler.prelude import write_prelude
@@ -52,10 +53,12 @@ class Lowered:
     """What the partitions became.
 
     Attributes:
+      bindings: for each task of each function what its arguments are, to compare its kernel with.
       notes: sentences for the report.
     """
 
     executable: Executable
+    bindings: Sequence[Sequence[Sequence[BoundArgument]]]
     notes: Sequence[str]
 
 
@@ -76,11 +79,13 @@ def lower_partitions(
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     module = ModuleBuilder(soc.name)
+    bindings: list[Sequence[Sequence[BoundArgument]]] = []
     notes: list[str] = []
     for index, partition in enumerate(partitions):
         lowering = _FunctionLowering(soc, module, layers, notes)
         module.add_function(lowering.lower(f"Partition_{index}", partition))
-    return Lowered(module.build(), list(dict.fromkeys(notes)))
+        bindings.append(lowering.bindings)
+    return Lowered(module.build(), bindings, list(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ class _Step:
     arguments: Sequence[_Place]
     global_size: Sequence[int]
     local_size: Sequence[int]
+    bindings: Sequence[BoundArgument] = ()
 
 
 class _FunctionLowering:
@@ -155,6 +161,11 @@ class _FunctionLowering:
             plan.size,
         )
 
+    @property
+    def bindings(self) -> Sequence[Sequence[BoundArgument]]:
+        """What the arguments of each task are."""
+        return [step.bindings for step in self._steps]
+
     def _lower_dequantize(self, op: Op, outputs: Mapping[Tensor, Argument]) -> None:
         """A constant that the device dequantizes as it loads it: no task, unless others read it."""
         assert op.name == "DEQUANTIZE" and op.inputs[0] is not None
@@ -173,14 +184,16 @@ class _FunctionLowering:
         values = OpValues(op)
         try:
             global_size, local_size = evaluate_work_sizes(layer.work_sizes, op)
-            arguments = [self._argument(b, op, layer, values) for b in _bindings(layer, op)]
+            bindings = _bindings(layer, op)
+            arguments = [self._argument(b, op, layer, values) for b in bindings]
             self._check_cmx(arguments)
             prelude = write_prelude(layer, op, values, global_size, local_size, self._notes)
         except LiteRtError as error:
             where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
             raise LiteRtError(error.status, error.what, where, error.hint) from error
         program = self._module.program(layer, prelude)
-        self._steps.append(_Step(op.name, program, "", arguments, global_size, local_size))
+        bound = [describe_binding(b, op) for b in bindings]
+        self._steps.append(_Step(op.name, program, "", arguments, global_size, local_size, bound))
 
     def _argument(self, binding: Binding, op: Op, layer: CustomLayer, values: OpValues) -> _Place:
         if isinstance(binding, TensorBinding):

@@ -16,7 +16,7 @@ from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.kernel_check import build_programs
-from vendor_reference.compiler.lowering import lower_partitions
+from vendor_reference.compiler.lowering import Lowered, lower_partitions
 from vendor_reference.compiler.selection import select_ops
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -49,7 +49,7 @@ class ReferencePlugin(CompilerPlugin):
         if not self._options.check_kernels:
             executable = entries_by_text(lowered.executable, self._layers)
         if executable is None:
-            executable = self._check_kernels(lowered.executable, notes)
+            executable = self._check_kernels(lowered, notes)
         calls = [CallInfo(function.name) for function in executable.functions]
         return CompiledResult([write_executable(executable)], calls, notes)
 
@@ -61,12 +61,15 @@ class ReferencePlugin(CompilerPlugin):
     def close(self) -> None:
         self._layers.clear()
 
-    def _check_kernels(self, executable: Executable, notes: list[str]) -> Executable:
+    def _check_kernels(self, lowered: Lowered, notes: list[str]) -> Executable:
         assets = {
             layer.asset_name(file): file.data
             for layer in self._layers.values()
             for file in layer.files()
         }
-        built = build_programs(executable, assets)
+        built = build_programs(lowered.executable, assets)
         notes += dict.fromkeys(program.log for program in built if program.log)
-        return entries_by_build(executable, built, self._layers)
+        kernel_notes: list[str] = []
+        executable = entries_by_build(lowered, built, self._layers, kernel_notes)
+        notes += dict.fromkeys(kernel_notes)  # ops with one kernel say the same
+        return executable

@@ -9,6 +9,7 @@ from typing import Any
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.kernel_signature import dump_signatures
 
 
 def build(request: Mapping[str, Sequence[Any]]) -> Iterator[object]:
@@ -39,7 +40,7 @@ def build(request: Mapping[str, Sequence[Any]]) -> Iterator[object]:
     for name, text, options in request["programs"]:
         built = compile_text(context, fitting[0], ProgramText(name, text, options))
         yield {
-            "kernels": built.kernels,
+            "kernels": dump_signatures(built.kernels),
             "log": built.log,
             "binary": base64.b64encode(built.binary).decode(),
         }

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from litert.core.errors import LiteRtError
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.executable.executable import Source
+from vendor_reference.executable.kernel_signature import dump_signatures
 from vendor_reference.executable.reader import read_executable
 
 
@@ -21,7 +22,7 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     """Builds the programs of the executable in a folder, in order.
 
     Yields:
-      For each its kernels with their numbers of arguments, and what the compiler said.
+      For each its kernels with what they declare, and what the compiler said.
 
     Raises:
       LiteRtError: COMPILATION, with the compiler's log; DYNAMIC_LOADING or NOT_FOUND, if there is no device.
@@ -47,7 +48,7 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
         if built is None:
             built = compile_text(context, devices[index], text)
             cache.store(text, built)
-        yield {"kernels": dict(built.kernels), "log": built.log}
+        yield {"kernels": dump_signatures(built.kernels), "log": built.log}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pyopencl as cl
 
+from vendor_reference.device.kernel_arguments import read_signature
 from vendor_reference.device.opencl_errors import build_error, opencl_error
 from vendor_reference.device.program_cache import BuiltProgram
 from vendor_reference.device.program_text import ProgramText
 
 _OPTIONS = "-cl-kernel-arg-info"
-"""Names and types of arguments, for messages."""
+"""Names and types of arguments, for checks and messages."""
 
 
 def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> BuiltProgram:
@@ -22,7 +23,7 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> B
     program = cl._cl._Program(context, text.text)
     _build(program, device, text)
     try:
-        kernels = {kernel.function_name: kernel.num_args for kernel in program.all_kernels()}
+        kernels = {k.function_name: read_signature(k, device) for k in program.all_kernels()}
         # PoCL compiles kernels to machine code only when it is asked for it.
         binaries = program.get_info(cl.program_info.BINARIES)
     except cl.Error as error:

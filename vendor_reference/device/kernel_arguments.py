@@ -1,4 +1,4 @@
-"""Whether a kernel takes what its task binds: number of arguments, address spaces, sizes."""
+"""What a kernel declares, and whether it takes what its task binds: number of arguments, address spaces."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.executable.executable import Argument, ArgumentKind, KernelTask
+from vendor_reference.executable.kernel_signature import BY_VALUE, KernelArgument, KernelSignature
 
 _SPACES = {
     cl.kernel_arg_address_qualifier.GLOBAL: "__global",
     cl.kernel_arg_address_qualifier.CONSTANT: "__constant",
     cl.kernel_arg_address_qualifier.LOCAL: "__local",
-    cl.kernel_arg_address_qualifier.PRIVATE: "by value",
+    cl.kernel_arg_address_qualifier.PRIVATE: BY_VALUE,
 }
 _HINT = "Bind arguments in the kernel's order: inputs, then outputs, or as the description says."
+
+
+def read_signature(kernel: cl.Kernel, device: cl.Device) -> KernelSignature:
+    """What a kernel of a built program declares, as far as the driver knows it."""
+    arguments = tuple(_read_argument(kernel, index) for index in range(kernel.num_args))
+    most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
+    return KernelSignature(arguments, most)
 
 
 def check_arguments(kernel: cl.Kernel, task: KernelTask, where: str) -> None:
@@ -44,12 +52,19 @@ def check_arguments(kernel: cl.Kernel, task: KernelTask, where: str) -> None:
 
 def describe_argument(kernel: cl.Kernel, index: int) -> str:
     """An argument's number, type and name, as far as the driver knows them."""
+    argument = _read_argument(kernel, index)
+    if not argument.type_name:
+        return f"argument {index}"
+    return f"argument {index} '{argument.type_name} {argument.name}'"
+
+
+def _read_argument(kernel: cl.Kernel, index: int) -> KernelArgument:
     try:
         type_name = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
         name = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
     except cl.Error:
-        return f"argument {index}"
-    return f"argument {index} '{type_name} {name}'"
+        return KernelArgument("", "", "")
+    return KernelArgument(_space(kernel, index), str(type_name), str(name))
 
 
 def _space(kernel: cl.Kernel, index: int) -> str:
@@ -68,5 +83,5 @@ def _allowed(argument: Argument) -> tuple[str, ...]:
     if argument.kind is ArgumentKind.LOCAL:
         return ("__local",)
     if argument.kind is ArgumentKind.SCALAR:
-        return ("by value",)
+        return (BY_VALUE,)
     return ("__global", "__constant")

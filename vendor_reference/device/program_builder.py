@@ -17,10 +17,12 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
+from vendor_reference.checked_json import JsonNode
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.kernel_signature import parse_signatures
 
 _LOG = logging.getLogger(__name__)
 
@@ -149,7 +151,8 @@ class ProgramBuilder:
             ):
                 assert isinstance(answer, dict)
                 binary = base64.b64decode(answer["binary"])
-                yield BuiltProgram(answer["kernels"], binary, answer["log"])
+                node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)
+                yield BuiltProgram(parse_signatures(node), binary, answer["log"])
                 done += 1
         except LiteRtError as error:
             if (

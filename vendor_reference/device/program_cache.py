@@ -16,12 +16,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.cache import cache_folder
+from vendor_reference.checked_json import JsonNode
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.kernel_signature import (
+    KernelSignature,
+    dump_signatures,
+    parse_signatures,
+)
 
 _LOG = logging.getLogger(__name__)
 
-_MAGIC = b"LRT-CLB1"
+_MAGIC = b"LRT-CLB2"
 _PREFIX = struct.Struct("<8s32sI")
 _SUFFIX = ".clb"
 LIMIT_BYTES = 256 << 20
@@ -32,13 +40,13 @@ class BuiltProgram:
     """A program that the OpenCL compiler has built.
 
     Attributes:
-      kernels: how many arguments each has, by name.
+      kernels: what each declares, by name.
       binary: for one device and driver version.
       log: what the compiler said; mostly "".
       variants: of kernels, that were compiled for one work size and are in the binary.
     """
 
-    kernels: Mapping[str, int]
+    kernels: Mapping[str, KernelSignature]
     binary: bytes
     log: str = ""
     variants: frozenset[str] = frozenset()
@@ -81,7 +89,7 @@ class ProgramCache:
     def store(self, text: ProgramText, program: BuiltProgram) -> None:
         """Keeps a program; where that fails, it is built again another time."""
         fields = {
-            "kernels": dict(program.kernels),
+            "kernels": dump_signatures(program.kernels),
             "log": program.log,
             "variants": sorted(program.variants),
         }
@@ -110,7 +118,7 @@ class ProgramCache:
             os.unlink(self._path(text))
 
     def _path(self, text: ProgramText) -> str:
-        parts = json.dumps([self._identity, text.options, text.text])
+        parts = json.dumps([_MAGIC.decode(), self._identity, text.options, text.text])
         return os.path.join(self._folder, hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX)
 
     def _trim(self) -> None:
@@ -135,7 +143,11 @@ def _parse(data: bytes) -> BuiltProgram | None:
     body = data[_PREFIX.size :]
     if magic != _MAGIC or hashlib.sha256(body).digest() != digest:
         return None
-    fields = json.loads(body[:header_size])
-    return BuiltProgram(
-        fields["kernels"], body[header_size:], fields["log"], frozenset(fields["variants"])
-    )
+    header = JsonNode.parse(body[:header_size], "a built program", Status.SERIALIZATION)
+    try:
+        fields = header.fields(("kernels", "log", "variants"))
+        variants = frozenset(variant.text() for variant in fields["variants"].items())
+        kernels = parse_signatures(fields["kernels"])
+        return BuiltProgram(kernels, body[header_size:], fields["log"].text(), variants)
+    except LiteRtError:
+        return None

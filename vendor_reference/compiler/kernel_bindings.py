@@ -1,0 +1,179 @@
+"""Whether a built kernel declares its arguments as what its task binds to them, and takes the task's groups.
+
+Errors are what cannot be meant: a pointer where a number is bound, `float*` on a tensor of bytes. Reading a
+tensor's bits as another type can be: that is a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.custom_layer import (
+    Binding,
+    ConstantBinding,
+    InternalBinding,
+    ScalarBinding,
+    TensorBinding,
+)
+from vendor_reference.executable.executable import KernelTask
+from vendor_reference.executable.kernel_signature import BY_VALUE, KernelArgument, KernelSignature
+
+_BITS = {
+    "bool": 8, "char": 8, "uchar": 8, "short": 16, "ushort": 16, "half": 16, "int": 32, "uint": 32,
+    "float": 32, "long": 64, "ulong": 64, "double": 64,
+}  # fmt: skip
+_FLOATS = ("half", "float", "double")
+_KNOWN_TYPE = re.compile(rf"({'|'.join(_BITS)})(2|3|4|8|16)?(\*?)")
+
+
+class Access(Enum):
+    """How a kernel gets what is bound: the words are for messages."""
+
+    MEMORY = "a __global or __constant pointer"
+    LOCAL = "a __local pointer"
+    VALUE = "an argument by value"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArgument:
+    """What a task binds to a kernel argument.
+
+    Attributes:
+      what: `input 0, tensor<4xi8>`.
+      access: how the kernel gets it.
+      element_type: of its elements; None where they are the kernel's own affair: scratch memory.
+      is_number: whether the description has said the type: its numbers have no other meaning.
+      define: the name of the type in C, where there is one: `INPUT0_TYPE`.
+    """
+
+    what: str
+    access: Access
+    element_type: ElementType | None = None
+    is_number: bool = False
+    define: str = ""
+
+
+def describe_binding(binding: Binding, op: Op) -> BoundArgument:
+    """What a kernel argument is, for checks and messages."""
+    if isinstance(binding, TensorBinding):
+        tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
+        assert tensor is not None  # it is bound already
+        define = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}_TYPE"
+        what = f"{binding}, {tensor.type}"
+        return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
+    kind = binding.element_type.name.lower()
+    if isinstance(binding, ScalarBinding):
+        return BoundArgument(f"a scalar of {kind}", Access.VALUE, binding.element_type, True)
+    if isinstance(binding, ConstantBinding):
+        return BoundArgument(f"a constant of {kind}", Access.MEMORY, binding.element_type, True)
+    if isinstance(binding, InternalBinding):
+        return BoundArgument("internal memory", Access.MEMORY)
+    return BoundArgument("local memory", Access.LOCAL)
+
+
+def check_bindings(
+    entry: str,
+    kernel: KernelSignature,
+    task: KernelTask,
+    bindings: Sequence[BoundArgument],
+    where: str,
+) -> list[str]:
+    """Compares a kernel with its task, which binds as many arguments as it has.
+
+    Args:
+      entry: the kernel's name.
+      kernel: as it was built.
+      task: that runs it.
+      bindings: what its arguments are.
+      where: asset and op, for messages.
+
+    Returns:
+      Sentences about what is legal, and can be a mistake.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, which names the argument.
+    """
+    notes = []
+    for index, (argument, binding) in enumerate(zip(kernel.arguments, bindings, strict=True)):
+        if not argument.space:
+            continue  # the driver does not say how it is declared
+        declared = (
+            f"argument {index} of kernel '{entry}' is declared '{argument}', and bound to "
+            f"{binding.what}"
+        )
+        if not _is_reached(argument, binding.access):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{declared}, which takes {binding.access.value}",
+                where,
+                "Declare it so, or bind arguments in the kernel's order: inputs, then outputs, or as a "
+                "description (.json) says.",
+            )
+        mismatch = _find_mismatch(argument.type_name, binding)
+        if mismatch is not _Mismatch.NONE:
+            assert binding.element_type is not None
+            c_type = CL_TYPES[binding.element_type]
+            what = f"{declared}, whose type in C is {c_type}"
+            if mismatch is _Mismatch.ERROR:
+                star = "*" if binding.access is Access.MEMORY else ""
+                names = [f"{name}{star}" for name in (c_type, binding.define) if name]
+                hint = f"Declare it as {' or '.join(names)}."
+                raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
+            notes.append(f"{where}: {what}: the kernel gets its bytes as they are.")
+    _check_group(entry, kernel, task, where)
+    return notes
+
+
+def _check_group(entry: str, kernel: KernelSignature, task: KernelTask, where: str) -> None:
+    items = prod(task.local_size or (1,))
+    if items > kernel.max_group_size:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"local size {list(task.local_size or ())} makes {items} work items in a group of kernel "
+            f"'{entry}', the device takes {kernel.max_group_size}",
+            where,
+            "Choose smaller local sizes, or none.",
+        )
+
+
+class _Mismatch(Enum):
+    NONE = 0
+    NOTE = 1
+    ERROR = 2
+
+
+def _is_reached(argument: KernelArgument, access: Access) -> bool:
+    if access is Access.VALUE:
+        return argument.space == BY_VALUE
+    # An image lies in global memory, and is no pointer.
+    spaces = ("__local",) if access is Access.LOCAL else ("__global", "__constant")
+    return argument.space in spaces and argument.type_name.endswith("*")
+
+
+def _find_mismatch(type_name: str, binding: BoundArgument) -> _Mismatch:
+    """How a declared type fits; one that the source makes up, or `void`, is the author's affair."""
+    found = _KNOWN_TYPE.fullmatch(type_name)
+    if binding.element_type is None or found is None:
+        return _Mismatch.NONE
+    declared, bound = found[1], CL_TYPES[binding.element_type]
+    is_float, bits = declared in _FLOATS, _BITS[declared]
+    same_kind = is_float == (bound in _FLOATS)
+    same_size = bits == _BITS[bound]
+    if binding.is_number:
+        is_one = bool(found[3]) or not found[2]  # a vector by value is several
+        fits = same_kind and same_size and is_one
+        return _Mismatch.NONE if fits else _Mismatch.ERROR
+    if declared == bound or (same_size and (bound == "half" or declared == "bool")):
+        return _Mismatch.NONE  # a half is handled by its bits where there is no fp16
+    if binding.element_type is ElementType.BOOL and same_size:
+        return _Mismatch.NONE
+    return _Mismatch.ERROR if is_float and not same_size else _Mismatch.NOTE
