@@ -106,10 +106,34 @@ def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder
     assert error.value.where == "k.cl, line 1" and "Spelling" not in error.value.what
 
 
-def test_an_option_that_the_compiler_does_not_know_is_named(builder: Any) -> None:
+@pytest.mark.parametrize("options", ["-not-an-option", "-DX=1 -D"])
+def test_options_that_the_compiler_does_not_take_are_named(builder: Any, options: str) -> None:
     with pytest.raises(LiteRtError) as error:
-        builder.build([ProgramText("k.cl", KERNEL % 1, "-not-an-option")])
-    assert error.value.status is Status.COMPILATION and "-not-an-option" in str(error.value)
+        builder.build([ProgramText("k.cl", KERNEL % 1, options)])
+    assert error.value.status is Status.COMPILATION and error.value.where == "k.cl"
+    assert error.value.hint == f"Correct build_options in the description (.json): {options}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "half a = x[0];",
+        "x[0] = x[1] + x[2];",
+        "x[0] = 1.0f;",
+        "half4 v;",
+        "x[0] = convert_half(1.0f);",
+    ],
+)
+def test_arithmetic_with_half_gets_a_hint_where_there_is_none(
+    builder: Any, device: Any, statement: str
+) -> None:
+    if device.info.has_fp16:
+        pytest.skip("this device computes with half")
+    with pytest.raises(LiteRtError) as error:
+        builder.build(
+            [ProgramText("k.cl", f"__kernel void f(__global half* x) {{ {statement} }}", "")]
+        )
+    assert "vload_half" in error.value.hint and "vstore_half" in error.value.hint
 
 
 def test_what_was_compiled_before_an_error_is_not_lost(

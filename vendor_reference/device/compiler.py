@@ -44,7 +44,7 @@ def load_binary(
     try:
         program = cl._cl._Program(context, [device], [binary])
     except cl.Error as error:
-        raise build_error(text.name, "", error) from error
+        raise build_error(text, "", error) from error
     _build(program, device, text)
     return program
 
@@ -54,4 +54,4 @@ def _build(program: cl._cl._Program, device: cl.Device, text: ProgramText) -> No
         program._build(f"{text.options} {_OPTIONS}".strip().encode(), [device])
     except cl.Error as error:
         log = program.get_build_info(device, cl.program_build_info.LOG)
-        raise build_error(text.name, str(log), error) from error
+        raise build_error(text, str(log), error) from error

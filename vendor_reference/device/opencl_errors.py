@@ -8,6 +8,7 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.device.program_text import ProgramText
 
 _OUT_OF_MEMORY = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -17,10 +18,19 @@ _OUT_OF_MEMORY = (
 )
 _BUILD_HINT = "Correct the kernel, and compile the model again."
 _NO_LOG_HINT = "The compiler gives no reason; a full disk is one."
+_HALF_HINT = (
+    "The device does not compute with half: read with vload_half(i, x), compute with float, and write with "
+    "vstore_half(value, i, y)."
+)
 _NOT_OF_THE_LOG = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE)
 _INSIDE_A_MACRO = re.compile(
     r"(?<=\d) <Spelling=[^>\n]*>"
 )  # where a header of the driver has its text
+_NO_HALF = re.compile(
+    r"cl_khr_fp16|\bhalf\d*'[^\n]*not allowed|undeclared identifier 'half|'convert_half"
+)
+_COMMAND_LINE = "<command line>"
+"""What the compiler calls the file of errors in its options."""
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
 
 
@@ -32,17 +42,25 @@ def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
     return LiteRtError(status, str(error), where, hint)
 
 
-def build_error(name: str, log: str, error: cl.Error) -> LiteRtError:
+def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
     """An error of a build.
 
     Args:
-      name: of the program.
+      text: of the program.
       log: the compiler's.
       error: what the call raised.
     """
     log = _INSIDE_A_MACRO.sub("", _NOT_OF_THE_LOG.sub("", log)).strip()
-    hint = _BUILD_HINT if log else _NO_LOG_HINT
-    log = log or str(error)
     place = _PLACE.search(log)
-    where = f"{place['file']}, line {place['line']}" if place else name
-    return LiteRtError(Status.COMPILATION, f"the kernel does not build:\n{log}\n", where, hint)
+    is_of_options = error.code == cl.status_code.INVALID_BUILD_OPTIONS
+    if place and place["file"] == _COMMAND_LINE:
+        is_of_options, place = True, None
+    if text.options and is_of_options:
+        hint = f"Correct build_options in the description (.json): {text.options}"
+    elif _NO_HALF.search(log):
+        hint = _HALF_HINT
+    else:
+        hint = _BUILD_HINT if log else _NO_LOG_HINT
+    where = f"{place['file']}, line {place['line']}" if place else text.name
+    what = f"the kernel does not build:\n{log or error}\n"
+    return LiteRtError(Status.COMPILATION, what, where, hint)
