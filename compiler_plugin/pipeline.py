@@ -157,6 +157,7 @@ def new_report(
         defaults=[what for what, name in named.items() if not name],
         plugin=registered.origin,
         plugin_sdk_version=registered.factory.sdk_version,
+        warnings=list(registered.warnings),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
@@ -34,10 +34,12 @@ class RegisteredPlugin:
     Attributes:
       factory: the plugin.
       origin: where it was found, for people.
+      warnings: about the search for it.
     """
 
     factory: CompilerPluginFactory
     origin: str
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Registry:
     Attributes:
       entry_points: not loaded yet.
       plugins: of the folders.
-      broken: why other modules and libraries of the folders are no plugins, by path.
+      broken: why other modules and libraries of the folders are no plugins, by path; and folders without any.
     """
 
     entry_points: Sequence[EntryPoint]
@@ -66,6 +68,9 @@ def find_plugins(libs: Sequence[str]) -> Registry:
     entry_points = list(find_entry_points(ENTRY_POINT_GROUP).values())
     plugins: list[RegisteredPlugin] = []
     broken: dict[str, LiteRtError] = {}
+    for folder in libs:
+        if not find_files([folder], [_PYTHON, _SHARED_LIBRARY]):
+            broken[folder] = _no_plugin(folder)
     for path in find_files(libs, [_PYTHON, _SHARED_LIBRARY]):
         try:
             if PurePath(path).suffix == ".so":
@@ -87,12 +92,15 @@ def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
         plugin, or a file of the manufacturer's name, that cannot be used; and those of `find_plugins`.
     """
     registry = find_plugins(libs)
+    warnings = [
+        f"{folder}: {registry.broken[folder].what}" for folder in libs if folder in registry.broken
+    ]
     for plugin in registry.plugins:
         if plugin.factory.soc_manufacturer == soc_manufacturer:
-            return plugin
+            return replace(plugin, warnings=warnings)
     for point in registry.entry_points:
         if point.name == soc_manufacturer:
-            return load_point(point)
+            return replace(load_point(point), warnings=warnings)
     for path, error in registry.broken.items():
         if _is_named_after(path, soc_manufacturer):
             raise error
@@ -223,6 +231,14 @@ def _bad_attribute(origin: str, attribute: str, value: object, allowed: str) -> 
         f"the plugin's {attribute} is {value!r:.100}, not {allowed}",
         origin,
         "This is the vendor's to repair.",
+    )
+
+
+def _no_plugin(folder: str) -> LiteRtError:
+    return LiteRtError(
+        Status.NOT_FOUND,
+        f"no compiler plugin in this folder, nor below: no file is called {_PYTHON}",
+        folder,
     )
 
 

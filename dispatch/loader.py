@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -25,6 +26,7 @@ ENTRY_POINT_GROUP = "litert_npu.dispatch"
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
 """`LiteRtDispatch_Acme.py` has the table for models that were compiled for manufacturer Acme."""
 
+_LOG = logging.getLogger(__name__)
 _MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
 
 _found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
@@ -51,6 +53,20 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
         return table
 
 
+def why_no_table(library_path: str) -> str:
+    """What is wrong with a folder that has no dispatch table; "" for one that has, and for no folder.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if there is no folder of that path.
+    """
+    if not library_path or find_files([library_path], FILE_PATTERNS):
+        return ""
+    return (
+        f"{library_path}: no dispatch table in this folder, nor below: no file is called "
+        f"{FILE_PATTERNS[0]}"
+    )
+
+
 def list_dispatch(library_path: str = "") -> Mapping[str, str]:
     """Manufacturers that there is a table for, each with where it comes from; nothing is imported.
 
@@ -66,14 +82,17 @@ def list_dispatch(library_path: str = "") -> Mapping[str, str]:
 
 def _load(manufacturer: str, library_path: str) -> Dispatch[Any, Any]:
     entry_points, files = _find(library_path)
+    problem = why_no_table(library_path)
     paths = [path for name, path in files if name == manufacturer]
     point = entry_points.get(manufacturer)
     origins = [*([str(point)] if point else []), *paths]
     check_unique([(manufacturer, origin) for origin in origins], "Take one of them away.")
     if point is not None:
+        if problem:
+            _LOG.warning("%s", problem)
         return check_table(load_entry_point(point), str(point))
     if not paths:
-        raise _not_found(manufacturer, entry_points, files)
+        raise _not_found(manufacturer, entry_points, files, problem)
     (path,) = paths
     if path.endswith(".so"):
         raise LiteRtError(
@@ -97,13 +116,17 @@ def _find(library_path: str) -> tuple[Mapping[str, EntryPoint], list[tuple[str, 
 
 
 def _not_found(
-    manufacturer: str, entry_points: Mapping[str, EntryPoint], files: list[tuple[str, str]]
+    manufacturer: str,
+    entry_points: Mapping[str, EntryPoint],
+    files: list[tuple[str, str]],
+    problem: str,
 ) -> LiteRtError:
     there = sorted({*entry_points, *(name or path for name, path in files)})
     return LiteRtError(
         Status.NOT_FOUND,
         f"no dispatch table for manufacturer '{manufacturer}', "
-        + (f"only for {', '.join(there)}" if there else "nor for any other"),
+        + (f"only for {', '.join(there)}" if there else "nor for any other")
+        + (f"; {problem}" if problem else ""),
         hint="Install the vendor's package, or set dispatch_library_path to the folder of its "
         f"LiteRtDispatch_{manufacturer}.py.",
     )

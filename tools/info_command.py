@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from compiler_plugin.commands import PluginInfo, list_plugins
-from dispatch.loader import list_dispatch
+from dispatch.loader import list_dispatch, why_no_table
 from litert.core.errors import LiteRtError
 from litert.core.version import (
     COMPILER_PLUGIN_API_VERSION,
@@ -87,10 +87,17 @@ def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info
     return Info(
         _versions(),
         _or(problems, lambda: list_plugins(libs), []),
-        _or(problems, lambda: list_dispatch(dispatch_library_path), {}),
+        _or(problems, lambda: _list_tables(dispatch_library_path, problems), {}),
         _or(problems, list_opencl_devices, []),
         problems,
     )
+
+
+def _list_tables(library_path: str, problems: list[str]) -> Mapping[str, str]:
+    tables = list_dispatch(library_path)
+    if problem := why_no_table(library_path):
+        problems.append(problem)
+    return tables
 
 
 def _or(problems: list[str], find: Callable[[], _Value], otherwise: _Value) -> _Value:

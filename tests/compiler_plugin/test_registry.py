@@ -47,6 +47,22 @@ def test_a_vendor_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pa
         assert name in str(error.value)
 
 
+def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "plugin.py").write_text(PLUGIN)
+    (tmp_path / "full").mkdir()
+    libs = [str(tmp_path / "empty"), *write(tmp_path / "full")]
+    sentence = (
+        "no compiler plugin in this folder, nor below: no file is called LiteRtCompilerPlugin*.py"
+    )
+    for vendor in ("Acme", "Null"):
+        assert load_plugin(vendor, libs).warnings == [f"{libs[0]}: {sentence}"]
+    with pytest.raises(LiteRtError) as error:
+        load_plugin("Nobody", libs)
+    assert f"{sentence} ({libs[0]})" in error.value.what
+    assert load_plugin("Acme", libs[1:]).warnings == []
+
+
 def test_a_broken_module_is_told_of_when_its_vendor_is_missed(tmp_path: Path) -> None:
     (tmp_path / "LiteRtCompilerPluginBroken.py").write_text("import no_such_driver")
     libs = write(tmp_path)

@@ -67,6 +67,20 @@ def test_an_unknown_manufacturer_gets_the_list_of_those_there_are(tmp_path: Path
     assert "LiteRtDispatch_Akme.py" in error.hint
 
 
+def test_a_folder_without_a_table_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "driver.py").write_text(TABLE)
+    sentence = (
+        f"{tmp_path}: no dispatch table in this folder, nor below: no file is called "
+        "LiteRtDispatch*.py"
+    )
+    assert sentence in refuses("Akme", tmp_path).what
+    assert not caplog.messages
+    assert find_dispatch("Reference", str(tmp_path))
+    assert caplog.messages == [sentence]
+
+
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     error = refuses("Acme", tmp_path / "nowhere")
     assert error.status is Status.NOT_FOUND

@@ -127,6 +127,17 @@ def test_a_model_can_go_to_the_standard_output(source: Path, tmp_path: Path) -> 
     assert b"Wrote -: " in done.stderr
 
 
+def test_a_folder_of_libs_without_plugins_is_a_warning_in_the_report(
+    source: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "empty").mkdir()
+    libs = f"--libs={VENDORS},{tmp_path / 'empty'}"
+    assert apply(libs, "--soc_manufacturer=Fake", source, "none") == 0
+    assert f"Warning: {tmp_path / 'empty'}: no compiler plugin in this folder" in (
+        capsys.readouterr().out
+    )
+
+
 def test_nothing_is_written_to_none(source: Path, capsys: Capture) -> None:
     assert apply(*FAKE, source, "none") == 0
     assert "Nothing was written" in capsys.readouterr().out

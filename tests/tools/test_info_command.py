@@ -50,6 +50,15 @@ def test_a_broken_plugin_is_listed_with_its_reason(no_opencl: None, tmp_path: Pa
     assert "Broken" in info.dispatch_tables  # listed, and not loaded
 
 
+def test_a_folder_without_plugins_and_tables_is_told_of(no_opencl: None, tmp_path: Path) -> None:
+    (tmp_path / "driver.py").write_text("")
+    info = find_info([str(tmp_path)], str(tmp_path))
+    (plugin,) = [plugin for plugin in info.plugins if plugin.problem]
+    assert plugin.origin == str(tmp_path) and "LiteRtCompilerPlugin*.py" in plugin.problem
+    (problem,) = [problem for problem in info.problems if str(tmp_path) in problem]
+    assert "no file is called LiteRtDispatch*.py" in problem
+
+
 def test_a_folder_that_is_not_there_is_a_problem(no_opencl: None) -> None:
     info = find_info(["/no/such/folder"], "/no/such/folder")
     assert len([problem for problem in info.problems if "/no/such/folder" in problem]) == 2
