@@ -41,7 +41,13 @@ class GraphInterpreter:
     """
 
     def __init__(
-        self, source: str | bytes, where: str, settings: CpuSettings, make_kernel: MakeKernel
+        self,
+        source: str | bytes,
+        where: str,
+        settings: CpuSettings,
+        make_kernel: MakeKernel,
+        *,
+        custom_op_hint: str,
     ) -> None:
         """Builds the graph, and gives each dispatch op to a kernel.
 
@@ -50,6 +56,7 @@ class GraphInterpreter:
           where: the file's name, for errors.
           settings: of the CPU.
           make_kernel: makes the kernels.
+          custom_op_hint: what to do about a custom op that neither NPU nor CPU has a kernel for.
 
         Raises:
           LiteRtError: what `make_kernel` raised; INVALID_FLATBUFFER, if the interpreter refuses the model;
@@ -59,6 +66,7 @@ class GraphInterpreter:
 
         check_abi()
         self._where = where
+        self._custom_op_hint = custom_op_hint
         self._delegate = NpuDelegate(make_kernel)
         self._old_messages = ""
         arguments: dict[str, Any] = {
@@ -137,5 +145,5 @@ class GraphInterpreter:
             status,
             f"{what}: {reason}",
             self._where,
-            "Compile the model with apply_plugin and an asset for the op." if is_custom_op else "",
+            self._custom_op_hint if is_custom_op else "",
         ) from None

@@ -19,6 +19,7 @@ from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
 from litert.model.graph import Model
 from litert.model.reader import read_model
+from litert.model.stamp import STAMP_KEY
 from litert.runtime.entries import make_signatures
 from litert.runtime.interpreter import CpuSettings, GraphInterpreter
 from litert.runtime.loaded_model import LoadedModel
@@ -27,6 +28,12 @@ from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 _LOG = logging.getLogger(__name__)
+
+_NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
+_LEFT_ON_CPU = (
+    "apply_plugin has left the op on the CPU, which has no kernel for it: its report says why, and "
+    "--require_npu=<op> makes that an error."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,13 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
         if parts is not None:
             session = open_session(parts, settings.environment, settings.dispatch_options)
             kernels.use(parts, resources.enter_context(session))
-        interpreter = GraphInterpreter(stock_source, where, settings.cpu, kernels.make)
+        interpreter = GraphInterpreter(
+            stock_source,
+            where,
+            settings.cpu,
+            kernels.make,
+            custom_op_hint=_LEFT_ON_CPU if _is_compiled(model) else _NOT_COMPILED,
+        )
         resources.callback(interpreter.close)
         resources.callback(
             kernels.close
@@ -144,20 +157,28 @@ def _check_accelerators(model: Model, settings: LoadSettings, where: str) -> Non
     cpu_ops = [op for op in model.ops() if not is_dispatch_op(op)]
     has_npu_calls = any(map(is_dispatch_op, model.ops()))
     if cpu_ops and not settings.is_cpu_allowed:
+        count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
         raise LiteRtError(
             Status.COMPILATION,
-            f"{len(cpu_ops)} ops are not for the NPU ({names}{', ...' if cpu_ops[3:] else ''})",
+            f"{count} not for the NPU ({names}{', ...' if cpu_ops[3:] else ''})",
             where,
             "Add HardwareAccelerator.CPU, so that the CPU runs those."
-            if has_npu_calls
+            if has_npu_calls or _is_compiled(model)
             else "Compile the model with apply_plugin, or add HardwareAccelerator.CPU.",
         )
     if settings.is_npu_wanted and not has_npu_calls:
         _LOG.warning(
-            "%s was not compiled for an NPU: all of it runs on the CPU. Compile it with apply_plugin.",
+            "%s has no op for the NPU, as apply_plugin has reported: all of it runs on the CPU."
+            if _is_compiled(model)
+            else "%s was not compiled for an NPU: all of it runs on the CPU. Compile it with apply_plugin.",
             where,
         )
+
+
+def _is_compiled(model: Model) -> bool:
+    """Whether `apply_plugin` has made the file, be it that all ops stayed on the CPU."""
+    return model.find_metadata(STAMP_KEY) is not None
 
 
 def _path_of_open(file: MappedFile) -> str:

@@ -21,7 +21,7 @@ from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
-from litert.model.stamp import STAMP_KEY
+from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
 from litert.model.writer import to_bytes
 from litert.options import Options
 from tests.runtime.conftest import Load
@@ -83,6 +83,15 @@ def unknown_custom_op() -> bytes:
     return to_bytes(builder.build())
 
 
+def unknown_custom_op_beside_the_npu() -> bytes:
+    """What `apply_plugin` makes of a model with an op that it leaves on a CPU without a kernel for it."""
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.npu("double", [x], [("y", FLOAT, (1, 4))])
+    builder.output(builder.custom("Mystery", [y], [("z", FLOAT, (1, 4))]))
+    return builder.bytes()
+
+
 def changed_asset() -> bytes:
     return with_assets().bytes().replace(b"an asset", b"an ASSET")
 
@@ -107,6 +116,11 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The file is damaged"),
     "no such function": (unknown_function, Status.NOT_FOUND, "no such function.*'Test'"),
     "an unknown custom op": (unknown_custom_op, Status.RUNTIME_FAILURE, "Mystery.*asset"),
+    "a custom op that was left on the CPU": (
+        unknown_custom_op_beside_the_npu,
+        Status.RUNTIME_FAILURE,
+        "Mystery.*apply_plugin has left the op on the CPU.*report.*--require_npu",
+    ),
     "no shape output": (no_shape_output, Status.INVALID_FLATBUFFER, "shape output 1 of 1"),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
     "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),
@@ -226,7 +240,7 @@ def test_npu_calls_run_on_the_npu_whatever_is_asked_for(
 def test_the_npu_alone_refuses_what_the_cpu_would_run(
     load: Load, make: Callable[[], bytes], hint: str
 ) -> None:
-    with pytest.raises(LiteRtError, match=r"ops are not for the NPU \(ADD\)") as error:
+    with pytest.raises(LiteRtError, match=r"(op is|ops are) not for the NPU \(ADD\)") as error:
         load(make(), Options(NPU))
     assert error.value.status is Status.COMPILATION
     assert hint in str(error.value)
@@ -239,6 +253,20 @@ def test_a_model_that_was_not_compiled_runs_on_the_cpu_and_says_so(
         model = load(raw_model(), Options(CPU | NPU))
     assert "not compiled for an NPU" in caplog.text
     np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
+
+
+def test_a_compiled_model_without_npu_calls_is_not_said_to_be_compiled_again(
+    load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))]))
+    model = builder.build()
+    set_stamp(model, Stamp("Test", "T1"))
+    with caplog.at_level(logging.WARNING):
+        load(to_bytes(model), Options(CPU | NPU))
+    assert "has no op for the NPU, as apply_plugin has reported" in caplog.text
+    assert "Compile it" not in caplog.text
 
 
 def test_a_gpu_is_left_out_with_a_warning_or_refused(

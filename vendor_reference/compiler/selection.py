@@ -105,7 +105,10 @@ def _tensor_refusal(tensor: Tensor) -> str:
     if tensor.element_type not in CL_TYPES:
         return f"is of type {tensor.element_type.name}, which no kernel can read"
     if not tensor.type.layout.is_static:
-        return f"has a shape that is known at run time only: {tensor.type}"
+        return (
+            f"has a shape that is known at run time only: {tensor.type}; convert the model with fixed "
+            "shapes"
+        )
     if len(tensor.shape) > _MAX_RANK:
         return f"has {len(tensor.shape)} dimensions"
     if tensor.is_variable:
