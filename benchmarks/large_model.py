@@ -13,7 +13,7 @@ from benchmarks.commands import KERNELS, compile_with, noop, stock_apply_plugin
 from benchmarks.harness import BUILD, Child, Row, at_most, compare, megabytes, run_checked
 from benchmarks.models import GIB, with_weights
 
-_RUNS = 5
+_RUNS = 11
 
 
 def measure() -> Sequence[Row]:
