@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
 from .console import print_text
+from .interrupts import INTERRUPTED
 from .wording import count_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 _FLAG_COLUMN = 30
-_INTERRUPTED = 130  # as shells have it: 128 and SIGINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def run_guarded(
         status, text = exit_status(error.status), str(error)
     except KeyboardInterrupt as error:
         caught = error
-        status, text = _INTERRUPTED, "CANCELLED: interrupted"
+        status, text = INTERRUPTED, "CANCELLED: interrupted"
     except MemoryError as error:
         caught = error
         status = exit_status(Status.MEMORY_ALLOCATION_FAILURE)

@@ -9,7 +9,7 @@ import threading
 import time
 
 _GRACE_S = 3.0
-_INTERRUPTED = 130  # as shells have it: 128 and SIGINT
+INTERRUPTED = 130  # as shells have it: 128 and SIGINT
 
 
 def end_on_signals(grace_s: float = _GRACE_S) -> None:
@@ -27,9 +27,15 @@ def end_on_signals(grace_s: float = _GRACE_S) -> None:
     threading.Thread(target=_watch, args=(reader, grace_s), daemon=True).start()
 
 
+def say_interrupted() -> int:
+    """Says so, and returns the exit status."""
+    print("CANCELLED: interrupted", file=sys.stderr)
+    return INTERRUPTED
+
+
 def _watch(reader: int, grace_s: float) -> None:
     while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
         continue
     time.sleep(grace_s)
     print("CANCELLED: interrupted, in a call that does not return", file=sys.stderr, flush=True)
-    os._exit(_INTERRUPTED)
+    os._exit(INTERRUPTED)

@@ -1,17 +1,15 @@
 """`litert-npu`: runs, measures and examines models that were compiled for an NPU.
 
 A command is a module of this folder, `<command>_command.py`, with a `Command` as its `COMMAND`. Only the one that
-is asked for is imported.
+is asked for is imported, and before it little, so that the guard against Ctrl-C is there first.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
-from .command import Command, run_guarded, usage_error
-from .interrupts import end_on_signals
+from .interrupts import end_on_signals, say_interrupted
 
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
@@ -24,8 +22,14 @@ COMMANDS = {
 
 def run() -> None:
     """The command, in a process of its own."""
-    end_on_signals()
-    sys.exit(run_guarded(main, sys.argv))
+    try:
+        end_on_signals()
+        from .command import run_guarded
+
+        status = run_guarded(main, sys.argv)
+    except KeyboardInterrupt:  # while the guard was imported
+        status = say_interrupted()
+    sys.exit(status)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,11 +51,16 @@ def main(arguments: Sequence[str]) -> int:
         print(f"litert-npu {SDK_VERSION}")
         return 0
     if name not in COMMANDS:
+        from .command import usage_error
+
         raise usage_error(
             f"no command '{name}'", f"Give one of {', '.join(COMMANDS)}; litert-npu --help."
         )
-    module = import_module(f".{name}_command", __package__)
-    command: Command = module.COMMAND
+    from importlib import import_module
+
+    from .command import Command
+
+    command: Command = import_module(f".{name}_command", __package__).COMMAND
     return command.main(f"litert-npu {name}", arguments[2:])
 
 

@@ -20,7 +20,7 @@ HEAVY = ("absl.app", "ai_edge_litert", "cffi", "flatbuffers", "numpy", "pyopencl
         "dispatch.api",
         "vendor_reference.compiler.plugin",
         "vendor_reference.dispatch",
-        "litert_npu_tools.apply_plugin",
+        "litert_npu_tools.apply_plugin_commands",
         "litert_npu_tools.litert_npu",
     ],
 )

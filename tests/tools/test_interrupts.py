@@ -53,3 +53,40 @@ def test_native_code_that_does_not_return_is_not_waited_for(number: signal.Signa
     status, _, errors = interrupted(IN_NATIVE_CODE, number)
     assert status == 130
     assert errors == "CANCELLED: interrupted, in a call that does not return\n"
+
+
+@pytest.mark.parametrize("tool", ["apply_plugin", "litert_npu"])
+def test_a_tool_guards_itself_before_it_imports_what_takes_a_while(tool: str) -> None:
+    code = f"""
+import sys
+from litert_npu_tools.{tool} import run
+print(*sorted(m for m in sys.modules if m.startswith(("absl", "compiler_plugin", "litert"))))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    there = set(done.stdout.split()) - {f"litert_npu_tools.{tool}"}
+    assert there == {"litert_npu_tools", "litert_npu_tools.interrupts"}
+
+
+@pytest.mark.parametrize("module", ["litert_npu_tools.command", "absl.flags", "litert.core.status"])
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("apply_plugin", "--help"), ("litert_npu", "info")]
+)
+def test_an_interrupt_while_a_tool_starts_is_one_message(
+    tool: str, arguments: str, module: str
+) -> None:
+    code = f"""
+import os, signal, sys
+from litert_npu_tools.{tool} import run
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["{tool}", "{arguments}"]
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "CANCELLED: interrupted\n"
