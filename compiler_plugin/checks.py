@@ -79,9 +79,11 @@ def check_required(report: Report, required: Sequence[str]) -> None:
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:
         reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in left)
+        subject = "an op that is" if len(left) == 1 else "ops that are"
+        stay = "stays" if len(left) == 1 else "stay"
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"ops that are required on the NPU stay on the CPU: {'; '.join(reasons)}",
+            f"{subject} required on the NPU {stay} on the CPU: {'; '.join(reasons)}",
             report.model_path,
             "Compile without --require_npu to leave them there.",
         )

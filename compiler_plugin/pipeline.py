@@ -216,7 +216,9 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
         left = [op for op in report.cpu_ops if op.name == asset.op_name]
         if left:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))
-            yield f"{len(left)} {asset.op_name} stay on the CPU, despite their asset: {reasons}"
+            stay = "stays" if len(left) == 1 else "stay"
+            its = "its" if len(left) == 1 else "their"
+            yield f"{len(left)} {asset.op_name} {stay} on the CPU, despite {its} asset: {reasons}"
 
 
 def _put_calls(

@@ -170,4 +170,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _bytes(size: int) -> str:
-    return f"{size:,} bytes"
+    return _count(size, "byte")

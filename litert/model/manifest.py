@@ -56,7 +56,7 @@ class Digest:
         return cls(blob.size, digest.hexdigest())
 
     def __str__(self) -> str:
-        return f"{self.size} bytes, sha256 {self.sha256[:16]}"
+        return f"{self.size} {'byte' if self.size == 1 else 'bytes'}, sha256 {self.sha256[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

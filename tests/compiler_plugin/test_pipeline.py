@@ -260,6 +260,20 @@ def test_an_asset_whose_op_stays_on_the_cpu_is_a_warning(
     ]
 
 
+def test_one_op_and_one_byte_are_told_of_as_one(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    (tmp_path / "k.cl").write_bytes(b"k")
+    options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
+    report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
+    assert report.warnings == [
+        "1 A stays on the CPU, despite its asset: a custom op that Fake does not know"
+    ]
+    report.modules = [1]
+    text = report.to_text()
+    assert "NPU: 1 of 2 ops in 1 call, 1 byte of byte code" in text and "  A: 1 byte\n" in text
+
+
 @pytest.mark.parametrize("kind", ["missing", "a folder", "a pipe"])
 def test_an_asset_that_cannot_be_read_is_named(
     chain: Chain, fake_options: Options, tmp_path: Path, kind: str
