@@ -7,13 +7,19 @@ class LiteRtError(RuntimeError):
     """A status, what is wrong, where, and what to do.
 
     Attributes:
-      status: a number that C callers know too.
+      status: a number that C callers know too; made of any `int`.
       what: a phrase that shows what was found, and what is allowed.
       where: file, op, tensor or vendor call; empty if the caller knows.
       hint: a sentence that says what to do; empty if nothing can be done.
     """
 
-    def __init__(self, status: Status, what: str, where: str = "", hint: str = "") -> None:
+    def __init__(self, status: int, what: str, where: str = "", hint: str = "") -> None:
+        """Makes an error; a number that is no status, as a vendor's code may give, is UNKNOWN and is shown."""
+        if not isinstance(status, Status):
+            try:
+                status = Status(status)
+            except ValueError:
+                status, what = Status.UNKNOWN, f"{what} (status {status!r})"
         super().__init__(status, what, where, hint)  # all of it: errors cross processes
         self.status = status
         self.what = what

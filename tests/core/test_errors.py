@@ -1,0 +1,42 @@
+"""The one error: its text, its status, and its way to another process."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "text"),
+    [
+        (Status.UNSUPPORTED, Status.UNSUPPORTED, "UNSUPPORTED: x (here). Do that."),
+        (5, Status.UNSUPPORTED, "UNSUPPORTED: x (here). Do that."),
+        (9, Status.UNKNOWN, "UNKNOWN: x (here). Do that."),
+        (77, Status.UNKNOWN, "UNKNOWN: x (status 77) (here). Do that."),
+        (-1, Status.UNKNOWN, "UNKNOWN: x (status -1) (here). Do that."),
+    ],
+)
+def test_any_number_makes_an_error_that_crosses_processes(
+    number: int, status: Status, text: str
+) -> None:
+    error = LiteRtError(number, "x", "here", "Do that.")
+    assert error.status is status and str(error) == text
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, LiteRtError) and again.status is status
+    assert (str(again), again.args) == (text, error.args)
+
+
+def test_an_error_imports_only_its_statuses() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import litert.core.errors; "
+        "print(*sorted(m for m in set(sys.modules) - before if m.startswith('litert')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = ["litert", "litert.core", "litert.core.errors", "litert.core.status"]
+    assert done.stdout.split() == names
