@@ -230,3 +230,23 @@ def test_a_driver_s_own_events_order_its_calls(
     assert not event.is_signaled()
     second.signal()
     np.testing.assert_array_equal(outputs[0].read((1, 4), np.float32), 4 * X)
+
+
+def test_a_driver_s_event_that_raises_does_not_fail_the_next_run(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Torn(_Driver):
+        def invoke_async(self, invocation_context: Any) -> list[Event]:
+            return [_Wire() for _ in super().invoke_async(invocation_context)]
+
+    monkeypatch.setattr(type(vendor), "async_interface", Torn(vendor))
+    monkeypatch.setattr(type(vendor), "capabilities", Capability.BASIC | Capability.ASYNC)
+    model = load(one_call())
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    for into in (outputs, model.create_output_buffers(0)):  # the same buffers, and others
+        event = model.run_async_by_index(0, inputs, outputs)
+        with pytest.raises(LiteRtError, match="OSError: the wire is cut"):
+            event.wait()
+        model.run_by_index(0, inputs, into)
+        np.testing.assert_array_equal(into[0].array(), 2 * X)
