@@ -18,7 +18,7 @@ from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
-from litert.model.stamp import Stamp, read_stamp
+from litert.model.stamp import STAMP_KEY, Stamp, read_stamp
 
 from .command import Command
 from .console import print_text
@@ -199,7 +199,12 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
         return
     if unknown:
         text = f"custom ops that the CPU does not have: {counts_text(unknown)}"
-        checks.add("cpu", Outcome.FAILED, f"{text}. Compile them for the NPU.")
+        remedy = (
+            "The report of apply_plugin says why they are not on the NPU"
+            if model.find_metadata(STAMP_KEY) is not None
+            else "Compile them for the NPU"
+        )
+        checks.add("cpu", Outcome.FAILED, f"{text}. {remedy}.")
     else:
         checks.add(
             "cpu", Outcome.PASSED, f"{count_text(len(cpu_ops), 'op')}, by ai-edge-litert {version}"

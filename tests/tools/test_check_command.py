@@ -112,6 +112,23 @@ def test_what_keeps_a_file_from_running_is_found(
     assert failures(report) == subjects and not report.will_run
 
 
+@pytest.mark.parametrize(
+    ("is_compiled", "remedy"),
+    [(True, "The report of apply_plugin says why"), (False, "Compile them for the NPU.")],
+)
+def test_a_custom_op_without_a_kernel_gets_the_remedy_that_is_left(
+    in_folder: Path, is_compiled: bool, remedy: str
+) -> None:
+    b = ModelBuilder()
+    b.output(b.custom("NobodyKnowsIt", [b.input("x", "int8", ())], [("y", "int8", ())]))
+    model = b.build()
+    if is_compiled:
+        set_stamp(model, Stamp("Null", "N1"))
+    write_model(model, "custom.tflite")
+    (finding,) = [f for f in check_file("custom.tflite").findings if f.subject == "cpu"]
+    assert remedy in finding.text
+
+
 @pytest.mark.parametrize("content", [b"", b"hello", None], ids=["empty", "text", "missing"])
 def test_a_file_that_is_no_model_will_not_run(in_folder: Path, content: bytes | None) -> None:
     if content is not None:
