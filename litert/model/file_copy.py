@@ -1,7 +1,8 @@
 """Bytes of one file become bytes of another, in the kernel where it can.
 
-File systems that can share blocks do so (`cp --reflink`). Else a pipe of a mebibyte carries the pages: a fifth
-faster than `copy_file_range` and `sendfile`, whose own pipe has 16 pages (measured on ext4, Linux 6).
+File systems that can share blocks do so (`cp --reflink`). Else a pipe of a mebibyte carries the pages into blocks
+that are reserved in one piece: 0.6 of the time of `copy_file_range` and `sendfile`, whose own pipe has 16 pages
+(measured on ext4, Linux 6).
 """
 
 from __future__ import annotations
@@ -43,17 +44,19 @@ def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None
 class FileCopy:
     """Copies into a file by the fastest way that works; one that failed is not tried again. A context manager."""
 
-    def __init__(self, fd: int) -> None:
-        """Takes the file to write to, which stays the caller's."""
+    def __init__(self, fd: int, size: int) -> None:
+        """Takes the file to write to, which stays the caller's, and the size it will have."""
         self._fd = fd
+        self._size = size
+        self._has_disk = os.major(os.fstat(fd).st_dev) != 0
         self._pipe: tuple[int, int] | None = None
         self._ways: list[_Way] = [self._read_and_write]
         if hasattr(os, "sendfile"):
             self._ways.append(self._send)
         if hasattr(os, "splice"):
             self._ways.append(self._splice)
-        if hasattr(os, "copy_file_range") and os.major(os.fstat(fd).st_dev) == 0:
-            self._ways.append(self._copy_range)  # no disk of this machine: a server may copy
+        if hasattr(os, "copy_file_range") and not self._has_disk:
+            self._ways.append(self._copy_range)  # a server may copy
         self._ways.append(self._clone)
 
     def copy(self, file: MappedFile, source: int, target: int, size: int) -> None:
@@ -122,6 +125,8 @@ class FileCopy:
         if self._pipe is None:
             import fcntl
 
+            if self._has_disk:  # elsewhere the C library might reserve by writing
+                os.posix_fallocate(self._fd, 0, self._size)
             self._pipe = os.pipe()
             with suppress(OSError):  # a user who has many pipes open: a small one will do
                 fcntl.fcntl(self._pipe[1], fcntl.F_SETPIPE_SZ, _PIPE_SIZE)

@@ -45,7 +45,7 @@ def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
         if progress is not None:
             progress(plan.size, plan.size)
         return
-    with FileCopy(fd) as copy:
+    with FileCopy(fd, plan.size) as copy:
         _copy_runs(fd, copy, plan, progress)
     for target, text in plan.texts:
         write_at(fd, text, target)

@@ -287,13 +287,15 @@ def test_a_write_that_is_stopped_leaves_nothing(
     assert sorted(os.listdir(tmp_path)) == ["source.tflite", "target"]
 
 
+@pytest.mark.parametrize("holder, name", [(FileCopy, "_clone"), (os, "posix_fallocate")])
 def test_a_full_disk_is_named_and_leaves_nothing(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: object, name: str
 ) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(FileCopy, "_clone", full)
+    monkeypatch.setattr(os, "major", lambda _: 8)
+    monkeypatch.setattr(holder, name, full)
     with read_model(source) as model, pytest.raises(LiteRtError) as error:
         write_model(model, tmp_path / "target")
     assert error.value.status is Status.FILE_IO
