@@ -294,7 +294,11 @@ def test_a_full_disk_is_named_and_leaves_nothing(
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    def cannot(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
     monkeypatch.setattr(os, "major", lambda _: 8)
+    monkeypatch.setattr(FileCopy, "_clone", cannot)
     monkeypatch.setattr(holder, name, full)
     with read_model(source) as model, pytest.raises(LiteRtError) as error:
         write_model(model, tmp_path / "target")
