@@ -41,9 +41,24 @@ def execute(command: Command) -> None:
             report = commands.compile_model(model, path, options)
         else:
             report = commands.copy_model(model, path, progress)
+            report.warnings += _idle_flags(command)
     if report.output_path:
         report.output_path = command.output
     _print_report(report, command)
+
+
+def _idle_flags(command: Command) -> list[str]:
+    """What was asked of a compilation, where nothing is compiled; in sentences."""
+    options = command.options
+    given = {
+        "npu_custom_op_info": options.compiler.custom_op_infos,
+        "require_npu": options.require_npu,
+    }
+    return [
+        f"--cmd={command.cmd} compiles nothing: --{flag} changes nothing"
+        for flag, values in given.items()
+        if values
+    ]
 
 
 def _execute_info(command: Command) -> None:

@@ -165,6 +165,16 @@ def test_partition_compile_and_noop_are_commands(source: Path, tmp_path: Path) -
     assert paths["noop"].read_bytes() == source.read_bytes()
 
 
+def test_a_copy_says_which_flags_it_has_no_use_for(
+    source: Path, kernel: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    flags = (f"--npu_custom_op_info=A,{kernel}", "--require_npu=all")
+    assert apply("--cmd=noop", source, tmp_path / "copy", *flags) == 0
+    text = capsys.readouterr().out
+    assert "Warning: --cmd=noop compiles nothing: --npu_custom_op_info changes nothing" in text
+    assert "--require_npu changes nothing" in text
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
     assert apply(flag) == 0
