@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
@@ -21,6 +22,7 @@ from compiler_plugin.pipeline import (
 from compiler_plugin.plan import plan_model
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
+from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.control_dependencies import (
@@ -44,14 +46,9 @@ def partition_model(
 
     Nothing is compiled, and no asset embedded. Arguments, result and errors are those of `apply_plugin`.
     """
-    start = time.perf_counter()
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
-    check_output(target, [source, *options.asset_paths])
-    registered, soc_model = choose_plugin(options)
-    report = new_report("partition", source, options, registered, soc_model)
-    with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
-        report.warnings += model.warnings
+    with _asking_plugin("partition", source, target, options) as (model, plugin, report):
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
@@ -67,7 +64,6 @@ def partition_model(
             for p in plan.partitions
         ]
         _write(report, model, target, progress)
-    report.seconds = time.perf_counter() - start
     return report
 
 
@@ -80,14 +76,9 @@ def compile_model(
 
     That is the first module, as in stock LiteRT. Arguments, result and errors are those of `apply_plugin`.
     """
-    start = time.perf_counter()
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
-    check_output(target, [source, *options.asset_paths])
-    registered, soc_model = choose_plugin(options)
-    report = new_report("compile", source, options, registered, soc_model)
-    with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
-        report.warnings += model.warnings
+    with _asking_plugin("compile", source, target, options) as (model, plugin, report):
         if not model.subgraphs:
             raise LiteRtError(
                 Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
@@ -117,7 +108,6 @@ def compile_model(
             module = result.byte_code[0]
             write_plan(Plan([(0, module.view)], size=module.size), target)
             report.output_path, report.output_size = target, module.size
-    report.seconds = time.perf_counter() - start
     return report
 
 
@@ -188,6 +178,21 @@ def _info(plugin: RegisteredPlugin) -> PluginInfo:
     return PluginInfo(
         factory.soc_manufacturer, tuple(factory.soc_models), factory.sdk_version, plugin.origin
     )
+
+
+@contextmanager
+def _asking_plugin(
+    cmd: str, source: str, target: str, options: ApplyOptions
+) -> Iterator[tuple[Model, VendorPlugin, Report]]:
+    """An input that is not compiled, the plugin that options name, and a report to fill."""
+    start = time.perf_counter()
+    check_output(target, [source, *options.asset_paths])
+    registered, soc_model = choose_plugin(options)
+    report = new_report(cmd, source, options, registered, soc_model)
+    with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
+        report.warnings += model.warnings
+        yield model, plugin, report
+    report.seconds = time.perf_counter() - start
 
 
 def _whole(model: Model, index: int) -> Partition:
