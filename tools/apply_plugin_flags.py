@@ -13,6 +13,7 @@ from .command import describe_flags, usage_error
 
 if TYPE_CHECKING:
     from compiler_plugin.pipeline import ApplyOptions
+    from litert.core.compiler_options import DumpOptions
 
 COMMANDS = ("apply", "partition", "compile", "info", "noop")
 STDOUT, STDERR, NOWHERE = "-", "--", "none"
@@ -101,6 +102,26 @@ def define_flags() -> flags.FlagValues:
     )
     switch("check_kernels", True, "Build each kernel once, so that its errors show now.")
     switch("allow_native_assets", False, "Let machine code in assets run here.")
+    flags.DEFINE_multi_string(
+        "custom_layers", [], "A file, or a folder of files, with layers for any model; may be repeated.",
+        flag_values=values,
+    )  # fmt: skip
+    values[
+        "custom_layers"
+    ].help = (
+        "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated."
+    )
+    text(
+        "asset_root",
+        "The folder that the files which assets name may lie in; each asset's own by default.",
+    )
+    flags.DEFINE_multi_string("shape_bounds", [], "", flag_values=values)
+    values[
+        "shape_bounds"
+    ].help = "input:100x3x300x300: the largest shape of an input of dynamic shape. Once for each."
+    text("dump_ir_after", "Write the vendor's IR after this pass, or after all, to --dump_folder.")
+    switch("dump_kernels", False, "Write each kernel as its compiler gets it to --dump_folder.")
+    text("dump_folder", "Where dumps go; OUTPUT.dump by default.")
     flags.DEFINE_enum(
         "report", "text", ("text", "json"), "How the report is printed.", flag_values=values
     )
@@ -163,6 +184,10 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 values.check_kernels,
                 values.allow_native_assets,
                 _vendor_options(values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER),
+                values.custom_layers,
+                values.asset_root,
+                dict(_shape_bound(text) for text in values.shape_bounds),
+                _dump_options(values, output),
             ),
         ),
         values.report == "json",
@@ -216,6 +241,32 @@ def _index(text: str) -> int:
     if not text.strip().isdecimal():
         raise usage_error(f"--subgraphs has '{text}', which is no index", "Write it as 0,2.")
     return int(text)
+
+
+def _shape_bound(text: str) -> tuple[str, Sequence[int]]:
+    """`input:1x3x300`; the name may hold colons."""
+    name, _, shape = text.rpartition(":")
+    sizes = shape.split("x")
+    if not name or not all(size.isdecimal() and int(size) for size in sizes):
+        raise usage_error(
+            f"--shape_bounds has '{text}', which is no bound", "Write it as input:100x3x300x300."
+        )
+    return name, [int(size) for size in sizes]
+
+
+def _dump_options(values: flags.FlagValues, output: str) -> DumpOptions:
+    # Here, since --help must not wait for it.
+    from litert.core.compiler_options import DumpOptions
+
+    folder = values.dump_folder
+    if not values.dump_ir_after and not values.dump_kernels:
+        if folder:
+            raise usage_error("--dump_folder, and nothing to dump", "Add --dump_ir_after=all.")
+    elif not folder:
+        if output in ("", STDOUT, STDERR, NOWHERE):
+            raise usage_error("a dump needs a folder", "Give one with --dump_folder.")
+        folder = f"{output}.dump"
+    return DumpOptions(folder, values.dump_ir_after, values.dump_kernels)
 
 
 def _vendor_options(

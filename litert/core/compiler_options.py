@@ -10,6 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_NO_BOUNDS: Mapping[str, Sequence[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,21 @@ class CustomOpInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """What a vendor's compiler writes for people to read.
+
+    Attributes:
+      folder: where to; made if it is not there.
+      ir_after: name of a pass, after which the vendor's IR is written; `all` for each; "" for none.
+      kernels: whether each kernel is written as its compiler gets it.
+    """
+
+    folder: str = ""
+    ir_after: str = ""
+    kernels: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CompilerOptions:
     """What a plugin may read of the user's wishes.
 
@@ -52,6 +68,11 @@ class CompilerOptions:
       check_kernels: whether the plugin builds each kernel once, so that its errors show now.
       allow_native_assets: whether machine code of the user's may run in this process.
       vendor_options: the plugin's own, by name, as text.
+      custom_layers: files and folders of layer descriptions that hold for all models; an asset of
+        `custom_op_infos` goes before them.
+      asset_root: the folder that files named by assets may lie in; "" for each asset's own.
+      shape_bounds: the largest shape of each model input of dynamic shape, by name.
+      dump: what of the compilation is written for people to read.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = ()
@@ -59,6 +80,10 @@ class CompilerOptions:
     check_kernels: bool = True
     allow_native_assets: bool = False
     vendor_options: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
+    custom_layers: Sequence[str] = ()
+    asset_root: str = ""
+    shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=lambda: _NO_BOUNDS)
+    dump: DumpOptions = DumpOptions()
 
     def __post_init__(self) -> None:
         seen: dict[str, CustomOpInfo] = {}

@@ -20,8 +20,10 @@ from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
     ConstantBinding,
+    DataBinding,
     InternalBinding,
     ScalarBinding,
+    ShapeBinding,
     TensorBinding,
 )
 from vendor_reference.executable.executable import KernelTask
@@ -70,6 +72,11 @@ def describe_binding(binding: Binding, op: Op) -> BoundArgument:
         define = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}_TYPE"
         what = f"{binding}, {tensor.type}"
         return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
+    if isinstance(binding, DataBinding):
+        return BoundArgument(f"the constant '{binding.name}'", Access.MEMORY)
+    if isinstance(binding, ShapeBinding):
+        kind = "output" if binding.is_output else "input"
+        return BoundArgument(f"the shape of {kind} {binding.index}", Access.MEMORY)
     kind = binding.element_type.name.lower()
     if isinstance(binding, ScalarBinding):
         return BoundArgument(f"a scalar of {kind}", Access.VALUE, binding.element_type, True)

@@ -24,8 +24,10 @@ from vendor_reference.custom_layers.custom_layer import (
     Binding,
     ConstantBinding,
     CustomLayer,
+    DataBinding,
     InternalBinding,
     ScalarBinding,
+    ShapeBinding,
     TensorBinding,
 )
 from vendor_reference.custom_layers.value_sources import OpValues
@@ -207,6 +209,8 @@ class _FunctionLowering:
             value = values.resolve(binding.source)
             index = self._module.value_constant(binding.element_type, value)
             return Argument(ArgumentKind.CONSTANT, index)
+        if isinstance(binding, (DataBinding, ShapeBinding)):
+            raise LiteRtError(Status.UNSUPPORTED, "an argument that is data or a shape")
         count = binding.size.evaluate(op_dims(op, layer.work_sizes.of))
         size = count * binding.element_type.bits // 8
         if isinstance(binding, InternalBinding):

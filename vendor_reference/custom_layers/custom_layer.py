@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from litert.core.element_type import ElementType
 from vendor_reference.custom_layers.formula import Formula
@@ -25,15 +26,62 @@ class LayerFile:
     is_asset: bool = False
 
 
+class Format(str, Enum):
+    """A memory order, from the slowest to the fastest dimension, of a tensor's B, F, Y and X."""
+
+    BFYX = "BFYX"
+    BYXF = "BYXF"
+    YXFB = "YXFB"
+    FYXB = "FYXB"
+    ANY = "ANY"
+    """As the tensor comes: nothing is reordered for the kernel."""
+
+
+class LayerType(str, Enum):
+    """What runs a layer: the task of the VPUIP level that it becomes."""
+
+    OCL = "OCL"
+    """An OpenCL kernel."""
+    CPP = "CPP"
+    """A function in a shared object."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorBinding:
-    """Input or output `index` of the op."""
+    """Input or output `index` of the op.
+
+    Attributes:
+      format: that the kernel wants it in.
+      element_type: that the kernel wants; None for the tensor's own.
+      is_strided: whether the kernel goes by pitches and offset, and so takes a view of a larger tensor.
+    """
 
     is_output: bool
     index: int
+    format: Format = Format.ANY
+    element_type: ElementType | None = None
+    is_strided: bool = False
 
     def __str__(self) -> str:
         return f"{'output' if self.is_output else 'input'} {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataBinding:
+    """The constant input of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeBinding:
+    """The actual shape of an input or output, as `uint` in memory, in the tensor's own order of dimensions.
+
+    That of an output is the kernel's to write: it finds its result's shape itself.
+    """
+
+    is_output: bool
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +116,15 @@ class InternalBinding:
     size: Formula
 
 
-Binding = TensorBinding | ScalarBinding | ConstantBinding | LocalBinding | InternalBinding
+Binding = (
+    TensorBinding
+    | DataBinding
+    | ShapeBinding
+    | ScalarBinding
+    | ConstantBinding
+    | LocalBinding
+    | InternalBinding
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +157,10 @@ class WorkSizes:
 
 @dataclass(frozen=True, slots=True)
 class CustomLayer:
-    """An OpenCL kernel for an op.
+    """A kernel for an op.
 
     Attributes:
-      op_name: the custom code of the ops that it implements.
+      op_name: name of the ops that it implements: a custom code, or a builtin op's.
       file_name: of the asset, for messages.
       entry: the kernel's name; "" for the one named like the op, or the only one.
       sources: files that make up the program, in order.
@@ -112,6 +168,11 @@ class CustomLayer:
       arguments: of the kernel, in order; None for the op's inputs, then its outputs.
       defines: put in front of the sources, behind the built-in ones.
       defines_options: whether each FlexBuffer option is a define too, as `PARAM_<key>`.
+      title: the name that the description gives the layer; "" for the op's.
+      type: what runs it.
+      max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.
+      output_shapes: for each output, a formula for each dimension, where its shape is not what the model says;
+        in input 0's B, F, Y, X unless a formula says otherwise. None: not given.
     """
 
     op_name: str
@@ -124,6 +185,10 @@ class CustomLayer:
     defines_options: bool = False
     build_options: str = ""
     work_sizes: WorkSizes = field(default_factory=WorkSizes)
+    title: str = ""
+    type: LayerType = LayerType.OCL
+    max_num_shaves: int = 0
+    output_shapes: Sequence[Sequence[Formula]] | None = None
 
     def files(self) -> Sequence[LayerFile]:
         """Sources, then headers; a file that is both occurs twice."""

@@ -1,0 +1,105 @@
+"""A layer's kernel as the levels carry it: options and quantization are put in, shapes and layouts are not.
+
+The frontend makes one of a custom layer and its op, or of a builtin op's entry in the library; it stays with the
+op from level to level, as an attribute, and becomes a kernel task when layouts and shapes are settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from litert.core.element_type import ElementType
+from vendor_reference.executable.executable import Source
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """Input or output `index` of the op."""
+
+    is_output: bool
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeArgument:
+    """The actual shape of an input or output, `uint` in DDR."""
+
+    is_output: bool
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """The bytes of `data`, passed by value."""
+
+    element_type: ElementType
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArgument:
+    """The bytes of `data`, in memory."""
+
+    element_type: ElementType
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArgument:
+    """Local memory of a work group; `size` is a formula, in elements."""
+
+    element_type: ElementType
+    size: str
+
+
+@dataclass(frozen=True, slots=True)
+class InternalArgument:
+    """Scratch memory for one run, in DDR; `size` is a formula, in elements."""
+
+    element_type: ElementType
+    size: str
+
+
+KernelArgument: TypeAlias = (
+    TensorArgument
+    | ShapeArgument
+    | ScalarArgument
+    | ConstantArgument
+    | LocalArgument
+    | InternalArgument
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """A kernel, and how it is bound and launched.
+
+    Attributes:
+      title: the layer's name, for the prelude and messages.
+      where: the asset's file name, for messages; "" for the library's own.
+      text: the library's own source; "" where `sources` are a user's.
+      sources: a user's files, in order.
+      headers: files that they include.
+      entry: the kernel; "" for the one named like the op, or the only one, which a build tells.
+      arguments: of the kernel, in order.
+      defines: names and texts, in order, behind the built-in ones.
+      build_options: for the OpenCL compiler.
+      global_size: formulas over the B, F, Y, X of `sizes_of`; empty is one work item for each element of output 0.
+      local_size: as many, or empty: the driver chooses.
+      max_num_shaves: 0 is no limit.
+    """
+
+    title: str
+    arguments: tuple[KernelArgument, ...]
+    where: str = ""
+    text: str = ""
+    sources: tuple[Source, ...] = ()
+    headers: tuple[Source, ...] = ()
+    entry: str = ""
+    defines: tuple[tuple[str, str], ...] = ()
+    build_options: str = ""
+    global_size: tuple[str, ...] = ()
+    local_size: tuple[str, ...] = ()
+    sizes_of: TensorArgument = TensorArgument(is_output=True, index=0)
+    max_num_shaves: int = 0
