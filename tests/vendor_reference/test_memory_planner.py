@@ -1,31 +1,86 @@
-"""The memory planner: buffers that live together are apart."""
+"""The memory planner and its verifier: buffers that live together are apart, and a plan that is wrong is seen."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.memory_plan import live_ranges_of
+from litert.core.errors import LiteRtError
 from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange, plan_memory
-
-live_ranges = st.builds(
-    lambda size, first, length: LiveRange(size, first, first + length),
-    st.integers(0, 5000),
-    st.integers(0, 20),
-    st.integers(0, 10),
+from vendor_reference.compiler.memory_spaces import (
+    Demand,
+    MemorySpace,
+    place_buffers,
+    verify_placement,
 )
+from vendor_reference.compiler.memory_verifier import verify_plan
+
+sizes = st.integers(0, 5000)
 
 
-@given(st.lists(live_ranges, max_size=30))
+@st.composite
+def live_ranges(draw: st.DrawFn) -> list[LiveRange]:
+    """Buffers in the order of their first steps, some in place of one that ends there."""
+    buffers: list[LiveRange] = []
+    for first in sorted(draw(st.lists(st.integers(0, 12), max_size=25))):
+        ending = [i for i, b in enumerate(buffers) if b.last == first]
+        operand = draw(st.sampled_from([None, *ending]))
+        size = buffers[operand].size_bytes if operand is not None else draw(sizes)
+        buffers.append(LiveRange(size, first, first + draw(st.integers(0, 8)), operand))
+    return buffers
+
+
+def _overlap(buffers: Sequence[LiveRange], offsets: Sequence[int]) -> bool:
+    """Whether two buffers that live together share a byte; checked pair by pair."""
+
+    def ends_in(a: LiveRange, b: int) -> bool:
+        return a.in_place_of == b and buffers[b].first < buffers[b].last == a.first
+
+    return any(
+        a.first <= b.last
+        and b.first <= a.last
+        and offsets[i] < offsets[j] + b.size_bytes
+        and offsets[j] < offsets[i] + a.size_bytes
+        and not (offsets[i] == offsets[j] and (ends_in(a, j) or ends_in(b, i)))
+        for i, a in enumerate(buffers)
+        for j, b in enumerate(buffers[:i])
+    )
+
+
+@given(live_ranges())
 def test_buffers_that_live_together_are_apart_aligned_and_inside(buffers: list[LiveRange]) -> None:
     plan = plan_memory(buffers)
-    places = list(zip(buffers, plan.offsets, strict=True))
-    for index, (a, at) in enumerate(places):
-        assert at >= 0 and at % ALIGNMENT == 0 and at + a.size_bytes <= plan.size
-        for b, other in places[:index]:
-            together = a.first <= b.last and b.first <= a.last
-            apart = at + a.size_bytes <= other or other + b.size_bytes <= at
-            assert apart or not together
+    for buffer, offset in zip(buffers, plan.offsets, strict=True):
+        assert offset >= 0 and offset % ALIGNMENT == 0 and offset + buffer.size_bytes <= plan.size
+    assert not _overlap(buffers, plan.offsets)
     assert plan.lower_bound <= plan.size
+    verify_plan(buffers, plan.offsets, plan.size)
+
+
+@given(live_ranges(), st.data())
+def test_the_verifier_sees_each_overlap_that_is_put_in(
+    buffers: list[LiveRange], data: st.DataObject
+) -> None:
+    offsets = [64 * data.draw(st.integers(0, 90)) for _ in buffers]
+    size = max((o + b.size_bytes for o, b in zip(offsets, buffers, strict=True)), default=0)
+    if _overlap(buffers, offsets):
+        with pytest.raises(LiteRtError, match="overlap at step"):
+            verify_plan(buffers, offsets, size)
+    else:
+        verify_plan(buffers, offsets, size)
+
+
+def test_a_place_that_is_not_aligned_or_outside_is_refused() -> None:
+    buffers = [LiveRange(100, 0, 1)]
+    for offset in (-64, 32, 64):
+        with pytest.raises(LiteRtError, match=f"buffer 0 has 100 bytes at {offset} of 128"):
+            verify_plan(buffers, [offset], 128)
 
 
 def test_a_chain_needs_two_buffers() -> None:
@@ -34,10 +89,74 @@ def test_a_chain_needs_two_buffers() -> None:
     assert plan.size == plan.lower_bound == 2048
 
 
+def test_a_chain_in_place_needs_one_buffer() -> None:
+    chain = [LiveRange(1000, step, step + 1, step - 1 if step else None) for step in range(100)]
+    assert plan_memory(chain).size == 1024
+
+
+def test_two_results_do_not_share_the_place_of_one_operand() -> None:
+    plan = plan_memory([LiveRange(64, 0, 1), LiveRange(64, 1, 1, 0), LiveRange(64, 1, 2, 0)])
+    assert plan.offsets[1] != plan.offsets[2]
+
+
 def test_what_dies_makes_room() -> None:
     plan = plan_memory([LiveRange(640, 0, 1), LiveRange(64, 1, 3), LiveRange(640, 2, 3)])
     assert plan.offsets == [0, 640, 0] and plan.size == 704
 
 
+def test_an_order_is_improved_until_nothing_is_wasted() -> None:
+    """No simple order reaches the bound: largest first, or longest, takes 64 * 26 bytes."""
+    buffers = [
+        LiveRange(64 * size, first, last)
+        for size, first, last in (
+            (6, 4, 8), (4, 5, 8), (4, 5, 5), (3, 1, 5), (1, 7, 9), (5, 3, 7), (6, 7, 9), (2, 4, 8),
+            (3, 3, 4), (3, 3, 3),
+        )
+    ]  # fmt: skip
+    plan = plan_memory(buffers)
+    assert plan.size == plan.lower_bound == 64 * 24
+
+
 def test_nothing_needs_nothing() -> None:
     assert plan_memory([]).size == 0
+    assert place_buffers([], 1024).ddr.size == 0
+
+
+def test_real_networks_are_planned_within_a_twentieth_of_the_bound(networks: Path) -> None:
+    for path in sorted(networks.glob("*.tflite")):
+        buffers = live_ranges_of(path)
+        plan = plan_memory(buffers)
+        verify_plan(buffers, plan.offsets, plan.size)
+        assert plan.size <= 1.05 * plan.lower_bound, path.name
+
+
+@given(live_ranges(), st.integers(0, 9000), st.data())
+def test_the_scratchpad_is_never_overfull(
+    buffers: list[LiveRange], cmx_size: int, data: st.DataObject
+) -> None:
+    demands = [
+        Demand(b, data.draw(st.integers(0, 9999)), data.draw(st.booleans())) for b in buffers
+    ]
+    placement = place_buffers(demands, cmx_size)
+    assert placement.cmx.size <= cmx_size
+    for demand, space in zip(demands, placement.spaces, strict=True):
+        assert space is MemorySpace.DDR or not demand.is_ddr_only
+    verify_placement(demands, placement)
+
+
+def test_the_busiest_buffer_gets_the_scratchpad() -> None:
+    lazy, busy = Demand(LiveRange(1024, 0, 3), 2048), Demand(LiveRange(1024, 0, 3), 9000)
+    assert place_buffers([lazy, busy], 1024).spaces == [MemorySpace.DDR, MemorySpace.CMX]
+
+
+def test_local_memory_is_taken_off_the_scratchpad() -> None:
+    demand = Demand(LiveRange(1024, 0, 3), 2048)
+    assert place_buffers([demand], 2048, [0, 1024]).spaces == [MemorySpace.CMX]
+    assert place_buffers([demand], 2048, [0, 1025]).spaces == [MemorySpace.DDR]
+
+
+def test_a_placement_that_was_changed_is_refused() -> None:
+    demands = [Demand(LiveRange(64, 0, 1), 1), Demand(LiveRange(64, 0, 1), 1)]
+    placement = place_buffers(demands, 128)
+    with pytest.raises(LiteRtError, match="buffers 0 and 1 overlap at step 0"):
+        verify_placement(demands, replace(placement, offsets=[0, 0]))

@@ -1,0 +1,132 @@
+"""Which buffers lie in the scratchpad (CMX), which in DDR, and where.
+
+The scratchpad goes to those that tasks touch most for the room that they take; what does not fit is in DDR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from vendor_reference.compiler.memory_planner import (
+    LiveRange,
+    MemoryPlan,
+    merge_in_place,
+    plan_memory,
+)
+from vendor_reference.compiler.memory_verifier import verify_plan
+
+
+class MemorySpace(str, Enum):
+    """Where a buffer lies."""
+
+    DDR = "DDR"
+    CMX = "CMX"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A buffer that needs a place.
+
+    Attributes:
+      alive: its size and when it is needed.
+      traffic_bytes: that tasks read and write of it in one run.
+      is_ddr_only: whether it may not lie in the scratchpad: shapes, what a layer wants in DDR.
+    """
+
+    alive: LiveRange
+    traffic_bytes: int
+    is_ddr_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Places of buffers in two arenas.
+
+    Attributes:
+      spaces: of each buffer.
+      offsets: of each buffer in its arena, in bytes.
+      ddr, cmx: the plans of the arenas, of the buffers in them.
+    """
+
+    spaces: Sequence[MemorySpace]
+    offsets: Sequence[int]
+    ddr: MemoryPlan
+    cmx: MemoryPlan
+
+
+def place_buffers(
+    demands: Sequence[Demand], cmx_size: int, local_bytes: Sequence[int] = ()
+) -> Placement:
+    """Chooses spaces, and plans both arenas.
+
+    Args:
+      demands: buffers; those that share a place share the space.
+      cmx_size: of the scratchpad, in bytes.
+      local_bytes: for each step what its task's work groups need of the scratchpad.
+    """
+    groups, group_of = merge_in_place([demand.alive for demand in demands])
+    traffic, is_ddr_only = [0] * len(groups), [False] * len(groups)
+    for demand, group in zip(demands, group_of, strict=True):
+        traffic[group] += demand.traffic_bytes
+        is_ddr_only[group] |= demand.is_ddr_only
+    room = cmx_size - max(local_bytes, default=0)
+    in_cmx = _choose(groups, traffic, is_ddr_only, room)
+    cmx = plan_memory([groups[group] for group in in_cmx])
+    while cmx.size > room:  # what fits step by step left gaps
+        in_cmx.remove(max(zip(cmx.offsets, in_cmx, strict=True))[1])
+        cmx = plan_memory([groups[group] for group in in_cmx])
+    in_ddr = sorted(set(range(len(groups))) - set(in_cmx))
+    ddr = plan_memory([groups[group] for group in in_ddr])
+    places = {
+        group: (space, offset)
+        for space, members, plan in (
+            (MemorySpace.CMX, in_cmx, cmx),
+            (MemorySpace.DDR, in_ddr, ddr),
+        )
+        for group, offset in zip(members, plan.offsets, strict=True)
+    }
+    return Placement(
+        [places[group][0] for group in group_of], [places[group][1] for group in group_of], ddr, cmx
+    )
+
+
+def verify_placement(demands: Sequence[Demand], placement: Placement) -> None:
+    """Refuses a placement by which a task would overwrite what another still needs.
+
+    Raises:
+      LiteRtError: RUNTIME_FAILURE, as `verify_plan`.
+    """
+    for space, plan in ((MemorySpace.DDR, placement.ddr), (MemorySpace.CMX, placement.cmx)):
+        members = [index for index, of in enumerate(placement.spaces) if of is space]
+        place_of = {index: place for place, index in enumerate(members)}
+        buffers = []
+        for index in members:
+            alive = demands[index].alive
+            operand = place_of.get(-1 if alive.in_place_of is None else alive.in_place_of)
+            buffers.append(replace(alive, in_place_of=operand))
+        verify_plan(buffers, [placement.offsets[index] for index in members], plan.size)
+
+
+def _choose(
+    groups: Sequence[LiveRange], traffic: Sequence[int], is_ddr_only: Sequence[bool], room: int
+) -> list[int]:
+    """Those with the most traffic for their bytes and steps, as long as each step has room."""
+
+    def worth(group: int) -> tuple[float, int]:
+        alive = groups[group]
+        taken = max(alive.size_bytes, 1) * (alive.last - alive.first + 1)
+        return -traffic[group] / taken, group
+
+    free = [room] * (max((alive.last for alive in groups), default=-1) + 1)
+    chosen = []
+    for group in sorted(range(len(groups)), key=worth):
+        alive = groups[group]
+        steps = range(alive.first, alive.last + 1)
+        if is_ddr_only[group] or min(free[alive.first : alive.last + 1]) < alive.size_bytes:
+            continue
+        chosen.append(group)
+        for step in steps:
+            free[step] -= alive.size_bytes
+    return sorted(chosen)

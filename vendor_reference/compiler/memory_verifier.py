@@ -1,0 +1,82 @@
+"""Checks a memory plan, in another way than it was made: step by step, with what lives then sorted by place."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange
+
+
+def verify_plan(buffers: Sequence[LiveRange], offsets: Sequence[int], size: int) -> None:
+    """Refuses a plan by which a task would overwrite what another still needs.
+
+    Args:
+      buffers: of one arena.
+      offsets: of each, in bytes.
+      size: of the arena, in bytes.
+
+    Raises:
+      LiteRtError: RUNTIME_FAILURE, with the two buffers that overlap, or the one that is not aligned or ends
+        outside of the arena. It is a mistake of the planner's.
+    """
+    if len(offsets) != len(buffers):
+        raise _error(f"{len(offsets)} places for {len(buffers)} buffers")
+    for index, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
+        if offset < 0 or offset % ALIGNMENT or offset + buffer.size_bytes > size:
+            raise _error(f"buffer {index} has {buffer.size_bytes} bytes at {offset} of {size}")
+    starts = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
+    ends = sorted(range(len(buffers)), key=lambda i: buffers[i].last)
+    live: list[tuple[int, int]] = []  # places and buffers, sorted
+    ended = 0
+    for index in starts:
+        buffer = buffers[index]
+        while buffers[ends[ended]].last < buffer.first:
+            _take_off(live, (offsets[ends[ended]], ends[ended]))
+            ended += 1
+        if buffer.size_bytes:
+            _make_room(live, index, buffers, offsets)
+            insort(live, (offsets[index], index))
+
+
+def _make_room(
+    live: list[tuple[int, int]],
+    index: int,
+    buffers: Sequence[LiveRange],
+    offsets: Sequence[int],
+) -> None:
+    """Checks a buffer against its two neighbours in memory; an operand in whose place it lies ends here."""
+    offset, buffer = offsets[index], buffers[index]
+    operand = buffer.in_place_of
+    if (
+        operand is not None
+        and offsets[operand] == offset
+        and buffers[operand].first < buffers[operand].last == buffer.first
+        and buffers[operand].size_bytes >= buffer.size_bytes
+    ):
+        _take_off(live, (offset, operand))
+    at = bisect_left(live, (offset, index))
+    for other_offset, other in live[max(at - 1, 0) : at + 1]:
+        if (
+            other_offset < offset + buffer.size_bytes
+            and offset < other_offset + buffers[other].size_bytes
+        ):
+            raise _error(
+                f"buffers {other} and {index} overlap at step {buffer.first}: "
+                f"{buffers[other].size_bytes} bytes at {other_offset}, "
+                f"{buffer.size_bytes} at {offset}"
+            )
+
+
+def _take_off(live: list[tuple[int, int]], entry: tuple[int, int]) -> None:
+    at = bisect_left(live, entry)
+    if at < len(live) and live[at] == entry:
+        del live[at]
+
+
+def _error(what: str) -> LiteRtError:
+    return LiteRtError(
+        Status.RUNTIME_FAILURE, what, "memory plan", "This is a mistake of the compiler: report it."
+    )
