@@ -23,7 +23,8 @@ class LiveRange:
 
     Attributes:
       first, last: steps, both included.
-      in_place_of: index of a buffer made earlier that dies at `first`, in whose place this one may be written; None for none.
+      in_place_of: index of a buffer made earlier that dies at `first`, in whose place this one may be written;
+        None for none.
     """
 
     size_bytes: int
