@@ -1,0 +1,92 @@
+"""The file of a custom binary layer: what goes in comes out, and nothing that was changed is read."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.errors import LiteRtError
+from vendor_reference.executable.binary_layer import (
+    BinaryLayer,
+    DeviceCode,
+    PackedFile,
+    is_binary_layer,
+    pack_binary_layer,
+    program_digest,
+    unpack_binary_layer,
+)
+from vendor_reference.executable.executable import Program, Source
+from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
+
+DEVICE = ("platform", "1", "device", "2", "3")
+SIGNATURE = KernelSignature((KernelArgument("__global", "float*", "x"),), 64)
+
+
+def _file(path: str, data: bytes, is_left_out: bool = False) -> PackedFile:
+    digest = hashlib.sha256(data).hexdigest()
+    return PackedFile(path, digest, None if is_left_out else memoryview(data))
+
+
+def _layer(*files: PackedFile, binary: bytes = b"code") -> BinaryLayer:
+    described = (_file("layer.json", b"{}"), *files)
+    code = DeviceCode("0" * 64, DEVICE, {"Kernel": SIGNATURE}, binary)
+    return BinaryLayer("layer.json", {file.path: file for file in described}, [code])
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300), st.booleans())
+def test_what_is_packed_is_unpacked(source: bytes, binary: bytes, is_left_out: bool) -> None:
+    layer = _layer(_file("sub/k.cl", source, is_left_out), binary=binary)
+    packed = pack_binary_layer(layer)
+    found = unpack_binary_layer(packed, "x.bin")
+    assert is_binary_layer(packed) and found.description == "layer.json"
+    assert found.files == layer.files
+    code = found.find_code("0" * 64, list(DEVICE))
+    assert code is not None and bytes(code.binary) == binary and code.kernels["Kernel"] == SIGNATURE
+    assert found.find_code("1" * 64, DEVICE) is None
+    assert found.find_code("0" * 64, [*DEVICE[:-1], "4"]) is None
+
+
+@given(st.data())
+def test_a_byte_that_was_changed_is_noticed(data: st.DataObject) -> None:
+    packed = bytearray(pack_binary_layer(_layer(_file("k.cl", b"text"))))
+    place = data.draw(st.integers(0, len(packed) - 1).filter(lambda i: not 12 <= i < 16))
+    packed[place] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(LiteRtError, match=r"x\.bin"):
+        unpack_binary_layer(bytes(packed), "x.bin")
+
+
+@given(st.integers(0, 400))
+def test_a_file_that_was_cut_is_refused(length: int) -> None:
+    with pytest.raises(LiteRtError, match=r"x\.bin"):
+        unpack_binary_layer(pack_binary_layer(_layer())[:length], "x.bin")
+
+
+def test_a_description_that_is_left_out_is_refused() -> None:
+    layer = BinaryLayer("a.json", {"a.json": _file("a.json", b"{}", is_left_out=True)}, [])
+    with pytest.raises(LiteRtError, match=r"'a\.json' is left out"):
+        unpack_binary_layer(pack_binary_layer(layer), "x.bin")
+
+
+@pytest.mark.parametrize("path", ["/etc/k.cl", "../k.cl", "a/../../k.cl", "a\nb", ""])
+def test_a_path_out_of_the_folder_is_refused(path: str) -> None:
+    with pytest.raises(LiteRtError, match="not a path inside a folder"):
+        unpack_binary_layer(pack_binary_layer(_layer(_file(path, b""))), "x.bin")
+
+
+def test_a_program_s_digest_depends_on_all_that_its_code_does() -> None:
+    source, header = Source("Op", "k.cl", "1" * 64), Source("Op/h", "h.h", "2" * 64)
+    programs = [
+        Program("", [source]),
+        Program("#define A", [source]),
+        Program("", [source], "-O1"),
+        Program("", [Source("Op", "k.cl", "3" * 64)]),
+        Program("", [source], headers=[header]),
+        Program("", [source, header]),
+    ]
+    assert len({program_digest(program) for program in programs}) == len(programs)
+    assert program_digest(Program("", [Source("Other", "k.cl", "1" * 64)])) == program_digest(
+        programs[0]
+    )

@@ -1,0 +1,227 @@
+"""A custom binary layer's file (`.bin`): a description, its sources or their digests, and code for some devices.
+
+| bytes | what |
+|---|---|
+| 0-7 | magic |
+| 8-11 | version, little-endian, as all numbers |
+| 12-15 | 0 |
+| 16-23 | bytes of the header |
+| 24-31 | bytes of the whole file |
+| 32-63 | SHA-256 of all that follows |
+| 64- | header: one JSON object, UTF-8 |
+| next multiple of 64 | data: files and code, each from a multiple of 64, at offsets from its start |
+
+The header is `{description, files: [{path, sha256, size, offset}], codes: [{program, device, kernels, size,
+offset}]}`; a file that is left out, since its source is the author's own affair, has no offset.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.checked_json import JsonNode
+from vendor_reference.executable.executable import Program
+from vendor_reference.executable.format import ALIGNMENT, align
+from vendor_reference.executable.kernel_signature import (
+    KernelSignature,
+    dump_signatures,
+    parse_signatures,
+)
+
+MAGIC = b"LRT-LYR\n"
+VERSION = 1
+_PREFIX = struct.Struct("<8sIxxxxQQ32s")
+_HINT = "Make it again with litert-npu layer build."
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFile:
+    """A file that the layer is made of.
+
+    Attributes:
+      path: from the description's folder, with `/`.
+      sha256: of its bytes, in hex.
+      data: its bytes; None where it is left out.
+    """
+
+    path: str
+    sha256: str
+    data: memoryview | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """What a program became on one device.
+
+    Attributes:
+      program: its digest (`program_digest`).
+      device: identity of the device that it was compiled for, and its driver's.
+      kernels: what each declares, by name.
+    """
+
+    program: str
+    device: Sequence[str]
+    kernels: Mapping[str, KernelSignature]
+    binary: bytes | memoryview = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryLayer:
+    """A layer compiled ahead.
+
+    Attributes:
+      description: path of the file that describes the layer: which is not left out.
+      files: by path.
+      codes: for programs, by device.
+    """
+
+    description: str
+    files: Mapping[str, PackedFile]
+    codes: Sequence[DeviceCode]
+
+    def find_code(self, program: str, device: Sequence[str]) -> DeviceCode | None:
+        """The code of a program for a device."""
+        for code in self.codes:
+            if code.program == program and list(code.device) == list(device):
+                return code
+        return None
+
+    def devices_of(self, program: str) -> Sequence[str]:
+        """The devices that there is code for, in words."""
+        return [" ".join(code.device) for code in self.codes if code.program == program]
+
+
+def program_digest(program: Program) -> str:
+    """What a program's code depends on, beside the device: its text and options, by its files' digests."""
+    parts = [
+        program.prelude,
+        program.build_options,
+        [[source.file_name, source.sha256] for source in program.sources],
+        [[source.file_name, source.sha256] for source in program.headers],
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def is_binary_layer(data: bytes | memoryview) -> bool:
+    """Whether bytes begin like a binary layer."""
+    return bytes(memoryview(data)[: len(MAGIC)]) == MAGIC
+
+
+def pack_binary_layer(layer: BinaryLayer) -> bytes:
+    """The bytes of a `.bin` file; the same layer gives the same bytes."""
+    data = bytearray()
+
+    def add(piece: bytes | memoryview) -> Mapping[str, int]:
+        offset = len(data)
+        data.extend(piece)
+        data.extend(bytes(align(len(data)) - len(data)))
+        return {"size": len(piece), "offset": offset}
+
+    header = json.dumps(
+        {
+            "description": layer.description,
+            "files": [
+                {
+                    "path": file.path,
+                    "sha256": file.sha256,
+                    **({} if file.data is None else add(file.data)),
+                }
+                for file in layer.files.values()
+            ],
+            "codes": [
+                {
+                    "program": code.program,
+                    "device": list(code.device),
+                    "kernels": dump_signatures(code.kernels),
+                    **add(code.binary),
+                }
+                for code in layer.codes
+            ],
+        },
+        separators=(",", ":"),
+    ).encode()
+    body = header.ljust(align(len(header)), b"\0") + data
+    total = _PREFIX.size + len(body)
+    return _PREFIX.pack(MAGIC, VERSION, len(header), total, hashlib.sha256(body).digest()) + body
+
+
+def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
+    """Reads a `.bin` file; what it holds are views of `data`.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for bytes that `pack_binary_layer` does not write, or that were changed since.
+    """
+    view = memoryview(data).cast("B")
+    if view.nbytes < _PREFIX.size or not is_binary_layer(view):
+        raise _error("not a binary layer", where)
+    _, version, header_size, total, digest = _PREFIX.unpack_from(view)
+    if version != VERSION:
+        raise _error(f"version {version}, this one reads {VERSION}", where)
+    if total != view.nbytes or header_size > view.nbytes - _PREFIX.size:
+        raise _error(f"{view.nbytes} bytes, expected {total}", where)
+    body = view[_PREFIX.size :]
+    if hashlib.sha256(body).digest() != digest:
+        raise _error("it was changed since it was made", where)
+    root = JsonNode.parse(body[:header_size], where, Status.INVALID_ARGUMENT)
+    fields = root.fields(("description", "files", "codes"))
+    payload = body[min(align(header_size), body.nbytes) :]
+    files = {}
+    for node in fields["files"].items(1):
+        file = _file(node, payload)
+        if file.path in files:
+            raise node.error(f"a second file '{file.path}'")
+        files[file.path] = file
+    description = fields["description"].text(files)
+    if files[description].data is None:
+        raise fields["description"].error(f"'{description}' is left out")
+    return BinaryLayer(description, files, [_code(n, payload) for n in fields["codes"].items()])
+
+
+def _file(node: JsonNode, payload: memoryview) -> PackedFile:
+    fields = node.fields(("path", "sha256"), ("size", "offset"))
+    path, digest = fields["path"].text(), _digest(fields["sha256"])
+    if path.startswith("/") or not path or ".." in path.split("/") or not path.isprintable():
+        raise fields["path"].error(f"{path!r} is not a path inside a folder")
+    if "offset" not in fields:
+        return PackedFile(path, digest, None)
+    data = _piece(node, fields, payload)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise node.error(f"'{path}' is not the file that its digest is of")
+    return PackedFile(path, digest, data)
+
+
+def _code(node: JsonNode, payload: memoryview) -> DeviceCode:
+    fields = node.fields(("program", "device", "kernels", "size", "offset"))
+    return DeviceCode(
+        _digest(fields["program"]),
+        [n.text() for n in fields["device"].items(1)],
+        parse_signatures(fields["kernels"]),
+        _piece(node, fields, payload),
+    )
+
+
+def _digest(node: JsonNode) -> str:
+    digest = node.text()
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        raise node.error("not a SHA-256 in hex")
+    return digest
+
+
+def _piece(node: JsonNode, fields: Mapping[str, JsonNode], payload: memoryview) -> memoryview:
+    if "size" not in fields:
+        raise node.error("an offset without a size")
+    size = fields["size"].integer(0, payload.nbytes)
+    offset = fields["offset"].integer(0, payload.nbytes)
+    if offset % ALIGNMENT or size > payload.nbytes - offset:
+        raise node.error(f"{size} bytes at {offset} of {payload.nbytes}")
+    return payload[offset : offset + size]
+
+
+def _error(what: str, where: str) -> LiteRtError:
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where, _HINT)
