@@ -62,6 +62,10 @@ def ddr(offset: int, size_bytes: int) -> Argument:
     return Argument(ArgumentKind.DDR, offset=offset, size_bytes=size_bytes)
 
 
+def cmx(offset: int, size_bytes: int) -> Argument:
+    return Argument(ArgumentKind.CMX, offset=offset, size_bytes=size_bytes)
+
+
 def local(size_bytes: int) -> Argument:
     return Argument(ArgumentKind.LOCAL, size_bytes=size_bytes)
 
@@ -93,9 +97,10 @@ def executable(
     constants: Sequence[Constant] = (),
     ddr_size: int = 0,
     options: str = "",
+    cmx_size: int = 0,
 ) -> Executable:
     """One function `f`, of tasks with kernels of one source, the asset `MyOp`."""
-    function = Function("f", inputs, outputs, tasks, ddr_size)
+    function = Function("f", inputs, outputs, tasks, ddr_size, cmx_size)
     return Executable("EMU8", [function], [Program("", [source(text)], options)], constants)
 
 

@@ -22,6 +22,7 @@ from tests.vendor_reference.executables import (
     Array,
     assets,
     byte_code,
+    cmx,
     const,
     constant,
     ddr,
@@ -104,7 +105,7 @@ def test_all_kinds_of_arguments_reach_the_kernel(device: Any) -> None:
     assert Runner(device, made, text)(x).tolist() == expected.tolist()
 
 
-def test_tasks_run_in_order_over_places_in_ddr(device: Any) -> None:
+def test_tasks_run_in_order_over_places_in_ddr_and_cmx(device: Any) -> None:
     text = """
     __kernel void add(__global const float* x, __global float* y) {
         const int i = get_global_id(0); y[i] = x[i] + 1; }
@@ -113,13 +114,16 @@ def test_tasks_run_in_order_over_places_in_ddr(device: Any) -> None:
     n, size = 100, 400
     tasks = [
         task("add", [in_(), ddr(0, size)], [n]),
-        task("square", [ddr(0, size), ddr(448, size)], [n]),
+        task("square", [ddr(0, size), cmx(448, size)], [n]),
+        task("add", [cmx(448, size), ddr(448, size)], [n]),
         task("add", [ddr(448, size), ddr(0, size)], [n]),
         task("square", [ddr(0, size), out()], [n]),
     ]
-    made = executable(text, tasks, [floats(n)], [floats(n)], ddr_size=448 + size)
+    made = executable(
+        text, tasks, [floats(n)], [floats(n)], ddr_size=448 + size, cmx_size=448 + size
+    )
     x = np.arange(n, dtype=np.float32) / 10
-    np.testing.assert_allclose(Runner(device, made, text)(x), ((x + 1) ** 2 + 1) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(Runner(device, made, text)(x), ((x + 1) ** 2 + 2) ** 2, rtol=1e-6)
 
 
 def test_one_input_may_be_read_by_several_tasks(device: Any) -> None:

@@ -50,12 +50,15 @@ SMALL = Executable(
                         Argument(ArgumentKind.LOCAL, size_bytes=32),
                         Argument(ArgumentKind.SCALAR, scalar=b"\1\0\0\0"),
                         Argument(ArgumentKind.OUTPUT),
+                        Argument(ArgumentKind.CMX, offset=128, size_bytes=16),
                     ],
                     (4, 2, 1),
                     (2, 1, 1),
+                    4,
                 )
             ],
             128,
+            192,
         )
     ],
     [
@@ -113,7 +116,7 @@ def executables(draw: st.DrawFn) -> Executable:
             st.builds(Argument, st.just(ArgumentKind.LOCAL), size_bytes=st.integers(1, 2**20)),
             st.builds(
                 Argument,
-                st.just(ArgumentKind.DDR),
+                st.sampled_from([ArgumentKind.DDR, ArgumentKind.CMX]),
                 offset=st.integers(0, 64).map(lambda n: n * 64),
                 size_bytes=st.integers(0, 4096),
             ),
@@ -132,9 +135,10 @@ def executables(draw: st.DrawFn) -> Executable:
             st.from_regex(r"[a-z_][a-z0-9_]{0,9}", fullmatch=True),
             st.lists(st.one_of(possible), max_size=4),
             st.lists(st.integers(0, 1000), min_size=1, max_size=3),
+            num_shaves=st.integers(0, 16),
         )
         tasks = draw(st.lists(task, max_size=2)) if programs else []
-        functions.append(Function(name, inputs, outputs, tasks, 64 * 64 + 4096))
+        functions.append(Function(name, inputs, outputs, tasks, 64 * 64 + 4096, 64 * 64 + 4096))
     return Executable(draw(names), functions, programs, stored)
 
 
@@ -220,6 +224,8 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "arguments", 1, "index"], 2, "constant 2 of 2"),
         (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 128, "16 bytes at 128 of 128 in DDR"),
         (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 8, "16 bytes at 8 of 128 in DDR"),
+        (["functions", 0, "tasks", 0, "arguments", 6, "offset"], 192, "16 bytes at 192 of 192 in CMX"),
+        (["functions", 0, "tasks", 0, "num_shaves"], -1, "-1 is not from 0"),
         (["functions", 0, "tasks", 0, "arguments", 2, "kind"], "dram", "unknown value 'dram'"),
         (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "is not hex"),
         (["functions", 0, "tasks", 0, "global_size"], [1, 1, 1, 1], "4 elements, expected 1 to 3"),

@@ -83,7 +83,7 @@ def load_tasks(
         loader.input_uses,
         loader.output_uses,
         programs,
-        (constants, loader.arena),
+        (constants, loader.arenas),
     )
 
 
@@ -103,7 +103,10 @@ class _TaskLoader:
         self._constants = constants
         self.input_uses: list[list[Use]] = [[] for _ in function.inputs]
         self.output_uses: list[list[Use]] = [[] for _ in function.outputs]
-        self.arena = _Arena(context, device, function.ddr_size)
+        self.arenas = {
+            ArgumentKind.DDR: _Arena(context, device, function.ddr_size),
+            ArgumentKind.CMX: _Arena(context, device, function.cmx_size),
+        }
 
     def load(self, task: KernelTask) -> Launch:
         program = self._programs[task.program]
@@ -125,8 +128,8 @@ class _TaskLoader:
         value: bytes | cl.Buffer | cl.LocalMemory | None = argument.scalar
         if argument.kind is ArgumentKind.CONSTANT:
             value = self._constants[argument.index].buffer
-        elif argument.kind is ArgumentKind.DDR:
-            value = self.arena.place(argument.offset, argument.size_bytes)
+        elif argument.kind in self.arenas:
+            value = self.arenas[argument.kind].place(argument.offset, argument.size_bytes)
         elif argument.kind is ArgumentKind.LOCAL:
             value = cl.LocalMemory(argument.size_bytes)
         try:
@@ -169,7 +172,7 @@ def spread_offset(offset: int, alignment: int) -> int:
 
 
 class _Arena:
-    """A function's DDR: one buffer, and the places in it."""
+    """A function's part of DDR or CMX: one buffer, and the places in it."""
 
     def __init__(self, context: cl.Context, device: cl.Device, size_bytes: int) -> None:
         self._alignment = device.mem_base_addr_align // 8

@@ -24,6 +24,8 @@ class ArgumentKind(str, Enum):
     """Constant `index` of the executable."""
     DDR = "ddr"
     """`size_bytes` at `offset` of the function's DDR arena: a value between two tasks."""
+    CMX = "cmx"
+    """The same in its CMX arena, the scratchpad."""
     LOCAL = "local"
     """`size_bytes` of OpenCL local memory."""
     SCALAR = "scalar"
@@ -83,6 +85,7 @@ class KernelTask:
       program: index into the executable's programs.
       global_size: 1 to 3 numbers; a zero means that there is nothing to do.
       local_size: as many, or None: the driver chooses.
+      num_shaves: vector processors that its work is spread over; 0 for all of the SoC's.
     """
 
     op_name: str
@@ -91,6 +94,7 @@ class KernelTask:
     arguments: Sequence[Argument]
     global_size: Sequence[int]
     local_size: Sequence[int] | None = None
+    num_shaves: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,7 @@ class Function:
     Attributes:
       name: what `invocation_context_create` is given.
       ddr_size: of the arena for values between tasks, in bytes.
+      cmx_size: of the arena in the scratchpad, in bytes.
     """
 
     name: str
@@ -134,6 +139,7 @@ class Function:
     outputs: Sequence[RankedTensorType]
     tasks: Sequence[KernelTask]
     ddr_size: int = 0
+    cmx_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

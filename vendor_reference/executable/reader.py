@@ -134,13 +134,14 @@ DEQUANTIZED_INTEGERS = (
 
 
 def _function(node: JsonNode, num_programs: int, num_constants: int) -> Function:
-    fields = node.fields(("name", "inputs", "outputs", "tasks"), ("ddr_size",))
+    fields = node.fields(("name", "inputs", "outputs", "tasks"), ("ddr_size", "cmx_size"))
     inputs = [_type(n) for n in fields["inputs"].items()]
     outputs = [_type(n) for n in fields["outputs"].items()]
     ddr_size = fields["ddr_size"].integer(0, _MOST) if "ddr_size" in fields else 0
-    limits = _Limits(len(inputs), len(outputs), num_constants, num_programs, ddr_size)
+    cmx_size = fields["cmx_size"].integer(0, _MOST) if "cmx_size" in fields else 0
+    limits = _Limits(len(inputs), len(outputs), num_constants, num_programs, ddr_size, cmx_size)
     tasks = [_task(n, limits) for n in fields["tasks"].items()]
-    return Function(_name(fields["name"]), inputs, outputs, tasks, ddr_size)
+    return Function(_name(fields["name"]), inputs, outputs, tasks, ddr_size, cmx_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +151,12 @@ class _Limits:
     constants: int
     programs: int
     ddr_size: int
+    cmx_size: int
 
 
 def _task(node: JsonNode, limits: _Limits) -> KernelTask:
     fields = node.fields(
-        ("op_name", "program", "entry", "arguments", "global_size"), ("local_size",)
+        ("op_name", "program", "entry", "arguments", "global_size"), ("local_size", "num_shaves")
     )
     global_size = [n.integer(0, _MOST) for n in fields["global_size"].items(1, 3)]
     if prod(global_size) > _MOST:
@@ -176,6 +178,7 @@ def _task(node: JsonNode, limits: _Limits) -> KernelTask:
         [_argument(n, limits) for n in fields["arguments"].items()],
         global_size,
         local_size,
+        fields["num_shaves"].integer(0, 2**31 - 1) if "num_shaves" in fields else 0,
     )
 
 
@@ -195,8 +198,9 @@ def _argument(node: JsonNode, limits: _Limits) -> Argument:
         raise node.error(f"{', '.join(sorted(fields.keys() - allowed))} of a {kind.value}")
     if kind in counts and index >= counts[kind]:
         raise node.error(f"{kind.value} {index} of {counts[kind]}")
-    if kind is ArgumentKind.DDR and (offset % ALIGNMENT or offset + size > limits.ddr_size):
-        raise node.error(f"{size} bytes at {offset} of {limits.ddr_size} in DDR")
+    arenas = {ArgumentKind.DDR: limits.ddr_size, ArgumentKind.CMX: limits.cmx_size}
+    if kind in arenas and (offset % ALIGNMENT or offset + size > arenas[kind]):
+        raise node.error(f"{size} bytes at {offset} of {arenas[kind]} in {kind.name}")
     if kind is ArgumentKind.LOCAL and not size:
         raise node.error("no bytes of local memory")
     return Argument(kind, index, offset, size, _scalar(node, fields.get("scalar"), kind))
@@ -208,6 +212,7 @@ _FIELDS = {
     ArgumentKind.OUTPUT: {"index"},
     ArgumentKind.CONSTANT: {"index"},
     ArgumentKind.DDR: {"offset", "size_bytes"},
+    ArgumentKind.CMX: {"offset", "size_bytes"},
     ArgumentKind.LOCAL: {"size_bytes"},
     ArgumentKind.SCALAR: {"scalar"},
 }

@@ -98,6 +98,7 @@ def _function(function: Function) -> Mapping[str, object]:
         "inputs": [_type(t) for t in function.inputs],
         "outputs": [_type(t) for t in function.outputs],
         "ddr_size": function.ddr_size,
+        "cmx_size": function.cmx_size,
         "tasks": [_task(t) for t in function.tasks],
     }
 
@@ -112,6 +113,8 @@ def _task(task: KernelTask) -> Mapping[str, object]:
     }
     if task.local_size is not None:
         fields["local_size"] = list(task.local_size)
+    if task.num_shaves:
+        fields["num_shaves"] = task.num_shaves
     return fields
 
 
