@@ -1,0 +1,192 @@
+"""What all layers on IE are: tensors in, tensors out, attributes, and shapes where these are values.
+
+    %r = IE.Layer(%a, %b)[%shape_of_a, %shape_of_b][%shape_of_r] {axis = 1 : i64} : types -> types
+
+The first brackets hold shapes of inputs, the second those of outputs that are computed before. A layer that finds
+its outputs' shapes itself returns them behind the outputs. They belong to inputs and outputs in order, from the
+first on; where it is other ones, `dynamic_inputs` and `dynamic_outputs` (`[0, 2]`) say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    AttrSizedResultSegments,
+    IRDLOperation,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import OpTrait, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.assembly import (
+    parse_names,
+    parse_shape_names,
+    parse_types,
+    print_attributes,
+    print_types,
+    print_values,
+)
+from vendor_reference.compiler.ir.checks import check_tensors
+from vendor_reference.compiler.ir.shape import ShapeType
+from vendor_reference.compiler.ir.types import IrType, shape_of
+from vendor_reference.compiler.kernel_spec import KernelSpec
+from vendor_reference.compiler.requirements import Requirements
+
+DYNAMIC_INPUTS = "dynamic_inputs"
+DYNAMIC_OUTPUTS = "dynamic_outputs"
+
+
+class LayoutAgnostic(OpTrait):
+    """Takes any layout, so long as inputs and outputs of one shape have the same."""
+
+
+class InPlace(OpTrait):
+    """Can write output 0 over input 0, where nobody reads that afterwards and both are of one size."""
+
+
+class LayerOp(IRDLOperation):
+    """A layer. A builtin op is a subclass with a name, its traits, its verifier and its kernel."""
+
+    inputs = var_operand_def()
+    input_shapes = var_operand_def(ShapeType)
+    output_shapes = var_operand_def(ShapeType)
+    outputs = var_result_def()
+    result_shapes = var_result_def(ShapeType)
+
+    irdl_options = (
+        AttrSizedOperandSegments(as_property=True),
+        AttrSizedResultSegments(as_property=True),
+    )
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[Attribute],
+        attributes: Mapping[str, Attribute] | None = None,
+        input_shapes: Sequence[SSAValue] = (),
+        output_shapes: Sequence[SSAValue] = (),
+        num_result_shapes: int = 0,
+    ) -> None:
+        """Makes a layer; `outputs` are types."""
+        super().__init__(
+            operands=[inputs, input_shapes, output_shapes],
+            result_types=[outputs, [ShapeType()] * num_result_shapes],
+            attributes=dict(attributes or {}),
+        )
+
+    def requirements(self) -> Requirements:
+        """What it asks of its tensors: row order, unless it is `LayoutAgnostic` or overrides this."""
+        if self.has_trait(LayoutAgnostic):
+            return Requirements.of_layouts([None] * len(self.inputs), [None] * len(self.outputs))
+        return Requirements.of_layouts(
+            [tuple(range(len(shape_of(value.type)))) for value in self.inputs],
+            [tuple(range(len(shape_of(value.type)))) for value in self.outputs],
+        )
+
+    @classmethod
+    def kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        """The kernel for these tensors (or memrefs) and attributes.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where there is none.
+        """
+        raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no kernel")
+
+    def dynamic_inputs(self) -> Sequence[int]:
+        """The inputs that `input_shapes` belong to."""
+        return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))
+
+    def dynamic_outputs(self) -> Sequence[int]:
+        """The outputs that `output_shapes`, or `result_shapes`, belong to."""
+        count = len(self.output_shapes) + len(self.result_shapes)
+        return read_ports(self.attributes, DYNAMIC_OUTPUTS, count)
+
+    def verify_(self) -> None:
+        check_tensors("input", self.inputs.types)
+        check_tensors("output", self.outputs.types)
+        if not self.outputs:
+            raise VerifyException("a layer without outputs")
+        check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
+        num_shapes = len(self.output_shapes) + len(self.result_shapes)
+        check_ports(self.attributes, DYNAMIC_OUTPUTS, num_shapes, len(self.outputs))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LayerOp:
+        names = parse_names(parser)
+        input_names = parse_shape_names(parser)
+        output_names = parse_shape_names(parser) or []
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        at = parser.pos
+        operand_types = parse_types(parser)
+        parser.parse_punctuation("->")
+        result_types = parse_types(parser)
+        all_names = [*names, *(input_names or ()), *output_names]
+        operands = parser.resolve_operands(all_names, operand_types, at)
+        first, second = len(names), len(names) + len(input_names or ())
+        outputs = [t for t in result_types if not isinstance(t, ShapeType)]
+        return cls(
+            operands[:first],
+            outputs,
+            attributes,
+            operands[first:second],
+            operands[second:],
+            len(result_types) - len(outputs),
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_values(printer, self.inputs)
+        if self.input_shapes or self.output_shapes:
+            print_values(printer, self.input_shapes, "[]")
+        if self.output_shapes:
+            print_values(printer, self.output_shapes, "[]")
+        print_attributes(printer, self.attributes)
+        printer.print_string(" : ")
+        print_types(printer, [value.type for value in self.operands])
+        printer.print_string(" -> ")
+        print_types(printer, [value.type for value in self.results])
+
+
+def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:
+    """The inputs or outputs that shapes belong to; a verifier has seen the attribute."""
+    attribute = attributes.get(name)
+    if not isinstance(attribute, ArrayAttr):
+        return range(count)
+    return [int(i.value.data) for i in attribute.data if isinstance(i, IntegerAttr)]
+
+
+def check_ports(attributes: Mapping[str, Attribute], name: str, count: int, ports: int) -> None:
+    """Each shape belongs to an input or output that is there.
+
+    Raises:
+      VerifyException: if not.
+    """
+    attribute = attributes.get(name)
+    found = read_ports(attributes, name, count)
+    is_list = attribute is None or isinstance(attribute, ArrayAttr)
+    if (
+        not is_list
+        or len(found) != count
+        or len(set(found)) != count
+        or any(not 0 <= i < ports for i in found)
+    ):
+        shown = attribute if attribute is not None else list(found)
+        raise VerifyException(
+            f"{name} is {shown}, expected {count} different numbers below {ports}, one for each shape"
+        )

@@ -1,0 +1,98 @@
+"""The text of layer ops: what the seeds' notation has, and MLIR's common forms have not.
+
+%r = IE.Add(%a, %b)[%shape_of_a] {axis = 1 : i64} : tensor<4xf32>, tensor<4xf32>, !shape.shape -> tensor<4xf32>
+IERT.Add(%a, %b, %r)[%shape_of_a] {axis = 1 : i64}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+TASKS = ("OCL", "CPP")
+"""Kinds of tasks that a layer becomes."""
+
+_SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+
+
+def parse_names(parser: Parser) -> list[UnresolvedOperand]:
+    """`(%a, %b)`."""
+    return parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, parser.parse_unresolved_operand
+    )
+
+
+def parse_shape_names(parser: Parser) -> list[UnresolvedOperand] | None:
+    """`[%s, %t]`, where it is there."""
+    return parser.parse_optional_comma_separated_list(
+        parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+    )
+
+
+def parse_types(parser: Parser) -> list[Attribute]:
+    """`tensor<4xf32>, tensor<4xf32>`; empty in front of `->`."""
+    first = parser.parse_optional_type()
+    types: list[Attribute] = [] if first is None else [first]
+    while types and parser.parse_optional_punctuation(",") is not None:
+        types.append(parser.parse_type())
+    return types
+
+
+def parse_values(parser: Parser, names: Sequence[UnresolvedOperand]) -> list[SSAValue]:
+    """Values by names whose types the text does not repeat: they are defined before."""
+    return [_parse_value(parser, name) for name in names]
+
+
+def _parse_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
+    values = parser.ssa_values.get(name.operand_name)
+    if values is None or name.index >= len(values):
+        parser.raise_error(f"%{name.operand_name} is not defined before its use", name.span)
+    return values[name.index]
+
+
+def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str = "()") -> None:
+    """`(%a, %b)`, or in other brackets."""
+    printer.print_string(brackets[0])
+    printer.print_list(values, printer.print_ssa_value)
+    printer.print_string(brackets[1])
+
+
+def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    """`tensor<4xf32>, tensor<4xf32>`."""
+    printer.print_list(types, printer.print_attribute)
+
+
+def print_attributes(printer: Printer, attributes: Mapping[str, Attribute]) -> None:
+    """` {axis = 1 : i64}`; nothing where there are none."""
+    shown = {name: value for name, value in attributes.items() if name not in _SEGMENTS}
+    printer.print_op_attributes(shown)
+
+
+def number(value: int) -> IntegerAttr:
+    """An integer attribute."""
+    return IntegerAttr(value, i64)
+
+
+def take_number(
+    parser: Parser, attributes: dict[str, Attribute], name: str, default: int, most: int
+) -> int:
+    """Takes a number from 0 to `most` out of what was parsed."""
+    attribute = attributes.pop(name, None)
+    if attribute is None:
+        return default
+    if not isinstance(attribute, IntegerAttr) or not 0 <= attribute.value.data <= most:
+        parser.raise_error(f"{name} is {attribute}, expected a number from 0 to {most}")
+    return int(attribute.value.data)
+
+
+def parse_task(parser: Parser) -> str:
+    """`VPUIP.OCL`: the kind of a layer's task."""
+    at = parser.pos
+    name = parser.parse_identifier(" for a kind of task")
+    if name not in [f"VPUIP.{task}" for task in TASKS]:
+        parser.raise_error(f"a layer of type {name}, expected VPUIP.{' or VPUIP.'.join(TASKS)}", at)
+    return name.removeprefix("VPUIP.")

@@ -1,0 +1,98 @@
+"""What verifiers of all levels check; their sentences say what was found, and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from litert.core.errors import LiteRtError
+from vendor_reference.compiler.ir.types import find_element_type, layout_of, map_order
+from vendor_reference.compiler.memory_spaces import MemorySpace
+
+_SPACES = tuple(space.value for space in MemorySpace)
+
+
+def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
+    """Each is a tensor that a kernel can read.
+
+    Raises:
+      VerifyException: which names the one that is not.
+    """
+    for index, ir_type in enumerate(types):
+        if not isinstance(ir_type, TensorType):
+            raise VerifyException(f"{kind} {index} is of type {ir_type}, expected a tensor")
+        _check_elements(f"{kind} {index}", ir_type)
+
+
+def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
+    """Each is a buffer that a kernel can read.
+
+    Raises:
+      VerifyException: which names the one that is not.
+    """
+    for index, ir_type in enumerate(types):
+        where = f"{kind} {index}"
+        if not isinstance(ir_type, MemRefType):
+            raise VerifyException(f"{where} is of type {ir_type}, expected a memref")
+        _check_elements(where, ir_type)
+        space = ir_type.memory_space
+        if not isinstance(space, NoneAttr) and (
+            not isinstance(space, SymbolRefAttr) or space.root_reference.data not in _SPACES
+        ):
+            raise VerifyException(
+                f"{where} lies in memory space {space}, expected one of @{', @'.join(_SPACES)}"
+            )
+
+
+def check_count(what: str, found: int, expected: int) -> None:
+    """As many as there must be.
+
+    Raises:
+      VerifyException: if not.
+    """
+    if found != expected:
+        raise VerifyException(f"{what}: {found}, expected {expected}")
+
+
+_Result = TypeVar("_Result")
+
+
+def verified(read: Callable[[], _Result]) -> _Result:
+    """What `read` returns; its refusal as a verifier's.
+
+    Raises:
+      VerifyException: in place of a LiteRtError.
+    """
+    try:
+        return read()
+    except LiteRtError as error:
+        raise VerifyException(f"{error.what}. {error.hint}".rstrip(". ")) from error
+
+
+def _check_elements(where: str, ir_type: TensorType[Attribute] | MemRefType[Attribute]) -> None:
+    if find_element_type(ir_type.element_type) is None:
+        raise VerifyException(
+            f"{where} has elements of type {ir_type.element_type}, which no kernel can read"
+        )
+    rank = len(ir_type.get_shape())
+    layout = layout_of(ir_type)
+    if isinstance(layout, AffineMapAttr):
+        order = verified(lambda: map_order(layout))
+        if len(order) != rank:
+            raise VerifyException(f"{where} has rank {rank}, its layout is for rank {len(order)}")
+    elif isinstance(layout, StridedLayoutAttr) and isinstance(ir_type, MemRefType):
+        if len(layout.strides) != rank:
+            raise VerifyException(f"{where} has rank {rank}, and {len(layout.strides)} strides")
+    elif not isinstance(layout, NoneAttr):
+        raise VerifyException(f"{where} has layout {layout}, expected an affine map")

@@ -1,0 +1,215 @@
+"""Types of the levels: TFLite's element types and shapes as tensors (IE) and memrefs (IERT, VPUIP).
+
+Shapes are logical: a tensor's own dimensions, in the model's order. How its elements lie is an *order*, dimensions
+from the slowest to the fastest, and stands in the type as an affine map; no map is row order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    Signedness,
+    StridedLayoutAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.compiler.memory_spaces import MemorySpace
+
+Order: TypeAlias = tuple[int, ...]
+"""Dimensions of a tensor, the slowest in memory first."""
+
+IrType: TypeAlias = TensorType[Attribute] | MemRefType[Attribute]
+
+
+_E = ElementType
+
+_IR_TYPES: dict[ElementType, Attribute] = {
+    _E.FLOAT16: Float16Type(), _E.FLOAT32: Float32Type(), _E.FLOAT64: Float64Type(),
+    _E.BOOL: IntegerType(1),
+    _E.INT8: IntegerType(8), _E.INT16: IntegerType(16), _E.INT32: IntegerType(32), _E.INT64: IntegerType(64),
+    _E.UINT8: IntegerType(8, Signedness.UNSIGNED), _E.UINT16: IntegerType(16, Signedness.UNSIGNED),
+    _E.UINT32: IntegerType(32, Signedness.UNSIGNED), _E.UINT64: IntegerType(64, Signedness.UNSIGNED),
+}  # fmt: skip
+
+_ELEMENT_TYPES = {ir_type: element_type for element_type, ir_type in _IR_TYPES.items()}
+
+
+def ir_element_type(element_type: ElementType) -> Attribute:
+    """The IR's type of an element.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for those that no kernel can read.
+    """
+    if element_type not in _IR_TYPES:
+        raise LiteRtError(Status.UNSUPPORTED, f"elements of type {element_type.name}")
+    return _IR_TYPES[element_type]
+
+
+def find_element_type(attribute: Attribute) -> ElementType | None:
+    """What an element type of the IR is to TFLite; None for one that no tensor has here."""
+    return _ELEMENT_TYPES.get(attribute)
+
+
+def element_type_of(ir_type: Attribute) -> ElementType:
+    """The element type of a tensor or memref, which a verifier has seen."""
+    assert isinstance(ir_type, (TensorType, MemRefType))
+    return _ELEMENT_TYPES[ir_type.element_type]
+
+
+@lru_cache(maxsize=4096)
+def tensor_type(
+    element_type: ElementType, shape: tuple[int, ...], order: Order | None = None
+) -> TensorType[Attribute]:
+    """A tensor; -1 is an unknown dimension."""
+    dims = [DYNAMIC_INDEX if d < 0 else d for d in shape]
+    return TensorType(ir_element_type(element_type), dims, layout_attribute(order))
+
+
+@lru_cache(maxsize=4096)
+def memref_type(
+    element_type: ElementType,
+    shape: tuple[int, ...],
+    order: Order | None = None,
+    space: MemorySpace | None = None,
+) -> MemRefType[Attribute]:
+    """A buffer."""
+    dims = [DYNAMIC_INDEX if d < 0 else d for d in shape]
+    layout = layout_attribute(order)
+    return MemRefType(ir_element_type(element_type), dims, layout, space_attribute(space))
+
+
+@lru_cache(maxsize=4096)
+def memref_of(tensor: TensorType[Attribute]) -> MemRefType[Attribute]:
+    """The buffer that holds a tensor."""
+    layout = tensor.encoding
+    assert isinstance(layout, (AffineMapAttr, NoneAttr))
+    return MemRefType(tensor.element_type, tensor.shape, layout, NoneAttr())
+
+
+@lru_cache(maxsize=4096)
+def with_order(ir_type: IrType, order: Order | None) -> IrType:
+    """The type with its elements in another order."""
+    layout = layout_attribute(order)
+    if isinstance(ir_type, TensorType):
+        return TensorType(ir_type.element_type, ir_type.shape.data, layout)
+    return MemRefType(ir_type.element_type, ir_type.shape, layout, ir_type.memory_space)
+
+
+@lru_cache(maxsize=4096)
+def with_element_type(ir_type: IrType, element_type: ElementType) -> IrType:
+    """The type with other elements."""
+    element = ir_element_type(element_type)
+    if isinstance(ir_type, TensorType):
+        return TensorType(element, ir_type.shape.data, ir_type.encoding)
+    return MemRefType(element, ir_type.shape, ir_type.layout, ir_type.memory_space)
+
+
+@lru_cache(maxsize=4096)
+def with_space(ir_type: MemRefType[Attribute], space: MemorySpace | None) -> MemRefType[Attribute]:
+    """The buffer, in a memory space."""
+    return MemRefType(ir_type.element_type, ir_type.shape, ir_type.layout, space_attribute(space))
+
+
+@lru_cache(maxsize=4096)
+def shape_of(ir_type: Attribute) -> tuple[int, ...]:
+    """The shape of a tensor or memref; -1 is an unknown dimension."""
+    assert isinstance(ir_type, (TensorType, MemRefType))
+    return tuple(-1 if d == DYNAMIC_INDEX else d for d in ir_type.get_shape())
+
+
+@lru_cache(maxsize=4096)
+def ranked_type(ir_type: Attribute) -> RankedTensorType:
+    """Element type and shape, as TFLite has them."""
+    return RankedTensorType.of(element_type_of(ir_type), shape_of(ir_type))
+
+
+@lru_cache(maxsize=4096)
+def size_bytes_of(ir_type: Attribute) -> int:
+    """Bytes of a tensor or memref without gaps, whose shape is known."""
+    return prod(shape_of(ir_type)) * element_type_of(ir_type).bits // 8
+
+
+@lru_cache(maxsize=4096)
+def order_of(ir_type: Attribute) -> Order:
+    """How a tensor's or memref's elements lie; of a strided view, how its strides fall."""
+    layout = layout_of(ir_type)
+    rank = len(shape_of(ir_type))
+    if isinstance(layout, AffineMapAttr):
+        return map_order(layout)
+    if isinstance(layout, StridedLayoutAttr):
+        strides = [s.data if hasattr(s, "data") else 0 for s in layout.strides]
+        return tuple(sorted(range(rank), key=lambda d: (-strides[d], d)))
+    return tuple(range(rank))
+
+
+def layout_of(ir_type: Attribute) -> Attribute:
+    """The layout as the type has it: an affine map, strides, or `NoneAttr`."""
+    assert isinstance(ir_type, (TensorType, MemRefType))
+    return ir_type.encoding if isinstance(ir_type, TensorType) else ir_type.layout
+
+
+def space_of(ir_type: MemRefType[Attribute]) -> MemorySpace | None:
+    """The memory space that a buffer's type names."""
+    space = ir_type.memory_space
+    return MemorySpace(space.root_reference.data) if isinstance(space, SymbolRefAttr) else None
+
+
+@lru_cache(maxsize=4)
+def space_attribute(space: MemorySpace | None) -> Attribute:
+    """`@DDR`, `@CMX`, or nothing."""
+    return NoneAttr() if space is None else SymbolRefAttr(space.value)
+
+
+@lru_cache(maxsize=256)
+def layout_attribute(order: Order | None) -> AffineMapAttr | NoneAttr:
+    """What stands in a type for an order; nothing for row order."""
+    if order is None or order == tuple(range(len(order))):
+        return NoneAttr()
+    return order_map(order)
+
+
+@lru_cache(maxsize=256)
+def order_map(order: Order) -> AffineMapAttr:
+    """`affine_map<(n, h, w, c) -> (n, c, h, w)>` for 0, 3, 1, 2."""
+    return AffineMapAttr(AffineMap(len(order), 0, tuple(AffineDimExpr(d) for d in order)))
+
+
+@lru_cache(maxsize=256)
+def map_order(layout: AffineMapAttr) -> Order:
+    """The order that a map stands for.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if it is no permutation of dimensions.
+    """
+    results = [e.position for e in layout.data.results if isinstance(e, AffineDimExpr)]
+    if sorted(results) != list(range(layout.data.num_dims)) or layout.data.num_symbols:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"layout {layout.data} is no permutation of its dimensions",
+            hint="A layout is a map such as affine_map<(n, h, w, c) -> (n, c, h, w)>.",
+        )
+    return tuple(results)
+
+
+def same_memory(shape: Sequence[int], first: Order, second: Order) -> bool:
+    """Whether two orders put each element at the same place, as dimensions of 1 are nowhere."""
+    return [d for d in first if shape[d] != 1] == [d for d in second if shape[d] != 1]
