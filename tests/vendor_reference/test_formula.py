@@ -73,13 +73,58 @@ def test_a_text_that_is_no_formula_is_refused(text: str, says: str) -> None:
         ("X/(Y-4)", "divides by zero"),
         ("X%(Y-4)", "divides by zero"),
         ("B-X", "is -3 where B=2, F=3, Y=4, X=5"),
-        ("2147483647+1", "is 2147483648 where"),
+        ("2147483647+1", "is 2147483648"),
     ],
 )
 def test_a_value_that_is_no_size_is_an_error(text: str, says: str) -> None:
     with pytest.raises(LiteRtError) as error:
         Formula(text).evaluate(DIMS)
     assert says in error.value.what
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("INPUT0_DIMS[0]", 2),
+        ("INPUT0_DIMS[1]", 5),  # F is a tensor's last dimension of four
+        ("INPUT0_SHAPE[1]", 3),
+        ("INPUT1_SHAPE[0] * OUTPUT0_SHAPE[ 1 ]", 54),
+        ("OUTPUT0_DIMS[2]+X", 6),
+    ],
+)
+def test_a_formula_has_the_sizes_of_any_tensor(text: str, value: int) -> None:
+    assert Formula(text).evaluate(DIMS, [(2, 3, 4, 5), (6,)], [(8, 9)]) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("INPUT1_DIMS[0]", "has INPUT1_DIMS[0], and there are 1 inputs"),
+        ("INPUT0_SHAPE[4]", "has INPUT0_SHAPE[4], and the shape is [2, 3, 4, 5]"),
+        ("OUTPUT0_SHAPE[0]", "there are 0 outputs"),
+        ("1-INPUT0_SHAPE[0]", "is -1 where INPUT0_SHAPE[0]=2"),
+    ],
+)
+def test_a_size_that_the_op_does_not_have_is_an_error(text: str, says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        Formula(text).evaluate(DIMS, [(2, 3, 4, 5)])
+    assert says in error.value.what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INPUT0_DIMS[4]",
+        "INPUT_DIMS[0]",
+        "INPUT0_DIMS",
+        "INPUT0_DIMS[X]",
+        "INPUT0_PITCHES[0]",
+        "X[0]",
+    ],
+)
+def test_other_names_are_no_sizes(text: str) -> None:
+    with pytest.raises(LiteRtError):
+        Formula(text)
 
 
 @given(st.text("bfyxBFYX0123+-*/%() ", max_size=30))

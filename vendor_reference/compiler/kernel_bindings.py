@@ -77,11 +77,12 @@ def describe_binding(binding: Binding, op: Op) -> BoundArgument:
     if isinstance(binding, ShapeBinding):
         kind = "output" if binding.is_output else "input"
         return BoundArgument(f"the shape of {kind} {binding.index}", Access.MEMORY)
-    kind = binding.element_type.name.lower()
     if isinstance(binding, ScalarBinding):
-        return BoundArgument(f"a scalar of {kind}", Access.VALUE, binding.element_type, True)
+        what = f"a scalar of {binding.element_type.name.lower()}"
+        return BoundArgument(what, Access.VALUE, binding.element_type, True)
     if isinstance(binding, ConstantBinding):
-        return BoundArgument(f"a constant of {kind}", Access.MEMORY, binding.element_type, True)
+        what = f"a constant of {binding.element_type.name.lower()}"
+        return BoundArgument(what, Access.MEMORY, binding.element_type, True)
     if isinstance(binding, InternalBinding):
         return BoundArgument("internal memory", Access.MEMORY)
     return BoundArgument("local memory", Access.LOCAL)

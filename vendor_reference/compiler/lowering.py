@@ -26,6 +26,7 @@ from vendor_reference.custom_layers.custom_layer import (
     CustomLayer,
     DataBinding,
     InternalBinding,
+    LocalBinding,
     ScalarBinding,
     ShapeBinding,
     TensorBinding,
@@ -211,8 +212,12 @@ class _FunctionLowering:
             return Argument(ArgumentKind.CONSTANT, index)
         if isinstance(binding, (DataBinding, ShapeBinding)):
             raise LiteRtError(Status.UNSUPPORTED, "an argument that is data or a shape")
-        count = binding.size.evaluate(op_dims(op, layer.work_sizes.of))
-        size = count * binding.element_type.bits // 8
+        count = binding.size.evaluate(
+            op_dims(op, layer.work_sizes.of),
+            [tensor.shape if tensor else None for tensor in op.inputs],
+            [tensor.shape for tensor in op.outputs],
+        )
+        size = count * _element_type(binding, op).bits // 8
         if isinstance(binding, InternalBinding):
             return self._in_ddr(size)
         return Argument(ArgumentKind.LOCAL, size_bytes=max(size, 1))
@@ -271,6 +276,17 @@ class _FunctionLowering:
         return KernelTask(
             step.op_name, step.program, step.entry, arguments, step.global_size, local_size
         )
+
+
+def _element_type(binding: LocalBinding | InternalBinding, op: Op) -> ElementType:
+    """Of scratch memory: what the description says, else that of the first input."""
+    if binding.element_type is not None:
+        return binding.element_type
+    if not op.inputs or op.inputs[0] is None:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "internal memory of input 0's type, and no input 0"
+        )
+    return op.inputs[0].element_type
 
 
 def _bindings(layer: CustomLayer, op: Op) -> Sequence[Binding]:

@@ -110,9 +110,12 @@ class LocalBinding:
 
 @dataclass(frozen=True, slots=True)
 class InternalBinding:
-    """Scratch memory for one run of the kernel, not cleared; `size` is in elements."""
+    """Scratch memory for one run of the kernel, not cleared; `size` is in elements.
 
-    element_type: ElementType
+    `element_type` is None for that of input 0.
+    """
+
+    element_type: ElementType | None
     size: Formula
 
 
@@ -132,12 +135,15 @@ class Define:
     """`#define name value` in front of the sources.
 
     Attributes:
+      name: with what else stands in front of the value: `N`, `F(x)`, `N 42`.
       type: `int`, `float`, `int[]`, `float[]`, or "" for the value as it is.
+      is_plain: whether the type converts and checks nothing, and only says how an array is written.
     """
 
     name: str
     source: ValueSource
     type: str = ""
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +154,14 @@ class WorkSizes:
       global_size: 1 to 3 formulas; empty is one work item for each element of output 0.
       local_size: as many, or empty: the driver chooses.
       of: the tensor whose B, F, Y, X the formulas use.
+      counts_from_end: whether the tensor's last dimension is X, the one before it Y, and so on, as `dim="input"`
+        has it; else B, F, Y, X are as kernels see them.
     """
 
     global_size: Sequence[Formula] = ()
     local_size: Sequence[Formula] = ()
     of: TensorBinding = TensorBinding(is_output=True, index=0)
+    counts_from_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +176,14 @@ class CustomLayer:
       headers: files that they include.
       arguments: of the kernel, in order; None for the op's inputs, then its outputs.
       defines: put in front of the sources, behind the built-in ones.
-      defines_options: whether each FlexBuffer option is a define too, as `PARAM_<key>`.
+      defines_options: whether each option is a define too, as `PARAM_<key>`.
+      defines_quantization: whether each quantized tensor's scale and zero point are defines, `INPUT0_SCALE`.
       title: the name that the description gives the layer; "" for the op's.
       type: what runs it.
       max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.
       output_shapes: for each output, a formula for each dimension, where its shape is not what the model says;
         in input 0's B, F, Y, X unless a formula says otherwise. None: not given.
+      notes: sentences for the report about what its description has, and is read otherwise than it may seem.
     """
 
     op_name: str
@@ -183,12 +194,14 @@ class CustomLayer:
     arguments: Sequence[Binding] | None = None
     defines: Sequence[Define] = ()
     defines_options: bool = False
+    defines_quantization: bool = False
     build_options: str = ""
     work_sizes: WorkSizes = field(default_factory=WorkSizes)
     title: str = ""
     type: LayerType = LayerType.OCL
     max_num_shaves: int = 0
     output_shapes: Sequence[Sequence[Formula]] | None = None
+    notes: Sequence[str] = ()
 
     def files(self) -> Sequence[LayerFile]:
         """Sources, then headers; a file that is both occurs twice."""

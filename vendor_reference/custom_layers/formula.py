@@ -1,22 +1,50 @@
-"""Formulas of work sizes: `((X+15)/16)*16`, over a tensor's B, F, Y and X.
+"""Formulas of sizes: `((X+15)/16)*16`, over a tensor's B, F, Y and X.
 
 Whole numbers, the variables in either case, `+ - * / %` and parentheses, as in custom layer configurations;
 division truncates. What those take by accident (postfix, a zero divisor, a negative size) is an error.
+
+Beyond them, any tensor of the op has its sizes: `INPUT1_DIMS[3]` is its X, as for kernels, and
+`INPUT1_SHAPE[3]` its last dimension of four, in the tensor's own order.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.custom_layers.layout import bfyx
 
-_TOKEN = re.compile(r"[ \t]*(?:(\d+)|([A-Za-z_]\w*)|([-+*/%()]))[ \t]*", re.ASCII)
+_TOKEN = re.compile(
+    r"[ \t]*(?:\d+|[A-Za-z_]\w*(?:[ \t]*\[[ \t]*\d+[ \t]*\])?|[-+*/%()])[ \t]*", re.ASCII
+)
+_SIZE = re.compile(r"(INPUT|OUTPUT)(\d{1,5})_(DIMS|SHAPE)[ \t]*\[[ \t]*(\d{1,5})[ \t]*\]", re.ASCII)
 _LENGTH = 500
 _DEPTH = 50
 _MOST = 2**31 - 1
-_HINT = "Formulas have whole numbers, B, F, Y, X, + - * / % and parentheses."
+_HINT = "Formulas have whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / % and parentheses."
+
+Shapes = Sequence[Sequence[int] | None]
+"""Of an op's inputs or outputs; None for an input that is left out."""
+
+
+class TensorSize(NamedTuple):
+    """A tensor's size in a formula.
+
+    Attributes:
+      is_bfyx: whether `dimension` is of B, F, Y, X, else of the tensor's own dimensions.
+    """
+
+    is_output: bool
+    tensor: int
+    is_bfyx: bool
+    dimension: int
+
+    def __str__(self) -> str:
+        kind = "OUTPUT" if self.is_output else "INPUT"
+        return f"{kind}{self.tensor}_{'DIMS' if self.is_bfyx else 'SHAPE'}[{self.dimension}]"
 
 
 class Formula:
@@ -24,9 +52,11 @@ class Formula:
 
     Attributes:
       text: as the user wrote it.
+      has_letters: whether it has B, F, Y or X.
+      tensor_sizes: those that it has.
     """
 
-    __slots__ = ("_value", "text")
+    __slots__ = ("_value", "has_letters", "tensor_sizes", "text")
 
     def __init__(self, text: str) -> None:
         """Reads a formula.
@@ -35,19 +65,41 @@ class Formula:
           LiteRtError: INVALID_ARGUMENT, with the place that cannot be read.
         """
         self.text = text
-        self._value = _Parser(text).formula()
+        parser = _Parser(text)
+        self._value = parser.formula()
+        self.has_letters = parser.has_letters
+        self.tensor_sizes: Sequence[TensorSize] = tuple(parser.tensor_sizes)
 
-    def evaluate(self, dims: Sequence[int]) -> int:
-        """The formula's value where B, F, Y, X are `dims`.
+    def evaluate(self, dims: Sequence[int], inputs: Shapes = (), outputs: Shapes = ()) -> int:
+        """The formula's value.
+
+        Args:
+          dims: what B, F, Y, X are.
+          inputs: shapes of the op's inputs, for `INPUT0_DIMS[3]` and its like.
+          outputs: shapes of its outputs.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a zero divisor, and a value below 0 or above 2^31 - 1.
+          LiteRtError: INVALID_ARGUMENT, for a zero divisor, a tensor or dimension that the op does not have, and
+            a value below 0 or above 2^31 - 1.
         """
-        value = self._value(dims)
+        sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
+        value = self._value(_Scope(dims, sizes))
         if not 0 <= value <= _MOST:
-            b, f, y, x = dims
-            raise _error(self.text, f"is {value} where B={b}, F={f}, Y={y}, X={x}")
+            used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
+            used += [f"{size}={n}" for size, n in sizes.items()]
+            raise _error(self.text, f"is {value}{' where ' if used else ''}{', '.join(used)}")
         return value
+
+    def _size(self, size: TensorSize, inputs: Shapes, outputs: Shapes) -> int:
+        shapes = outputs if size.is_output else inputs
+        shape = shapes[size.tensor] if size.tensor < len(shapes) else None
+        if shape is None:
+            kind = "outputs" if size.is_output else "inputs"
+            raise _error(self.text, f"has {size}, and there are {len(shapes)} {kind}")
+        sizes = bfyx(shape).dims if size.is_bfyx else shape
+        if size.dimension >= len(sizes):
+            raise _error(self.text, f"has {size}, and the shape is {list(shape)}")
+        return sizes[size.dimension]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Formula) and self.text == other.text
@@ -59,7 +111,14 @@ class Formula:
         return f"Formula({self.text!r})"
 
 
-_Value = Callable[[Sequence[int]], int]
+class _Scope(NamedTuple):
+    """What the variables of a formula are."""
+
+    dims: Sequence[int]
+    sizes: dict[TensorSize, int]
+
+
+_Value = Callable[[_Scope], int]
 
 
 class _Parser:
@@ -70,6 +129,8 @@ class _Parser:
         self._tokens: list[str] = []
         self._next = 0
         self._depth = 0
+        self.has_letters = False
+        self.tensor_sizes: dict[TensorSize, None] = {}
         if len(text) > _LENGTH:
             raise _error(text, f"has {len(text)} characters, at most {_LENGTH} are read")
         at = 0
@@ -98,10 +159,10 @@ class _Parser:
         if not rest:
             return first
 
-        def value(dims: Sequence[int]) -> int:
-            total = first(dims)
+        def value(scope: _Scope) -> int:
+            total = first(scope)
             for operator, operand in rest:
-                total = self._apply(operator, total, operand(dims))
+                total = self._apply(operator, total, operand(scope))
             return total
 
         return value
@@ -113,15 +174,25 @@ class _Parser:
             number = int(token) if len(token) < 20 else _MOST + 1
             if number > _MOST:
                 raise _error(self._text, f"has a number above {_MOST}")
-            return lambda dims: number
+            return lambda scope: number
         if len(token) == 1 and token in "bfyxBFYX":
             index = "BFYX".index(token.upper())
-            return lambda dims: dims[index]
+            self.has_letters = True
+            return lambda scope: scope.dims[index]
+        if found := _SIZE.fullmatch(token):
+            return self._tensor_size(found)
         if token == "(":
             return self._group()
         raise _error(
             self._text, f"has '{token}' where a value should be" if token else "ends early"
         )
+
+    def _tensor_size(self, found: re.Match[str]) -> _Value:
+        size = TensorSize(found[1] == "OUTPUT", int(found[2]), found[3] == "DIMS", int(found[4]))
+        if size.is_bfyx and size.dimension > 3:
+            raise _error(self._text, f"has {size}, and B, F, Y, X have indices 0 to 3")
+        self.tensor_sizes[size] = None
+        return lambda scope: scope.sizes[size]
 
     def _group(self) -> _Value:
         self._depth += 1
