@@ -7,8 +7,10 @@ from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.flexbuffer import FlexValue
+from litert.model.graph import Op
 from litert.model.schema import ENUMS, UNIONS
-from litert.model.schema_types import table_schema
+from litert.model.schema_types import Kind, table_schema
 from litert.model.table import Table
 
 _SHARED = {
@@ -67,6 +69,27 @@ def make_builtin_options(
     values = {name: _enum_value(type_name, name, value) for name, value in fields.items()}
     table = Table.make(type_name, **values)
     return (table, None) if union == "BuiltinOptions" else (None, table)
+
+
+def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
+    """A builtin op's options by their names in the schema: numbers, and vectors of them as tuples.
+
+    Enums are numbers. What the file leaves out has the schema's default.
+    """
+    options = op.options or op.options_2
+    if options is None:
+        found = find_options_type(op.name)
+        if found is None:
+            return {}
+        options = Table.make(found[1])
+    values: dict[str, FlexValue] = {}
+    for field in table_schema(options.type_name).fields.values():
+        value = options.get(field.name)
+        if field.kind is Kind.SCALAR:
+            values[field.name] = value
+        elif field.kind is Kind.VECTOR and value is not None:
+            values[field.name] = tuple(value)
+    return values
 
 
 def _enum_value(type_name: str, name: str, value: Any) -> Any:

@@ -145,3 +145,51 @@ def test_headers_that_include_each_other_without_end_are_an_error(tmp_path: Path
     (tmp_path / "k.cl").write_text('#include "0.h"')
     with pytest.raises(LiteRtError, match="include each other too deeply"):
         read(tmp_path / "k.cl")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An asset root: a folder of descriptions, and one of sources that they share."""
+    root = tmp_path / "root"
+    (root / "layers").mkdir(parents=True)
+    (root / "common").mkdir()
+    (root / "layers" / "own.cl").write_text('#include "../common/c.h"\n#include "common/d.h"')
+    (root / "common" / "shared.cl").write_text('#include "c.h"')
+    (root / "common" / "c.h").write_text("")
+    (root / "common" / "d.h").write_text("")
+    (tmp_path / "outside.cl").write_text("secret")
+    return root
+
+
+def read_below(root: Path, path: Path) -> CustomLayer:
+    return read_layer("MyOp", str(path), memoryview(path.read_bytes()), str(root))
+
+
+def test_sources_may_lie_anywhere_in_the_asset_root_and_are_named_from_there(root: Path) -> None:
+    layer = read_below(root, describe(root / "layers", "own.cl", "../common/shared.cl"))
+    assert [f.path for f in layer.sources] == ["layers/own.cl", "common/shared.cl"]
+    assert [f.path for f in layer.headers] == ["common/c.h", "common/d.h"]
+
+
+def test_an_asset_in_the_root_is_named_from_there_too(root: Path) -> None:
+    layer = read_below(root, root / "layers" / "own.cl")
+    assert [(f.path, f.is_asset) for f in layer.sources] == [("layers/own.cl", True)]
+    assert layer.asset_name(layer.sources[0]) == "MyOp"
+
+
+@pytest.mark.parametrize("name", ["../../outside.cl", "/etc/passwd", "../layers/../../outside.cl"])
+def test_a_source_path_cannot_leave_the_asset_root(root: Path, name: str) -> None:
+    with pytest.raises(LiteRtError, match="is not in the asset root"):
+        read_below(root, describe(root / "layers", name))
+
+
+def test_a_link_cannot_leave_the_asset_root(root: Path) -> None:
+    (root / "layers" / "link.cl").symlink_to("../../outside.cl")
+    with pytest.raises(LiteRtError, match="a link out of"):
+        read_below(root, describe(root / "layers", "link.cl"))
+
+
+def test_an_asset_outside_of_the_root_keeps_its_own_folder(root: Path, folder: Path) -> None:
+    assert [f.path for f in read_below(root, describe(folder, "k.cl")).sources] == ["k.cl"]
+    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+        read_below(root, describe(folder, "../root/common/shared.cl"))

@@ -16,13 +16,15 @@ from vendor_reference.custom_layers.value_sources import Scalar, Value
 _FLOAT_MAX = 3.4028234663852886e38
 
 
-def define_text(value: Value, define_type: str = "") -> str:
+def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> str:
     """The text for a value.
 
     Args:
       value: a number or text, or several.
       define_type: `int`, `float`, `int[]`, `float[]`, or "" for the value as it is, where the elements of
         an array are joined by commas.
+      is_plain: whether the value is as it is also where there is a type, which then says only whether it stands in
+        braces: so custom layer configurations have it.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the value is not of that type, or a text cannot stand in a define.
@@ -33,10 +35,10 @@ def define_text(value: Value, define_type: str = "") -> str:
     else:
         values, is_array = value, True
     element_type = define_type.removesuffix("[]")
-    text = ",".join(_typed(v, element_type) for v in values)
+    text = ",".join(_typed(v, "" if is_plain else element_type) for v in values)
     if element_type != define_type:
         return f"({define_type}) {{{text}}}"
-    if is_array and define_type:
+    if is_array and define_type and not is_plain:
         raise _error(f"{len(values)} values where one {define_type} is expected")
     return text
 

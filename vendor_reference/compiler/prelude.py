@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
-from vendor_reference.compiler.define_text import define_text
+from vendor_reference.compiler.layer_defines import layer_defines
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layout import bfyx
-from vendor_reference.custom_layers.value_sources import OpValues, as_value
+from vendor_reference.custom_layers.value_sources import OpValues
 
 
 def write_prelude(
@@ -25,7 +24,7 @@ def write_prelude(
     local_size: Sequence[int],
     notes: list[str],
 ) -> str:
-    """The defines for one op; `notes` gets a sentence for each option that cannot be a define.
+    """The defines for one op; `notes` gets what `layer_defines` has to say.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a define has no value, or one of another type.
@@ -38,16 +37,7 @@ def write_prelude(
             if tensor is not None:
                 lines += _tensor(f"{kind}{index}", tensor)
     lines += ["", "// Custom Layer User Defines", ""]
-    if layer.defines_options:
-        lines += _options(op, values, notes)
-    for define in layer.defines:
-        try:
-            text = define_text(values.resolve(define.source), define.type)
-        except LiteRtError as error:
-            raise LiteRtError(
-                error.status, f"define '{define.name}': {error.what}", error.where, error.hint
-            ) from error
-        lines.append(f"#define {define.name} {text}")
+    lines += [f"#define {n} {text}" for n, text in layer_defines(layer, op, values, notes)]
     return "\n".join([*lines, "", ""])
 
 
@@ -72,28 +62,3 @@ def _array(name: str, element_type: str, values: Sequence[int]) -> list[str]:
         f"#define {name}_INIT {elements}",
         f"#define {name} ({element_type} []){elements}",
     ]
-
-
-def _options(op: Op, values: OpValues, notes: list[str]) -> list[str]:
-    """Each FlexBuffer option as `PARAM_<key>`."""
-    lines = []
-    if size := values.num_other_bytes():
-        notes.append(
-            f"op '{op.name}': its {size} bytes of options are no FlexBuffer map, so no define has them; a "
-            "description (.json) reads a C struct by 'field'."
-        )
-    for key, entry in values.options().items():
-        value = as_value(entry)
-        reason = ""
-        if not f"_{key}".isidentifier() or not key.isascii():
-            reason = "its name cannot be part of a C name"
-        elif value is None:
-            reason = "it is neither numbers nor text"
-        else:
-            try:
-                lines.append(f"#define PARAM_{key} {define_text(value)}")
-            except LiteRtError as error:
-                reason = f"it is {error.what}"
-        if reason:
-            notes.append(f"op '{op.name}': option {key!r} is no define: {reason}.")
-    return lines

@@ -1,4 +1,9 @@
-"""An asset and the files beside it: what it names is read from its own folder, and from nowhere else."""
+"""An asset and the files beside it: what it names is read from its folder, or from a root, and nowhere else.
+
+Without a root, all paths are relative to the asset's folder. Where a root is given and the asset lies in it, files
+are still looked up beside the one that names them, `..` may lead to other folders of the root, and all paths are
+relative to the root: that is what companions are called, so that they say nothing of the machine.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +18,28 @@ from vendor_reference.custom_layers.custom_layer import LayerFile
 from vendor_reference.custom_layers.kernel_source import decode_source, includes
 
 _MOST_BYTES = 64 << 20
-_HINT = "Put the file in the asset's folder or below it."
+_HINT = "Put the file in the asset's folder or below it, or name a common folder with --asset_root."
 
 
 class AssetFiles:
     """Reads files beside an asset; each once."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, root: str = "") -> None:
         """Takes the folder that the asset really lies in: a link to an asset brings its neighbours.
 
         Args:
           path: of the asset.
+          root: that files named by the asset may lie in; "" for the asset's own folder, which it also is for an
+            asset outside of the root.
         """
         self.path = path
-        self._folder = os.path.dirname(os.path.realpath(path))
+        self._root = folder = os.path.dirname(os.path.realpath(path))
+        self._folder = ""
+        if root:
+            root = os.path.realpath(root)
+            if os.path.commonpath((root, folder)) == root:
+                self._root = root
+                self._folder = "" if folder == root else os.path.relpath(folder, root)
         self._files: dict[str, LayerFile] = {}
 
     @property
@@ -36,22 +49,23 @@ class AssetFiles:
 
     def asset(self, data: memoryview) -> LayerFile:
         """The asset itself, as one of the layer's files."""
-        file = LayerFile(self.file_name, bytes(data), is_asset=True)
+        path = posixpath.join(self._folder, self.file_name)
+        file = LayerFile(path, bytes(data), is_asset=True)
         self._files[file.path] = file
         return file
 
     def read(self, name: str, named_in: str) -> LayerFile:
-        """The file of that name, from the asset's folder.
+        """The file of that name beside the asset.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if it lies elsewhere; NOT_FOUND or FILE_IO.
         """
-        relative = self._normalize(name, "", named_in)
+        relative = self._normalize(name, self._folder, named_in)
         file = self._find(relative, named_in)
         if file is None:
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no file '{relative}' in {self._folder}",
+                f"no file '{relative}' in {self._root}",
                 f"{self.path}, {named_in}",
                 _HINT,
             )
@@ -83,30 +97,33 @@ class AssetFiles:
         return list(ordered.values())
 
     def _find_include(self, name: str, file: LayerFile) -> LayerFile | None:
-        """As a compiler looks: beside the file that includes, then in the asset's folder."""
+        """As a compiler looks: beside the file that includes, then in the root."""
         named_in = f'#include "{name}" in {file.path}'
         if os.path.isabs(name):
             self._normalize(name, "", named_in)
         beside = self._normalize(name, posixpath.dirname(file.path), named_in)
-        return self._find(beside, named_in) or self._find(posixpath.normpath(name), named_in)
+        from_root = posixpath.normpath(name)
+        found = self._find(beside, named_in)
+        return found or (None if from_root[:2] == ".." else self._find(from_root, named_in))
 
     def _normalize(self, name: str, folder: str, named_in: str) -> str:
         relative = posixpath.normpath(posixpath.join(folder, name)) if name else name
+        place = "asset root" if self._folder else "asset's folder"
         try:
             check_companion_path(relative, f"{self.path}, {named_in}")
         except LiteRtError as error:
             raise LiteRtError(
-                error.status, f"'{name}' is not in the asset's folder", error.where, _HINT
+                error.status, f"'{name}' is not in the {place}", error.where, _HINT
             ) from None
         return relative
 
     def _find(self, relative: str, named_in: str) -> LayerFile | None:
         if relative in self._files:
             return self._files[relative]
-        path = os.path.realpath(os.path.join(self._folder, relative))
+        path = os.path.realpath(os.path.join(self._root, relative))
         if not os.path.isfile(path):
             return None
-        if os.path.commonpath((self._folder, path)) != self._folder:
+        if os.path.commonpath((self._root, path)) != self._root:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"'{relative}' is a link out of the asset's folder, to {path}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from litert.core.errors import LiteRtError
@@ -28,7 +28,7 @@ class AssetReader(ABC):
         """Makes a layer of an asset.
 
         Args:
-          op_name: the custom code that the user gave it for.
+          op_name: name of the ops that the user gave it for.
           files: the asset's folder, for the files that it names.
           data: the asset's bytes.
 
@@ -37,23 +37,51 @@ class AssetReader(ABC):
         """
 
 
-def read_layer(op_name: str, path: str, data: memoryview) -> CustomLayer:
+class DescriptionReader(AssetReader):
+    """Reads a kind of asset that names its layers, and so can be loaded for any model."""
+
+    @abstractmethod
+    def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
+        """The names of the layers in an asset, each once.
+
+        Raises:
+          LiteRtError: with file and element, for what cannot be read.
+        """
+
+
+def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") -> CustomLayer:
     """The layer that an asset describes.
+
+    Args:
+      op_name: name of the ops that it is for.
+      path: of the asset.
+      data: its bytes.
+      asset_root: the folder that files named by it may lie in; "" for its own.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a kind of asset that has no reader; others from the reader.
     """
-    readers = _readers()
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix not in readers:
+    reader = find_reader(path)
+    if reader is None:
+        suffix = os.path.splitext(path)[1].lower()
         kind = f"'{suffix}'" if suffix else "no suffix"
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"an asset with {kind}, which the reference vendor cannot read",
             f"{path}, op '{op_name}'",
-            f"It reads {', '.join(sorted(readers))}.",
+            f"It reads {', '.join(sorted(_readers()))}.",
         )
-    return readers[suffix].read(op_name, AssetFiles(path), data)
+    return reader.read(op_name, AssetFiles(path, asset_root), data)
+
+
+def find_reader(path: str) -> AssetReader | None:
+    """The reader for a file, by its suffix."""
+    return _readers().get(os.path.splitext(path)[1].lower())
+
+
+def description_suffixes() -> Sequence[str]:
+    """Suffixes of files that name their layers."""
+    return sorted(s for s, reader in _readers().items() if isinstance(reader, DescriptionReader))
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.builtin_options import read_builtin_options
 from litert.model.custom_options import RawField, find_flexbuffer_options, read_raw_fields
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
@@ -27,7 +28,10 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class FlexOption:
-    """An entry of the op's FlexBuffer options; `default` where it is not there."""
+    """An option of the op: an entry of its FlexBuffer, or a builtin op's by its name in the schema.
+
+    `default` stands where it is not there.
+    """
 
     key: str
     default: Value | None = None
@@ -83,9 +87,13 @@ class OpValues:
         return self._quantization(source)
 
     def options(self) -> Mapping[str, FlexValue]:
-        """The entries of options that are a FlexBuffer map; empty where they are something else."""
+        """The entries of a FlexBuffer map, or of a builtin op's options; empty where they are something else."""
         if self._entries is None:
-            root = find_flexbuffer_options(self._options)
+            root = (
+                find_flexbuffer_options(self._options)
+                if self._op.is_custom
+                else read_builtin_options(self._op)
+            )
             self._is_map = isinstance(root, Mapping)
             self._entries = root if isinstance(root, Mapping) else {}
         return self._entries
