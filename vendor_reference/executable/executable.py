@@ -11,6 +11,8 @@ from enum import Enum
 
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from vendor_reference.executable.shape_value import DynamicOutput, ShapeValue
+from vendor_reference.executable.sizes import Size
 
 
 class ArgumentKind(str, Enum):
@@ -30,6 +32,8 @@ class ArgumentKind(str, Enum):
     """`size_bytes` of OpenCL local memory."""
     SCALAR = "scalar"
     """The bytes of `scalar`, passed by value."""
+    SHAPE = "shape"
+    """The numbers of shape `index` of the function, in DDR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,14 @@ class Program:
       prelude: text before the first source: defines that say what the kernel works on.
       headers: files that the sources may include, by file name: from the folder of the file that names
         them, or from the asset's folder.
+      holes: sizes for the `HOLE`s in the prelude, in order: there is a program for each of their values.
     """
 
     prelude: str
     sources: Sequence[Source]
     build_options: str = ""
     headers: Sequence[Source] = ()
+    holes: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class KernelTask:
     Attributes:
       op_name: the custom op that it is for, for messages and metrics.
       program: index into the executable's programs.
-      global_size: 1 to 3 numbers; a zero means that there is nothing to do.
+      global_size: 1 to 3 sizes; a zero means that there is nothing to do.
       local_size: as many, or None: the driver chooses.
       num_shaves: vector processors that its work is spread over; 0 for all of the SoC's.
     """
@@ -92,8 +98,8 @@ class KernelTask:
     program: int
     entry: str
     arguments: Sequence[Argument]
-    global_size: Sequence[int]
-    local_size: Sequence[int] | None = None
+    global_size: Sequence[Size]
+    local_size: Sequence[Size] | None = None
     num_shaves: int = 0
 
 
@@ -130,8 +136,11 @@ class Function:
 
     Attributes:
       name: what `invocation_context_create` is given.
-      ddr_size: of the arena for values between tasks, in bytes.
+      inputs, outputs: types; of dynamic shape the largest.
+      ddr_size: of the arena for values between tasks and for shapes, in bytes.
       cmx_size: of the arena in the scratchpad, in bytes.
+      shapes: that runs tell; those that others are computed of stand before them.
+      dynamic_outputs: the outputs that have one of them.
     """
 
     name: str
@@ -140,6 +149,8 @@ class Function:
     tasks: Sequence[KernelTask]
     ddr_size: int = 0
     cmx_size: int = 0
+    shapes: Sequence[ShapeValue] = ()
+    dynamic_outputs: Sequence[DynamicOutput] = ()
 
 
 @dataclass(frozen=True, slots=True)

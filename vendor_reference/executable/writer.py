@@ -22,6 +22,8 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.format import MAGIC, PREFIX, VERSION, align
+from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
+from vendor_reference.executable.sizes import dump_size
 
 _SPOOLED_SIZE = 8 << 20
 
@@ -93,7 +95,7 @@ def _header(executable: Executable, offsets: Sequence[int]) -> bytes:
 
 
 def _function(function: Function) -> Mapping[str, object]:
-    return {
+    fields: dict[str, object] = {
         "name": function.name,
         "inputs": [_type(t) for t in function.inputs],
         "outputs": [_type(t) for t in function.outputs],
@@ -101,6 +103,28 @@ def _function(function: Function) -> Mapping[str, object]:
         "cmx_size": function.cmx_size,
         "tasks": [_task(t) for t in function.tasks],
     }
+    if function.shapes:
+        fields["shapes"] = [_shape(s) for s in function.shapes]
+    if function.dynamic_outputs:
+        fields["dynamic_outputs"] = [
+            [d.output, d.shape_output, d.shape] for d in function.dynamic_outputs
+        ]
+    return fields
+
+
+def _shape(shape: ShapeValue) -> Mapping[str, object]:
+    fields: dict[str, object] = {
+        "name": shape.name,
+        "kind": shape.kind.value,
+        "pattern": list(shape.pattern),
+        "bound": list(shape.bound),
+        "offset": shape.offset,
+    }
+    if shape.kind is ShapeKind.COMPUTED:
+        fields["sizes"] = [dump_size(size) for size in shape.sizes]
+    else:
+        fields["index"] = shape.index
+    return fields
 
 
 def _task(task: KernelTask) -> Mapping[str, object]:
@@ -109,10 +133,10 @@ def _task(task: KernelTask) -> Mapping[str, object]:
         "program": task.program,
         "entry": task.entry,
         "arguments": [_argument(a) for a in task.arguments],
-        "global_size": list(task.global_size),
+        "global_size": [dump_size(size) for size in task.global_size],
     }
     if task.local_size is not None:
-        fields["local_size"] = list(task.local_size)
+        fields["local_size"] = [dump_size(size) for size in task.local_size]
     if task.num_shaves:
         fields["num_shaves"] = task.num_shaves
     return fields
@@ -140,6 +164,8 @@ def _program(program: Program) -> Mapping[str, object]:
         fields["build_options"] = program.build_options
     if program.headers:
         fields["headers"] = [_source(s) for s in program.headers]
+    if program.holes:
+        fields["holes"] = [dump_size(size) for size in program.holes]
     return fields
 
 

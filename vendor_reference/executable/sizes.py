@@ -1,0 +1,245 @@
+"""Sizes that a run tells: whole numbers, and what is computed of the dimensions of shapes that are known by then.
+
+The compiler computes with them as with numbers; the device puts the actual shapes in. Division truncates, as in C.
+In JSON a number is itself, dimension `d` of shape `s` is `[s, d]`, and an operation `["+", lhs, rhs]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.checked_json import JsonNode
+
+HOLE = "\ue000"
+"""Stands in a text where a size is to be put in. It is for private use: no name and no define can have it."""
+
+MOST = 2**62
+"""The largest value of a size: sums of two stay below what a C size_t holds."""
+
+_OPERATORS = ("+", "-", "*", "/", "%")
+_DEPTH = 200
+
+
+class Expression:
+    """A size that is no number yet; arithmetic makes larger ones, and leaves out what changes nothing."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Size) -> Size:
+        return self if other == 0 else Operation("+", self, other)
+
+    def __radd__(self, other: int) -> Size:
+        return self if other == 0 else Operation("+", other, self)
+
+    def __sub__(self, other: Size) -> Size:
+        return self if other == 0 else Operation("-", self, other)
+
+    def __rsub__(self, other: int) -> Size:
+        return Operation("-", other, self)
+
+    def __mul__(self, other: Size) -> Size:
+        if isinstance(other, int) and other in (0, 1):
+            return self if other else 0
+        return Operation("*", self, other)
+
+    def __rmul__(self, other: int) -> Size:
+        return self * other
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension(Expression):
+    """Dimension `index` of shape `shape`."""
+
+    shape: int
+    index: int
+
+    def __str__(self) -> str:
+        return f"s{self.shape}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Expression):
+    """`lhs operator rhs`."""
+
+    operator: str
+    lhs: Size
+    rhs: Size
+
+    def __str__(self) -> str:
+        return f"({self.lhs}{self.operator}{self.rhs})"
+
+
+Size: TypeAlias = int | Expression
+Shapes: TypeAlias = Callable[[int], Sequence[int]]
+"""Gives the dimensions of a shape by its number."""
+
+
+def divide(lhs: Size, rhs: Size) -> Size:
+    """The quotient, towards zero.
+
+    Raises:
+      ZeroDivisionError: for a number divided by zero.
+    """
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return _quotient(lhs, rhs)
+    return lhs if rhs == 1 else Operation("/", lhs, rhs)
+
+
+def remainder(lhs: Size, rhs: Size) -> Size:
+    """What `divide` leaves; it has the sign of `lhs`.
+
+    Raises:
+      ZeroDivisionError: for a number divided by zero.
+    """
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return lhs - _quotient(lhs, rhs) * rhs
+    return Operation("%", lhs, rhs)
+
+
+def multiply(sizes: Sequence[Size]) -> Size:
+    """The product of sizes."""
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def shapes_in(size: Size) -> Iterator[Dimension]:
+    """The dimensions that a size is computed of."""
+    if isinstance(size, Dimension):
+        yield size
+    elif isinstance(size, Operation):
+        yield from shapes_in(size.lhs)
+        yield from shapes_in(size.rhs)
+
+
+def evaluate(size: Size, shapes: Shapes, where: str) -> int:
+    """A size's value.
+
+    Args:
+      size: of dimensions that `shapes` knows.
+      shapes: as they are in this run.
+      where: what it is the size of, for messages.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a zero divisor, and a value below 0 or above `MOST`.
+    """
+    if isinstance(size, int):
+        return size
+    try:
+        value = _evaluate(size, shapes)
+    except ZeroDivisionError:
+        raise _error(size, "divides by zero", shapes, where) from None
+    if not 0 <= value <= MOST:
+        raise _error(size, f"is {value}", shapes, where)
+    return value
+
+
+def find_largest(size: Size, bounds: Shapes) -> int:
+    """What a size can be at most, where no dimension is larger than in `bounds`.
+
+    That is found by intervals: it is never too small, and too large only where a formula uses a dimension twice.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if no shape within the bounds has a value, or it can be above `MOST`.
+    """
+    where = f"a size within bounds: {size}"
+    try:
+        _, most = _interval(size, bounds)
+    except ZeroDivisionError:
+        raise _error(size, "divides by zero", bounds, where) from None
+    if not 0 <= most <= MOST:
+        raise _error(size, f"is {most} at most", bounds, where)
+    return most
+
+
+def dump_size(size: Size) -> object:
+    """A size as `json` writes it."""
+    if isinstance(size, Dimension):
+        return [size.shape, size.index]
+    if isinstance(size, Operation):
+        return [size.operator, dump_size(size.lhs), dump_size(size.rhs)]
+    return size
+
+
+def parse_size(node: JsonNode, depth: int = 0) -> Size:
+    """A size that `dump_size` has written; whether its dimensions are there is for the caller to see.
+
+    Raises:
+      LiteRtError: the node's, for anything else.
+    """
+    if not isinstance(node.value, list):
+        return node.integer(0, MOST)
+    if depth > _DEPTH:
+        raise node.error(f"more than {_DEPTH} operations in each other")
+    parts = node.items(2, 3)
+    if len(parts) == 2:
+        return Dimension(parts[0].integer(0, 2**31 - 1), parts[1].integer(0, 15))
+    operator = parts[0].text(_OPERATORS)
+    return Operation(operator, parse_size(parts[1], depth + 1), parse_size(parts[2], depth + 1))
+
+
+def _evaluate(size: Size, shapes: Shapes) -> int:
+    if isinstance(size, Dimension):
+        return shapes(size.shape)[size.index]
+    if isinstance(size, Operation):
+        return _apply(size.operator, _evaluate(size.lhs, shapes), _evaluate(size.rhs, shapes))
+    assert isinstance(size, int)
+    return size
+
+
+def _apply(operator: str, lhs: int, rhs: int) -> int:
+    if operator == "+":
+        return lhs + rhs
+    if operator == "-":
+        return lhs - rhs
+    if operator == "*":
+        return lhs * rhs
+    return _quotient(lhs, rhs) if operator == "/" else lhs - _quotient(lhs, rhs) * rhs
+
+
+def _quotient(lhs: int, rhs: int) -> int:
+    quotient = abs(lhs) // abs(rhs)
+    return quotient if (lhs < 0) == (rhs < 0) else -quotient
+
+
+def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
+    """Least and most, both included."""
+    if isinstance(size, Dimension):
+        return 0, bounds(size.shape)[size.index]
+    if not isinstance(size, Operation):
+        assert isinstance(size, int)
+        return size, size
+    lhs, rhs = _interval(size.lhs, bounds), _interval(size.rhs, bounds)
+    if size.operator == "%":
+        return _interval_of_remainder(lhs, rhs)
+    if size.operator == "/":
+        low, high = rhs
+        divisors = [d for d in (low, -1, 1, high) if low <= d <= high and d]
+        if not divisors:
+            raise ZeroDivisionError
+        values = [_quotient(a, b) for a, b in product(lhs, divisors)]
+        return min(values), max(values)
+    values = [_apply(size.operator, a, b) for a, b in product(lhs, rhs)]
+    return min(values), max(values)
+
+
+def _interval_of_remainder(lhs: tuple[int, int], rhs: tuple[int, int]) -> tuple[int, int]:
+    """It is nearer to zero than both, and on the side of `lhs`."""
+    most = max(abs(rhs[0]), abs(rhs[1])) - 1
+    if most < 0:
+        raise ZeroDivisionError
+    return -min(max(-lhs[0], 0), most), min(max(lhs[1], 0), most)
+
+
+def _error(size: Size, what: str, shapes: Shapes, where: str) -> LiteRtError:
+    used = dict.fromkeys(shapes_in(size))
+    given = ", ".join(f"{d} is {shapes(d.shape)[d.index]}" for d in used)
+    return LiteRtError(
+        Status.INVALID_ARGUMENT, f"{size} {what}" + (f" where {given}" if given else ""), where
+    )
