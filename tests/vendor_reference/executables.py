@@ -25,6 +25,7 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
+from vendor_reference.executable.sizes import Size
 from vendor_reference.executable.writer import write_executable
 
 DOUBLE = """
@@ -74,11 +75,15 @@ def scalar(data: bytes) -> Argument:
     return Argument(ArgumentKind.SCALAR, scalar=data)
 
 
+def shape(index: int) -> Argument:
+    return Argument(ArgumentKind.SHAPE, index)
+
+
 def task(
     entry: str,
     arguments: Sequence[Argument],
-    global_size: Sequence[int],
-    local_size: Sequence[int] | None = None,
+    global_size: Sequence[Size],
+    local_size: Sequence[Size] | None = None,
     program: int = 0,
 ) -> KernelTask:
     return KernelTask("MyOp", program, entry, arguments, global_size, local_size)

@@ -142,7 +142,7 @@ def check_bindings(
 
 
 def _check_group(entry: str, kernel: KernelSignature, task: KernelTask, where: str) -> None:
-    items = prod(task.local_size or (1,))
+    items = prod(s for s in task.local_size or () if isinstance(s, int))
     if items > kernel.max_group_size:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,

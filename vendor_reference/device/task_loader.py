@@ -16,6 +16,7 @@ from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.executable.executable import Argument, ArgumentKind, Function, KernelTask
 from vendor_reference.executable.format import ALIGNMENT
+from vendor_reference.executable.work_size import work_size
 
 Launch: TypeAlias = "tuple[cl.Kernel, tuple[int, ...], tuple[int, ...] | None]"
 """A kernel, its global and its local size."""
@@ -74,7 +75,7 @@ def load_tasks(
       LiteRtError: NOT_FOUND, INVALID_ARGUMENT, MEMORY_ALLOCATION_FAILURE.
     """
     loader = _TaskLoader(context, device, function, programs, constants)
-    tasks = [task for task in function.tasks if prod(task.global_size)]
+    tasks = [task for task in function.tasks if 0 not in task.global_size]
     launches = [loader.load(task) for task in tasks]
     return LoadedTasks(
         function,
@@ -113,7 +114,8 @@ class _TaskLoader:
         where = f"kernel '{task.entry}' of op '{task.op_name}', {program.text.name}"
         kernel = program.create_kernel(task.entry)
         check_arguments(kernel, task, where)
-        self._check_sizes(kernel, task, where)
+        global_size, local_size = work_size(task.global_size, task.local_size, _no_shape, where)
+        self._check_sizes(kernel, task, local_size, where)
         for index, argument in enumerate(task.arguments):
             if argument.kind is ArgumentKind.INPUT:
                 self.input_uses[argument.index].append((kernel, index))
@@ -121,8 +123,7 @@ class _TaskLoader:
                 self.output_uses[argument.index].append((kernel, index))
             else:
                 self._set(kernel, index, argument, where)
-        local_size = tuple(task.local_size) if task.local_size is not None else None
-        return kernel, tuple(task.global_size), local_size
+        return kernel, global_size, local_size
 
     def _set(self, kernel: cl.Kernel, index: int, argument: Argument, where: str) -> None:
         value: bytes | cl.Buffer | cl.LocalMemory | None = argument.scalar
@@ -142,7 +143,9 @@ class _TaskLoader:
                 where,
             ) from error
 
-    def _check_sizes(self, kernel: cl.Kernel, task: KernelTask, where: str) -> None:
+    def _check_sizes(
+        self, kernel: cl.Kernel, task: KernelTask, local_size: tuple[int, ...] | None, where: str
+    ) -> None:
         local = sum(a.size_bytes for a in task.arguments if a.kind is ArgumentKind.LOCAL)
         if local > self._device.local_mem_size:
             raise LiteRtError(
@@ -150,7 +153,7 @@ class _TaskLoader:
                 f"{local} bytes of local memory, the device has {self._device.local_mem_size}",
                 where,
             )
-        items = prod(task.local_size or (1,))
+        items = prod(local_size or (1,))
         most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self._device)
         if items > most:
             raise LiteRtError(
@@ -159,6 +162,10 @@ class _TaskLoader:
                 where,
                 "Choose smaller local sizes, or none.",
             )
+
+
+def _no_shape(index: int) -> Sequence[int]:
+    raise AssertionError(f"shape {index} of a function without shapes")
 
 
 def spread_offset(offset: int, alignment: int) -> int:

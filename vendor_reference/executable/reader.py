@@ -24,6 +24,10 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.format import ALIGNMENT, MAGIC, PREFIX, VERSION, align
+from vendor_reference.executable.shape_reader import check_order, read_dynamic_outputs, read_shapes
+from vendor_reference.executable.shape_value import DynamicOutput, ShapeValue
+from vendor_reference.executable.sizes import HOLE, Size, parse_size
+from vendor_reference.executable.work_size import work_size
 
 _WHERE = "byte code"
 _MOST = 2**62  # of any size or offset: sums of two stay below what a C size_t holds
@@ -46,7 +50,7 @@ def read_executable(module: bytes | memoryview) -> Executable:
     constants = [_constant(node, data) for node in fields["constants"].items()]
     functions: list[Function] = []
     for node in fields["functions"].items():
-        function = _function(node, len(programs), len(constants))
+        function = _function(node, programs, len(constants))
         if any(function.name == other.name for other in functions):
             raise node.error(f"a second function '{function.name}'", _HINT)
         functions.append(function)
@@ -77,12 +81,17 @@ def _header(view: memoryview) -> memoryview:
 
 
 def _program(node: JsonNode) -> Program:
-    fields = node.fields(("prelude", "sources"), ("build_options", "headers"))
+    fields = node.fields(("prelude", "sources"), ("build_options", "headers", "holes"))
+    prelude = fields["prelude"].text()
+    holes = tuple(parse_size(n) for n in fields["holes"].items()) if "holes" in fields else ()
+    if prelude.count(HOLE) != len(holes):
+        raise node.error(f"{len(holes)} sizes for {prelude.count(HOLE)} holes in its text")
     return Program(
-        fields["prelude"].text(),
+        prelude,
         [_source(n) for n in fields["sources"].items()],
         fields["build_options"].text() if "build_options" in fields else "",
         [_source(n) for n in fields["headers"].items()] if "headers" in fields else (),
+        holes,
     )
 
 
@@ -133,15 +142,27 @@ DEQUANTIZED_INTEGERS = (
 """Stored types of constants that a scale turns into float32."""
 
 
-def _function(node: JsonNode, num_programs: int, num_constants: int) -> Function:
-    fields = node.fields(("name", "inputs", "outputs", "tasks"), ("ddr_size", "cmx_size"))
+def _function(node: JsonNode, programs: Sequence[Program], num_constants: int) -> Function:
+    fields = node.fields(
+        ("name", "inputs", "outputs", "tasks"),
+        ("ddr_size", "cmx_size", "shapes", "dynamic_outputs"),
+    )
     inputs = [_type(n) for n in fields["inputs"].items()]
     outputs = [_type(n) for n in fields["outputs"].items()]
     ddr_size = fields["ddr_size"].integer(0, _MOST) if "ddr_size" in fields else 0
     cmx_size = fields["cmx_size"].integer(0, _MOST) if "cmx_size" in fields else 0
-    limits = _Limits(len(inputs), len(outputs), num_constants, num_programs, ddr_size, cmx_size)
+    limits = _Limits(len(inputs), len(outputs), num_constants, len(programs), ddr_size, cmx_size)
     tasks = [_task(n, limits) for n in fields["tasks"].items()]
-    return Function(_name(fields["name"]), inputs, outputs, tasks, ddr_size, cmx_size)
+    shapes: Sequence[ShapeValue] = ()
+    dynamic_outputs: Sequence[DynamicOutput] = ()
+    if "shapes" in fields:
+        shapes = read_shapes(fields["shapes"], inputs, len(tasks), ddr_size)
+    if "dynamic_outputs" in fields:
+        dynamic_outputs = read_dynamic_outputs(fields["dynamic_outputs"], outputs, shapes)
+    name = _name(fields["name"])
+    function = Function(name, inputs, outputs, tasks, ddr_size, cmx_size, shapes, dynamic_outputs)
+    check_order(node, function, programs)
+    return function
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +179,17 @@ def _task(node: JsonNode, limits: _Limits) -> KernelTask:
     fields = node.fields(
         ("op_name", "program", "entry", "arguments", "global_size"), ("local_size", "num_shaves")
     )
-    global_size = [n.integer(0, _MOST) for n in fields["global_size"].items(1, 3)]
-    if prod(global_size) > _MOST:
-        raise fields["global_size"].error(f"{global_size} are too many work items")
-    local_size: Sequence[int] | None = None
+    global_size = [parse_size(n) for n in fields["global_size"].items(1, 3)]
+    local_size: Sequence[Size] | None = None
     if "local_size" in fields:
-        local_size = [n.integer(1, _MOST) for n in fields["local_size"].items()]
+        local_size = [parse_size(n) for n in fields["local_size"].items()]
         if len(local_size) != len(global_size):
             raise fields["local_size"].error(f"{local_size} for global size {global_size}")
-        if any(g % k for g, k in zip(global_size, local_size, strict=True)):
-            raise fields["local_size"].error(f"{local_size} does not divide {global_size}")
+    if all(isinstance(size, int) for size in (*global_size, *(local_size or ()))):
+        try:
+            work_size(global_size, local_size, lambda _: (), "")
+        except LiteRtError as error:
+            raise node.error(error.what) from None
     entry = fields["entry"].text()
     if not entry.isidentifier() or not entry.isascii():
         raise fields["entry"].error(f"{entry!r} is not the name of a kernel")
@@ -215,6 +237,7 @@ _FIELDS = {
     ArgumentKind.CMX: {"offset", "size_bytes"},
     ArgumentKind.LOCAL: {"size_bytes"},
     ArgumentKind.SCALAR: {"scalar"},
+    ArgumentKind.SHAPE: {"index"},
 }
 
 

@@ -1,0 +1,127 @@
+"""Functions whose shapes a run tells: what is written is read, and what no run could carry out is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from tests.vendor_reference.executables import floats, in_, out, shape, task
+from vendor_reference.executable.executable import Argument, Executable, Function, Program
+from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
+from vendor_reference.executable.format import PREFIX
+from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
+from vendor_reference.executable.sizes import HOLE, Dimension, Size
+from vendor_reference.executable.work_size import work_size
+from vendor_reference.executable.writer import write_executable
+
+BATCH, WRITTEN = Dimension(0, 0), Dimension(2, 0)
+SHAPES = [
+    ShapeValue("x", ShapeKind.INPUT, (-1, 3), (8, 3), 0),
+    ShapeValue("t", ShapeKind.COMPUTED, (-1, -1), (16, 3), 64, sizes=(BATCH * 2, 3)),
+    ShapeValue("y", ShapeKind.WRITTEN, (-1,), (48,), 128, index=0),
+]
+RANK_1 = RankedTensorType.of(ElementType.INT32, (1,))
+
+
+def made(
+    shapes: Sequence[ShapeValue] = SHAPES,
+    first: Sequence[Size] = (BATCH,),
+    second: Sequence[Size] = (WRITTEN,),
+    arguments: Sequence[Argument] = (),
+    dynamic_outputs: Sequence[DynamicOutput] = (DynamicOutput(0, 1, 2),),
+    program: Program | None = None,
+) -> Executable:
+    """Task 0 writes the shape of `y`, task 1 runs for each of its elements."""
+    tasks = [
+        task("first", [in_(), shape(2), *arguments], first),
+        task("second", [in_(), shape(1), out()], second),
+    ]
+    function = Function(
+        "f", [floats(8, 3)], [floats(48), RANK_1], tasks, 192, 0, shapes, dynamic_outputs
+    )
+    return Executable("EMU8", [function], [program or Program("", ())], [])
+
+
+def test_shapes_survive() -> None:
+    program = Program(f"#define N {HOLE}\n", (), holes=(BATCH + 1,))
+    before = made(program=program)
+    after = read_executable(write_executable(before).view)
+    assert list(after.functions[0].shapes) == SHAPES
+    assert after.functions[0].dynamic_outputs == [DynamicOutput(0, 1, 2)]
+    assert after.programs[0].holes == program.holes
+    assert write_executable(after).view == write_executable(before).view
+
+
+def test_a_text_is_filled_for_the_shapes() -> None:
+    holes = Holes()
+    text = f"#define DIMS {holes.text(BATCH)},{holes.text(3)},{holes.text(BATCH * 3)}"
+    program = Program(text, (), holes=holes.sizes)
+    values = hole_values(program, lambda _: (5, 3))
+    filled = fill_program(program, values)
+    assert (filled.prelude, filled.holes) == ("#define DIMS 5,3,15", ())
+    assert fill_program(filled, ()) is filled
+
+
+X, T, Y = SHAPES
+
+
+@pytest.mark.parametrize(
+    ("executable", "what"),
+    [
+        (made([replace(X, index=1), T, Y]), "input 1 of 1"),
+        (made([replace(X, bound=(9, 3)), T, Y]), "its bound (9, 3)"),
+        (made([replace(X, pattern=(-1, 4)), T, Y]), "8x3 is no bound of ?x4"),
+        (made([replace(X, pattern=(-1,)), T, Y]), "is no bound of"),
+        (made([replace(X, offset=192), T, Y]), "8 bytes at 192 of 192"),
+        (made([replace(X, offset=4), T, Y]), "8 bytes at 4"),
+        (made([X, replace(T, sizes=(BATCH,)), Y]), "1 sizes of 2 dimensions"),
+        (made([X, replace(T, sizes=(WRITTEN, 3)), Y]), "s2[0], a dimension that is not known"),
+        (made([X, T, replace(Y, index=2)]), "2 is not from 0 to 1"),
+        (made([X, T, replace(Y, index=1)]), "task 0 needs shape 2 before it is known"),
+        (made(first=[WRITTEN]), "task 0 needs shape 2 before it is known"),
+        (made(first=[Dimension(0, 2)]), "s0[2], a dimension that is not known"),
+        (made(arguments=[shape(3)]), "shape 3 of 3"),
+        (made(dynamic_outputs=[DynamicOutput(0, 1, 0)]), "its bound (8, 3)"),
+        (made(dynamic_outputs=[DynamicOutput(0, 0, 2)]), "a shape in tensor<48xf32>"),
+        (made(dynamic_outputs=[DynamicOutput(0, 2, 2)]), "there are 3 shapes and 2 outputs"),
+        (made(program=Program(HOLE, ())), "0 sizes for 1 holes"),
+        (made(program=Program("", (), holes=(BATCH,))), "1 sizes for 0 holes"),
+        (made(program=Program(HOLE, (), holes=(Dimension(7, 0),))), "s7[0], a dimension"),
+    ],
+)
+def test_what_no_run_could_carry_out_is_refused(executable: Executable, what: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_executable(write_executable(executable).view)
+    assert error.value.status is Status.SERIALIZATION
+    assert what in error.value.what
+
+
+@pytest.mark.parametrize("field", ["kind", "pattern", "bound", "offset", "name", "index"])
+def test_a_shape_without_one_of_its_fields_is_refused(field: str) -> None:
+    module = bytes(write_executable(made()).view)
+    magic, version, size, _ = PREFIX.unpack_from(module)
+    header = json.loads(module[PREFIX.size : PREFIX.size + size])
+    del header["functions"][0]["shapes"][0][field]
+    text = json.dumps(header).encode()
+    padding = b"\0" * (-(PREFIX.size + len(text)) % 64)
+    total = PREFIX.size + len(text) + len(padding)
+    with pytest.raises(LiteRtError) as error:
+        read_executable(PREFIX.pack(magic, version, len(text), total) + text + padding)
+    assert error.value.status is Status.SERIALIZATION and field in error.value.what
+
+
+def test_work_sizes_follow_the_shapes() -> None:
+    rounded = [(BATCH + 3) * 2, 4]
+    assert work_size(rounded, [2, 4], lambda _: (5, 3), "") == ((16, 4), (2, 4))
+    assert work_size(rounded, None, lambda _: (0, 3), "") == ((6, 4), None)
+    with pytest.raises(LiteRtError) as error:
+        work_size([BATCH], [4], lambda _: (6, 3), "kernel 'k'")
+    assert "does not divide global size [6]" in error.value.what
