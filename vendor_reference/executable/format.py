@@ -12,7 +12,8 @@
 
 The header is `{soc_model, functions, programs, constants}`, with the fields of `executable.py`; those that
 have their default may be left out. Shapes that a run tells are as in `shape_value.py`, a size as in `sizes.py`, a
-dynamic output `[output, shape output, shape]`. A tensor type is `[element type's name, dimensions]`, a scalar hex digits.
+dynamic output `[output, shape output, shape]`. A tensor type is `[element type's name, dimensions]`, a scalar
+hex digits.
 """
 
 from __future__ import annotations
