@@ -70,7 +70,7 @@ def test_a_device_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_it_runs_by_hand(tmp_path: Path) -> None:
-    executable = Executable("EMU8", (), [*doubling().programs, *doubling(text="?").programs], ())
+    executable = Executable("EMU8", (), 2 * [*doubling().programs], ())
     (tmp_path / "executable").write_bytes(write_executable(executable).view)
     (tmp_path / "assets.json").write_text('{"MyOp": "0"}')
     (tmp_path / "0").write_text(DOUBLE)

@@ -20,8 +20,6 @@ from litert.model.blob import Blob
 from tests.vendor_reference.executables import (
     DOUBLE,
     Array,
-    assets,
-    byte_code,
     cmx,
     const,
     constant,
@@ -35,34 +33,11 @@ from tests.vendor_reference.executables import (
     scalar,
     task,
 )
+from tests.vendor_reference.runner import Runner
 from vendor_reference.device.constants import read_constant
-from vendor_reference.device.module import Module
 from vendor_reference.device.program_cache import ProgramCache
 from vendor_reference.device.program_text import compose_text
-from vendor_reference.executable.executable import Constant, Dequantization, Executable
-
-
-class Runner:
-    """A loaded function with memory of its own."""
-
-    def __init__(self, device: Any, made: Executable, text: str) -> None:
-        self.device = device
-        self.module = Module(device, byte_code(made).view, assets(MyOp=text))
-        function = self.module.find_function("f")
-        self.function = self.module.load(function)
-        self.inputs = [TensorBuffer.allocate(t) for t in function.inputs]
-        self.outputs = [TensorBuffer.allocate(t) for t in function.outputs]
-        self.memory = [device.share(b.address, b.size) for b in (*self.inputs, *self.outputs)]
-        for index in range(len(self.inputs)):
-            self.function.attach_input(index, self.memory[index])
-        for index in range(len(self.outputs)):
-            self.function.attach_output(index, self.memory[len(self.inputs) + index])
-
-    def __call__(self, *inputs: Any) -> Array:
-        for buffer, values in zip(self.inputs, inputs, strict=True):
-            buffer.array()[...] = values
-        self.function.run()
-        return self.outputs[0].array()
+from vendor_reference.executable.executable import Constant, Dequantization
 
 
 def test_a_kernel_runs_again_and_again(device: Any) -> None:

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from litert.core.errors import LiteRtError
-from vendor_reference.device.program_text import ProgramText, compose_text
-from vendor_reference.executable.executable import Source
+from vendor_reference.device.asset_sources import AssetSources
+from vendor_reference.device.program_text import compose_text
 from vendor_reference.executable.kernel_signature import dump_signatures
 from vendor_reference.executable.reader import read_executable
 
@@ -27,7 +27,11 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     Raises:
       LiteRtError: COMPILATION, with the compiler's log; DYNAMIC_LOADING or NOT_FOUND, if there is no device.
     """
-    texts = _read_texts(folder)
+    programs = read_executable(_read(folder, "executable")).programs
+    names = json.loads(_read(folder, "assets.json"))
+    sources = AssetSources(
+        lambda name: memoryview(_read(folder, names[name])) if name in names else None
+    )
     from vendor_reference.device.opencl import load_platforms
 
     load_platforms()  # first: it sets what pyopencl reads when it is imported
@@ -43,7 +47,12 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     index = choose_device(infos)
     context = cl.Context([devices[index]])
     cache = ProgramCache(infos[index].identity)
-    for text in texts:
+    for program in programs:
+        declared = sources.find_declared(program)
+        if declared is not None:
+            yield {"kernels": dump_signatures(declared), "log": ""}
+            continue
+        text = compose_text(program, sources.read)
         built = cache.find(text)
         if built is None:
             built = compile_text(context, devices[index], text)
@@ -60,16 +69,6 @@ def main(arguments: Sequence[str]) -> None:
             print(json.dumps(answer), file=answers, flush=True)
     except LiteRtError as error:
         print(json.dumps({"error": str(error)}), file=answers, flush=True)
-
-
-def _read_texts(folder: str) -> Sequence[ProgramText]:
-    executable = read_executable(_read(folder, "executable"))
-    names = json.loads(_read(folder, "assets.json"))
-
-    def read_source(source: Source) -> memoryview:
-        return memoryview(_read(folder, names[source.asset]))
-
-    return [compose_text(program, read_source) for program in executable.programs]
 
 
 def _read(folder: str, name: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from dispatch.event import Event
 from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
 
 Program = TypeVar("Program")
@@ -94,6 +95,17 @@ class Device(Protocol[Program, Memory]):
 
         Raises:
           LiteRtError: COMPILATION, with the compiler's log, or how it crashed.
+        """
+
+    def load_code(self, name: str, code: DeviceCode) -> Program:
+        """A program from code that was compiled ahead for this device.
+
+        Args:
+          name: the user's files that it was made of, for messages.
+          code: for a device of this one's identity.
+
+        Raises:
+          LiteRtError: COMPILATION, if the driver does not take it.
         """
 
     def load_constant(self, constant: Constant) -> Memory:

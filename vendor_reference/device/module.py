@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from dispatch.mem_buffer import MemBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.device import Device, LoadedFunction
 from vendor_reference.device.program_text import compose_text
-from vendor_reference.executable.executable import ArgumentKind, Function, Source
+from vendor_reference.executable.executable import ArgumentKind, Function
 from vendor_reference.executable.reader import read_executable
 
 
@@ -19,7 +19,11 @@ class Module:
     """An executable that was read, and what of it is on the device."""
 
     def __init__(
-        self, device: Device[Any, Any], byte_code: memoryview, assets: Mapping[str, MemBuffer]
+        self,
+        device: Device[Any, Any],
+        byte_code: memoryview,
+        assets: Mapping[str, MemBuffer],
+        allow_native_assets: bool = False,
     ) -> None:
         """Reads byte code.
 
@@ -27,14 +31,15 @@ class Module:
           device: that it will run on.
           byte_code: which must live as long as the module.
           assets: that were registered, by name.
+          allow_native_assets: whether machine code in assets may run.
 
         Raises:
           LiteRtError: SERIALIZATION, INCOMPATIBLE_BYTE_CODE_VERSION.
         """
         self._device = device
         self._executable = read_executable(byte_code)
-        self._assets = assets
-        self._checked: set[Source] = set()
+        self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
+        self._allow_native_assets = allow_native_assets
         self._programs: dict[int, Any] = {}
         self._constants: dict[int, Any] = {}
 
@@ -56,7 +61,8 @@ class Module:
         """Makes one of its functions ready to run.
 
         Raises:
-          LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing or is another; what the device says.
+          LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing or is another; UNSUPPORTED, for code
+            that may not or cannot run here; what the device says.
         """
         self._build({task.program for task in function.tasks})
         constants = {
@@ -75,27 +81,15 @@ class Module:
         )
 
     def _build(self, indices: set[int]) -> None:
-        missing = sorted(indices - self._programs.keys())
-        texts = [compose_text(self._executable.programs[i], self._read_source) for i in missing]
-        self._programs.update(zip(missing, self._device.build(texts), strict=True))
-
-    def _read_source(self, source: Source) -> memoryview:
-        """An asset's bytes; which are those that the program was compiled with."""
-        asset = self._assets.get(source.asset)
-        if asset is None:
-            raise LiteRtError(
-                Status.NOT_FOUND,
-                f"no asset '{source.asset}' was registered",
-                f"source {source.file_name}",
-                "Compile the model again: its file lacks an asset.",
+        texts = {}
+        for index in sorted(indices - self._programs.keys()):
+            program = self._executable.programs[index]
+            code = self._sources.find_code(
+                program, self._device.info.identity, self._allow_native_assets
             )
-        if source not in self._checked:
-            if hashlib.sha256(asset.view).hexdigest() != source.sha256:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
-                    f"asset '{source.asset}' is not the one that the model was compiled with",
-                    f"source {source.file_name}",
-                    "Compile the model again.",
-                )
-            self._checked.add(source)
-        return asset.view
+            if code is None:
+                texts[index] = compose_text(program, self._sources.read)
+            else:
+                name = ", ".join(source.file_name for source in program.sources)
+                self._programs[index] = self._device.load_code(name, code)
+        self._programs.update(zip(texts, self._device.build(list(texts.values())), strict=True))

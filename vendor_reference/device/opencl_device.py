@@ -18,6 +18,7 @@ from vendor_reference.device.opencl_memory import BufferMemory, load_memory, sha
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.device.task_loader import load_tasks
+from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
 
 
@@ -40,6 +41,9 @@ class OpenClDevice:
 
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
         return self._builder.build(texts)
+
+    def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
+        return self._builder.load_code(name, code)
 
     def load_constant(self, constant: Constant) -> BufferMemory:
         data = read_constant(constant)

@@ -22,6 +22,7 @@ from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.kernel_signature import parse_signatures
 
 _LOG = logging.getLogger(__name__)
@@ -99,6 +100,16 @@ class ProgramBuilder:
             self._programs.update((program.text, program) for program in programs)
             return programs
 
+    def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
+        """A program that was compiled ahead; its text is not known.
+
+        Raises:
+          LiteRtError: COMPILATION.
+        """
+        return DeviceProgram(
+            self, ProgramText(name, "", ""), BuiltProgram(code.kernels, bytes(code.binary))
+        )
+
     def load(self, text: ProgramText, built: BuiltProgram) -> cl._cl._Program:
         """A program from its binary.
 
@@ -111,8 +122,8 @@ class ProgramBuilder:
         self, text: ProgramText, built: BuiltProgram, variants: frozenset[str]
     ) -> BuiltProgram:
         """Stores a program with the variants of kernels that have been compiled since it was built."""
-        if "PoCL" not in self._info.platform_version:
-            return built  # others compile all at once
+        if "PoCL" not in self._info.platform_version or not text.text:
+            return built  # others compile all at once; a program compiled ahead stays as it is
         try:
             # PoCL takes what it has of this text, and puts all of it into the new binary.
             again = compile_text(self._context, self._device, text)

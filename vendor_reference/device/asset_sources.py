@@ -1,0 +1,152 @@
+"""The files that programs are made of, in registered assets: an asset itself, or a file packed in one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.executable.binary_layer import (
+    BinaryLayer,
+    DeviceCode,
+    is_binary_layer,
+    program_digest,
+    unpack_binary_layer,
+)
+from vendor_reference.executable.executable import Program, Source
+from vendor_reference.executable.kernel_signature import KernelSignature
+
+
+class AssetSources:
+    """Reads sources; each asset is checked once."""
+
+    def __init__(self, find: Callable[[str], memoryview | None]) -> None:
+        """Says where assets are.
+
+        Args:
+          find: an asset's bytes by its name; None where there is none.
+        """
+        self._find = find
+        self._checked: dict[Source, memoryview] = {}
+        self._layers: dict[str, BinaryLayer] = {}
+
+    def read(self, source: Source) -> memoryview:
+        """A source's bytes, which are those that the program was compiled with.
+
+        Raises:
+          LiteRtError: NOT_FOUND, or INVALID_ARGUMENT for another file under its name.
+        """
+        if source not in self._checked:
+            self._checked[source] = self._read(source)
+        return self._checked[source]
+
+    def find_code(
+        self, program: Program, device: Sequence[str], is_allowed: bool
+    ) -> DeviceCode | None:
+        """The code of a program that comes from a binary layer; None where it is to be built from source.
+
+        Args:
+          program: of an executable.
+          device: identity of the device.
+          is_allowed: whether machine code of the user's may run.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where there is neither code to be run nor source.
+        """
+        for source in program.sources:
+            layer = self._layer(source.asset)
+            if layer is not None:
+                return _choose_code(layer, program, device, is_allowed, source.asset)
+        return None
+
+    def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:
+        """What a program's kernels declare, where its source is left out; None where it can be built.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if there is no code of it either.
+        """
+        for source in program.sources:
+            layer = self._layer(source.asset)
+            if layer is not None and _left_out(layer, program):
+                digest = program_digest(program)
+                for code in layer.codes:
+                    if code.program == digest:
+                        return code.kernels
+                raise _no_code(layer, program, "", source.asset)
+        return None
+
+    def _read(self, source: Source) -> memoryview:
+        where = f"source {source.file_name}"
+        layer = self._layer(source.asset)
+        if layer is not None:
+            file = layer.files.get(source.file_name)
+            found = file.sha256 if file else ""
+            data = file.data if file else None
+        else:
+            data = self._asset(source.asset, where)
+            found = hashlib.sha256(data).hexdigest()
+        if found != source.sha256 or data is None:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"asset '{source.asset}' is not the one that the model was compiled with",
+                where,
+                "Compile the model again.",
+            )
+        return data
+
+    def _asset(self, name: str, where: str) -> memoryview:
+        data = self._find(name)
+        if data is None:
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"no asset '{name}' was registered",
+                where,
+                "Compile the model again: its file lacks an asset.",
+            )
+        return data
+
+    def _layer(self, asset: str) -> BinaryLayer | None:
+        if asset not in self._layers:
+            data = self._find(asset)
+            if data is None or not is_binary_layer(data):
+                return None
+            self._layers[asset] = unpack_binary_layer(data, f"asset '{asset}'")
+        return self._layers[asset]
+
+
+def _choose_code(
+    layer: BinaryLayer, program: Program, device: Sequence[str], is_allowed: bool, asset: str
+) -> DeviceCode | None:
+    digest = program_digest(program)
+    code = layer.find_code(digest, device)
+    if code is not None and is_allowed:
+        return code
+    left_out = _left_out(layer, program)
+    if not left_out:
+        return None
+    if code is None:
+        raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
+    raise LiteRtError(
+        Status.UNSUPPORTED,
+        "it is machine code, which may not run here, and its source is left out",
+        f"asset '{asset}', {', '.join(left_out)}",
+        "Allow it with the option allow_native_assets, if you trust the file.",
+    )
+
+
+def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
+    """The files of a program that the layer has no text of."""
+    files = [layer.files.get(s.file_name) for s in (*program.sources, *program.headers)]
+    return [file.path for file in files if file is not None and file.data is None]
+
+
+def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) -> LiteRtError:
+    devices = "; ".join(layer.devices_of(program_digest(program)))
+    return LiteRtError(
+        Status.UNSUPPORTED,
+        f"no code{for_device}, and its source is left out",
+        f"asset '{asset}', {', '.join(_left_out(layer, program))}",
+        f"There is code for: {devices or 'other shapes and options only'}. Make it again with "
+        "litert-npu layer build.",
+    )
