@@ -81,6 +81,8 @@ def test_it_runs_by_hand(tmp_path: Path) -> None:
     assert len(answers) == 2 and answers[0] == answers[1] and answers[0]["log"] == ""
     declared = answers[0]["kernels"]["MyOp"]["arguments"]
     assert declared == [["__global", "float*", "x"], ["__global", "float*", "y"]]
+    nonsense = Executable("EMU8", (), doubling(text="nonsense").programs, ())
+    (tmp_path / "executable").write_bytes(write_executable(nonsense).view)
     (tmp_path / "0").write_text("nonsense")
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     (answer,) = (json.loads(line) for line in done.stdout.splitlines())
