@@ -43,7 +43,8 @@ def _overlap(buffers: Sequence[LiveRange], offsets: Sequence[int]) -> bool:
         return a.in_place_of == b and buffers[b].first < buffers[b].last == a.first
 
     return any(
-        a.first <= b.last
+        (a.size_bytes and b.size_bytes)
+        and a.first <= b.last
         and b.first <= a.last
         and offsets[i] < offsets[j] + b.size_bytes
         and offsets[j] < offsets[i] + a.size_bytes
