@@ -16,6 +16,7 @@ COMMANDS = {
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
     "inspect": "show what a compiled file holds; dump it, or take something out",
     "check": "say whether a compiled file will run here, without loading a driver",
+    "layer": "check, run, measure and begin a kernel for a custom op",
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
 

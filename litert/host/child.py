@@ -2,6 +2,8 @@
 
 The function gets one JSON value and yields others; each comes over a pipe as soon as it is there. What native
 code prints in the child goes to its standard error, whose end is in the error of a child that fails.
+
+A child may have children of its own: they end with it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import IO
@@ -25,6 +27,8 @@ _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
 _ORPHAN_GRACE_S = 5
 _EXIT_GRACE_S = 2
+
+_is_child = False  # whether this process is one that `call_in_child` has started
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     "from litert.host.child import serve; serve(sys.argv[2], float(sys.argv[3]))"
@@ -32,7 +36,12 @@ _START = (
 
 
 def call_in_child(
-    target: str, argument: object, *, timeout_s: float, subject: str
+    target: str,
+    argument: object,
+    *,
+    timeout_s: float,
+    subject: str,
+    hear: Callable[[bytes], object] | None = None,
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
 
@@ -43,6 +52,7 @@ def call_in_child(
       argument: what it is called with, as JSON has it.
       timeout_s: until its end; a child that outlives this process ends a little later by itself.
       subject: who failed, for messages: "the OpenCL compiler".
+      hear: gets what the child prints, as it comes; errors then do not repeat it.
 
     Raises:
       LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
@@ -55,20 +65,24 @@ def call_in_child(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C at the terminal is for this process, which kills that one
+            # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group,
+            # the children that it has.
+            start_new_session=not _is_child,
         )
     except OSError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING, f"{subject} cannot be started: {error}", target
         ) from error
     try:
-        yield from _Conversation(child, target, timeout_s, subject).answers(argument)
+        yield from _Conversation(child, target, timeout_s, subject, hear).answers(argument)
     finally:
         _end(child)
 
 
 def serve(target: str, timeout_s: float) -> None:
     """The child's side: reads the argument, writes a line for each answer."""
+    global _is_child
+    _is_child = True
     _limit(timeout_s)
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -94,9 +108,15 @@ class _Conversation:
     """What a running child says."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], target: str, timeout_s: float, subject: str
+        self,
+        child: subprocess.Popen[bytes],
+        target: str,
+        timeout_s: float,
+        subject: str,
+        hear: Callable[[bytes], object] | None,
     ) -> None:
         self._child = child
+        self._hear = hear
         self._target = target
         self._timeout_s = timeout_s
         self._subject = subject
@@ -109,6 +129,7 @@ class _Conversation:
             if "answer" not in message:
                 with suppress(subprocess.TimeoutExpired):
                     self._child.wait(_EXIT_GRACE_S)  # it removes what it made as it ends
+                self._drain()
             if "end" in message:
                 return
             error = message.get("error")
@@ -184,6 +205,9 @@ class _Conversation:
             return
 
     def _keep(self, data: bytes) -> None:
+        if self._hear is not None:
+            self._hear(data)
+            return
         self._errors = (self._errors + data)[-_ERRORS_KEPT:]
 
     def _error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> LiteRtError:

@@ -74,6 +74,11 @@ def say_pid_and_hang(argument):
         stream.write(str(os.getpid()))
     yield "started"
     time.sleep(60)
+
+def have_a_child_that_hangs(argument):
+    from litert.host.child import call_in_child
+    target = "functions_of_test_child:say_pid_and_hang"
+    yield from call_in_child(target, argument, timeout_s=60, subject="the child's child")
 """
 
 
@@ -177,6 +182,26 @@ def test_who_stops_listening_stops_the_child(tmp_path: Path) -> None:
     assert next(answers) == "started"
     del answers
     assert not is_alive(int(path.read_text()))
+
+
+def test_a_child_s_own_child_ends_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    target = "functions_of_test_child:have_a_child_that_hangs"
+    answers = call_in_child(target, str(path), timeout_s=60, subject="the child")
+    assert next(answers) == "started"
+    del answers
+    deadline = time.monotonic() + 10  # the kernel's init reaps it when it can
+    while is_alive(int(path.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(int(path.read_text()))
+
+
+def test_what_a_child_prints_can_be_heard_as_it_comes() -> None:
+    heard: list[bytes] = []
+    target = "functions_of_test_child:chatter"
+    answers = call_in_child(target, None, timeout_s=30, subject="the child", hear=heard.append)
+    assert list(answers) == ["answer"]
+    assert b"".join(heard) == b"printed by Python\nprinted by native code\n"
 
 
 def test_ctrl_c_stops_parent_and_child(tmp_path: Path) -> None:

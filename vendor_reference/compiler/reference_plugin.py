@@ -17,6 +17,7 @@ from litert.model.graph import Subgraph
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
+from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.selection import select_ops
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -45,6 +46,7 @@ class ReferencePlugin(CompilerPlugin):
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         lowered = lower_partitions(get_soc_model(soc_model), partitions, self._layers)
         notes = list(lowered.notes)
+        notes += find_parameter_notes((op for p in partitions for op in p.ops), self._layers)
         executable = None
         if not self._options.check_kernels:
             executable = entries_by_text(lowered.executable, self._layers)

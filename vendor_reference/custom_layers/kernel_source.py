@@ -67,6 +67,11 @@ def includes(text: str) -> Sequence[str]:
     return names
 
 
+def without_comments(text: str) -> str:
+    """The text with a blank for each comment, and with strings left empty."""
+    return _strip(text)
+
+
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
     """The kernels that the texts define, in order, each once.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.device.source_lines import with_source_lines
 
 _OUT_OF_MEMORY = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -29,6 +31,8 @@ _INSIDE_A_MACRO = re.compile(
 _NO_HALF = re.compile(
     r"cl_khr_fp16|\bhalf\d*'[^\n]*not allowed|undeclared identifier 'half|'convert_half"
 )
+_UNDECLARED = re.compile(r"undeclared identifier '(\w+)'")
+_DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 _COMMAND_LINE = "<command line>"
 """What the compiler calls the file of errors in its options."""
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
@@ -60,7 +64,16 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
     elif _NO_HALF.search(log):
         hint = _HALF_HINT
     else:
-        hint = _BUILD_HINT if log else _NO_LOG_HINT
+        hint = _spelling_hint(log, text) or (_BUILD_HINT if log else _NO_LOG_HINT)
     where = f"{place['file']}, line {place['line']}" if place else text.name
-    what = f"the kernel does not build:\n{log or error}\n"
+    shown = with_source_lines(log, text.text) if log else error
+    what = f"the kernel does not build:\n{shown}\n"
     return LiteRtError(Status.COMPILATION, what, where, hint)
+
+
+def _spelling_hint(log: str, text: ProgramText) -> str:
+    """The define that an unknown name is likely to mean; "" where there is none."""
+    for name in _UNDECLARED.findall(log):
+        for near in get_close_matches(name, _DEFINED.findall(text.text), 1, cutoff=0.8):
+            return f"Did you mean {near}? Correct the kernel, and compile the model again."
+    return ""

@@ -1,0 +1,52 @@
+"""A folder with a model and layers, as an author has them; the OpenCL programs are cached for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+
+SOFTSIGN = """__kernel void Softsign(const __global float* x, __global float* y) {
+  const size_t i = get_global_id(0);
+  y[i] = PARAM_alpha * x[i] / (1.0f + fabs(x[i]));
+}
+"""
+SHAPES = ("--inputs=2x4xf32", "--outputs=2x4xf32")
+
+
+@pytest.fixture(scope="session")
+def cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "litert-npu-cache"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def opencl() -> None:
+    """Skips where there is no OpenCL to build with."""
+    from vendor_reference.device_presence import check_device
+
+    try:
+        check_device("")
+    except LiteRtError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def author(tmp_path: Path, cache_of_all: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The author's folder, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(cache_of_all))
+    (tmp_path / "Softsign.cl").write_text(SOFTSIGN)
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 4))
+    half = b.custom("Softsign", [x], [("h", "float32", (2, 4))], options={"alpha": 0.5})
+    again = b.custom("Softsign", [half], [("i", "float32", (2, 4))], options={"alpha": 0.5})
+    other = b.custom("Softsign", [again], [("j", "float32", (2, 4))], options={"alpha": 2.0})
+    b.output(b.op("RELU", [other], [("y", "float32", (2, 4))]))
+    write_model(b.build(), "model.tflite")
+    return tmp_path

@@ -1,0 +1,220 @@
+"""`litert-npu layer check`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import LitertNpu
+from tests.tools.layer.conftest import SHAPES, SOFTSIGN
+
+Capture = pytest.CaptureFixture[str]
+OPTIONS = '--options={"alpha": 2.0}'
+
+
+@pytest.mark.usefixtures("author")
+def test_a_layer_is_checked_against_each_different_op_of_a_model(
+    litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("layer", "check", "Softsign.cl", "--model=model.tflite") == 0
+    printed = capsys.readouterr().out
+    assert "Softsign.cl for 'Softsign', 2 different ops" in printed
+    assert "op 0 of model.tflite, and 1 like it: (tensor<2x4xf32>) -> tensor<2x4xf32>" in printed
+    assert "op 2 of model.tflite: " in printed
+    assert "PARAM_alpha = 0.5f" in printed and "PARAM_alpha = 2.0f" in printed
+    assert "0  __global float* x  <-  input 0: tensor<2x4xf32>" in printed
+    assert printed.count("ok: it builds") == 2
+
+
+@pytest.mark.usefixtures("author")
+def test_one_op_can_be_chosen_by_its_index(litert_npu: LitertNpu, capsys: Capture) -> None:
+    assert litert_npu("layer", "check", "Softsign.cl", "--model=model.tflite", "--op=2") == 0
+    printed = capsys.readouterr().out
+    assert "1 op\n" in printed and "op 0" not in printed
+
+
+@pytest.mark.usefixtures("author")
+def test_a_layer_is_checked_against_given_shapes(litert_npu: LitertNpu, capsys: Capture) -> None:
+    assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, OPTIONS, "--report=json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] and report["op_name"] == "Softsign"
+    (subject,) = report["subjects"]
+    assert subject["types"] == "(tensor<2x4xf32>) -> tensor<2x4xf32>"
+    assert subject["kernel"]["global_size"] == [8] and not subject["kernel"]["local_size"]
+    assert subject["kernel"]["defines"] == [["PARAM_alpha", "2.0f"]]
+
+
+@pytest.mark.usefixtures("author")
+def test_options_that_are_a_struct_come_from_a_file(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    (author / "struct").write_bytes(b"\1\0\0\0\7\0\0\0")
+    (author / "k.cl").write_text("__kernel void k(__global float* y) { y[get_global_id(0)] = N; }")
+    (author / "k.json").write_text(
+        '{"version": 1, "sources": ["k.cl"], "arguments": [{"output": 0}],'
+        '"defines": [{"name": "N", "field": {"type": "int32", "offset": 4}}]}'
+    )
+    assert litert_npu("layer", "check", "k.json", *SHAPES, "--options=@struct") == 0
+    assert "N = 7" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("author")
+def test_the_whole_text_is_shown_where_it_is_asked_for(
+    litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, OPTIONS, "--show_kernel") == 0
+    printed = capsys.readouterr().out
+    assert "#define INPUT0_TYPE float" in printed and '#line 1 "Softsign.cl"' in printed
+    assert SOFTSIGN in printed
+
+
+def test_a_build_error_shows_the_author_s_own_line(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    (author / "Softsign.cl").write_text(SOFTSIGN.replace("PARAM_alpha", "PARAM_alhpa"))
+    assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, OPTIONS) == 1
+    printed = capsys.readouterr().out
+    assert "error: Softsign.cl:3:10: use of undeclared identifier 'PARAM_alhpa'" in printed
+    assert "    3 |   y[i] = PARAM_alhpa * x[i]" in printed
+    assert "\n      |          ^\n" in printed
+    assert "Did you mean PARAM_alpha?" in printed
+
+
+def test_a_build_error_in_a_header_shows_the_header_s_line(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    (author / "lib").mkdir()
+    (author / "lib" / "f.h").write_text("// a comment\nfloat f(float x) { return x + ; }\n")
+    (author / "Softsign.cl").write_text('#include "lib/f.h"\n' + SOFTSIGN)
+    assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, OPTIONS) == 1
+    printed = capsys.readouterr().out
+    assert "lib/f.h:2:" in printed and "    2 | float f(float x) { return x + ; }" in printed
+
+
+MISFITS = {
+    "number of arguments": (
+        "__kernel void k(__global float* x) { x[0] = 1; }",
+        "arguments of kernel 'k': 1, bound: 2",
+    ),
+    "a type": (
+        "__kernel void k(__global float* x, __global double* y) { y[0] = x[0]; }",
+        "is declared '__global double* y', and bound to output 0",
+    ),
+    "a number for a tensor": (
+        "__kernel void k(__global float* x, float y) { x[0] = y; }",
+        "which takes a __global or __constant pointer",
+    ),
+    "no kernel": ("float f(float x) { return x; }", "no kernel 'k' in the asset, which has none"),
+    "several kernels": (
+        "__kernel void a(__global float* x) {} __kernel void b(__global float* x) {}",
+        "no kernel 'k' in the asset, which has a, b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), MISFITS.values(), ids=MISFITS)
+def test_what_does_not_fit_is_a_finding(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, text: str, said: str
+) -> None:
+    (author / "k.cl").write_text(text)
+    assert litert_npu("layer", "check", "k.cl", *SHAPES) == 1
+    printed = capsys.readouterr().out
+    assert "FAILED: " in printed and said in printed
+
+
+def test_an_op_that_fails_does_not_hide_the_next(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    broken = SOFTSIGN + "typedef char not_two[(int) PARAM_alpha > 1 ? -1 : 1];\n"
+    (author / "Softsign.cl").write_text(broken)
+    assert litert_npu("layer", "check", "Softsign.cl", "--model=model.tflite", "--report=json") == 1
+    first, second = json.loads(capsys.readouterr().out)["subjects"]
+    assert first["kernel"] and not first["problem"]
+    assert not second["kernel"] and "Softsign.cl:5:" in second["problem"]
+
+
+PARAMETERS = {
+    "an option that nothing reads": (
+        [],
+        '--options={"alpha": 2.0, "beta": 1}',
+        "options 'alpha', 'beta' of the op, which the layer never uses",
+    ),
+    "a define that no source uses": (
+        [{"name": "FILTRE", "value": 1}],
+        "--options={}",
+        "define 'FILTRE', which no source uses (is 'FILTER' meant?)",
+    ),
+    "an option that the op has not": (
+        [{"name": "PAD", "option": "Alpha", "default": 1}],
+        '--options={"alpha": 2.0}',
+        "the op has no option 'Alpha': the layer's defaults are used (is 'alpha' meant?)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("defines", "options", "said"), PARAMETERS.values(), ids=PARAMETERS)
+def test_parameters_that_do_not_meet_are_notes(
+    author: Path,
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    defines: list[object],
+    options: str,
+    said: str,
+) -> None:
+    (author / "k.cl").write_text(
+        "#ifndef FILTER\n#define FILTER 1\n#endif\n#ifndef PAD\n#define PAD 1\n#endif\n"
+        "__kernel void k(__global float* x, __global float* y) { y[0] = x[0] * FILTER * PAD; }"
+    )
+    description = {"version": 1, "sources": ["k.cl"], "defines": defines}
+    (author / "k.json").write_text(json.dumps(description))
+    assert litert_npu("layer", "check", "k.json", *SHAPES, options) == 0
+    assert said in capsys.readouterr().out
+
+
+WRONG = {
+    "no file": (["nothing.cl", *SHAPES], "NOT_FOUND: no such file (nothing.cl)"),
+    "no op": (["Softsign.cl"], "nothing says what op the layer is for"),
+    "no model": (["Softsign.cl", "--model=no.tflite"], "no such file (no.tflite)"),
+    "no such op": (
+        ["Softsign.cl", "--model=model.tflite", "--op=Sinh"],
+        "no op 'Sinh' in the model",
+    ),
+    "no such index": (["Softsign.cl", "--model=model.tflite", "--op=77"], "no op 77"),
+    "no tensor": (["Softsign.cl", "--inputs=2xf33", "--outputs=2xf32"], "'2xf33' is no tensor"),
+    "no JSON": (["Softsign.cl", *SHAPES, "--options={"], "--options: no JSON"),
+    "no object": (["Softsign.cl", *SHAPES, "--options=[1]"], "--options: no JSON object"),
+    "both": (["Softsign.cl", "--model=model.tflite", *SHAPES], "a model, and shapes"),
+    "another suffix": (["model.tflite", *SHAPES], "an asset with '.tflite'"),
+    "no time": (["Softsign.cl", *SHAPES, "--timeout_s=0"], "timeout_s"),
+}
+
+
+@pytest.mark.usefixtures("author")
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_wrong_arguments_give_a_message(
+    litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
+) -> None:
+    assert litert_npu("layer", "check", *arguments) == 1
+    printed = capsys.readouterr()
+    assert said in printed.out + printed.err and "Traceback" not in printed.err
+
+
+def test_a_compiler_that_takes_too_long_is_stopped(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, "--timeout_s=0.1") == 1
+    assert "TIMEOUT_EXPIRED: the process was not done after 0.1 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        f"import sys; from litert_npu_tools.litert_npu import main; main(['x', 'layer', *{arguments}]);"
+        "assert not {'numpy', 'xdsl', 'pyopencl', 'vendor_reference'} & set(sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,65 @@
+"""Parameters of layer and op that do not meet are told, and nothing else is."""
+
+from __future__ import annotations
+
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Op
+from vendor_reference.compiler.parameter_use import find_parameter_notes
+from vendor_reference.custom_layers.cl_types import NUMBER_TYPES
+from vendor_reference.custom_layers.custom_layer import (
+    CustomLayer,
+    Define,
+    LayerFile,
+    ScalarBinding,
+)
+from vendor_reference.custom_layers.value_sources import FlexOption, Literal
+
+
+def op(**options: object) -> Op:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    b.custom("Mine", [x], [("y", "float32", (4,))], options=options)  # type: ignore[arg-type]
+    return b.build().subgraphs[0].ops[0]
+
+
+def notes(text: str, *ops: Op, defines: tuple[Define, ...] = (), **fields: object) -> list[str]:
+    layer = CustomLayer(
+        "Mine",
+        "k.cl",
+        [LayerFile("k.cl", text.encode())],
+        defines=defines,
+        **fields,  # type: ignore[arg-type]
+    )
+    return find_parameter_notes(ops, {"Mine": layer})
+
+
+def test_a_layer_that_reads_all_there_is_gives_no_note() -> None:
+    defines = (
+        Define("N", FlexOption("n")),
+        Define("M 4", Literal("")),
+        Define("F(x)", Literal("((x) + N)")),
+    )
+    scalar = ScalarBinding(NUMBER_TYPES["int32"], FlexOption("s"))
+    text = "int f() { return M * F(1); }"
+    assert notes(text, op(n=1, s=2), defines=defines, arguments=[scalar]) == []
+    assert notes("float x = PARAM_alpha;", op(alpha=1.0), defines_options=True) == []
+    assert notes("", op()) == []
+
+
+def test_a_name_in_a_comment_is_no_use() -> None:
+    (note,) = notes("// N\n/* N */", op(), defines=(Define("N", Literal(1)),))
+    assert note == "k.cl: define 'N', which no source uses."
+
+
+def test_an_option_that_nobody_reads_is_told() -> None:
+    assert notes("", op(alpha=1, beta=2), defines_options=True) == [
+        "k.cl, op 'Mine': options 'alpha', 'beta' of the op, which the source never uses."
+    ]
+
+
+def test_ops_that_are_alike_are_told_once() -> None:
+    assert len(notes("", op(a=1), op(a=1), op(a=2), defines_options=True)) == 1
+
+
+def test_an_op_without_a_layer_is_nobody_s_affair() -> None:
+    assert find_parameter_notes([op(a=1)], {}) == []

@@ -1,0 +1,127 @@
+"""The flags that say which layer, for which op: those that the commands of `layer` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.reader import read_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from absl.flags import FlagValues
+
+    from vendor_reference.authoring.compiled_layer import LayerOptions
+    from vendor_reference.authoring.subject import OpChoice, Subject
+
+_CHOICE = ("model", "op", "inputs", "outputs", "options")
+_LAYER = ("soc_model", "asset_root", "allow_native_assets")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """An asset, and the ops that it is tried on."""
+
+    options: LayerOptions
+    choice: OpChoice
+    op_name: str
+    subjects: Sequence[Subject]
+
+
+def define_op_flags(flags: FlagValues) -> None:
+    """Defines the flags that say which op is meant."""
+    from absl.flags import DEFINE_string
+
+    DEFINE_string("model", "", "A model whose ops the layer is for.", flag_values=flags)
+    DEFINE_string(
+        "op",
+        "",
+        "The op: its name, or its index in the main subgraph; by default the one named like FILE, or the only "
+        "custom op.",
+        flag_values=flags,
+    )
+
+
+def define_layer_flags(flags: FlagValues) -> None:
+    """Defines the flags that say how a layer is compiled, and for what."""
+    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_string
+
+    define_op_flags(flags)
+    DEFINE_string(
+        "inputs",
+        "",
+        "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32.",
+        flag_values=flags,
+    )
+    DEFINE_string("outputs", "", "Likewise its outputs.", flag_values=flags)
+    DEFINE_string(
+        "options",
+        "",
+        "Likewise its options: JSON of a FlexBuffer map, or @FILE with the bytes of a C struct.",
+        flag_values=flags,
+    )
+    DEFINE_string("soc_model", "", "For which SoC model; EMU8 by default.", flag_values=flags)
+    DEFINE_string(
+        "asset_root",
+        "",
+        "The folder that files named by FILE may lie in, in place of its own.",
+        flag_values=flags,
+    )
+    DEFINE_bool(
+        "allow_native_assets", False, "Whether machine code in FILE may run.", flag_values=flags
+    )
+    DEFINE_float(
+        "timeout_s",
+        60.0,
+        "Seconds after which builds and runs are stopped.",
+        lower_bound=0.1,
+        flag_values=flags,
+    )
+
+
+def layer_request(flags: FlagValues, path: str) -> dict[str, object]:
+    """What the flags of `define_layer_flags` say, for `open_layer` in a child process."""
+    return {"path": path, **{name: flags[name].value for name in (*_CHOICE, *_LAYER)}}
+
+
+@contextmanager
+def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
+    """The layer, and each different op that it is for; the model that they are in stays open.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if there is no such op; INVALID_TOOL_CONFIG, if nothing says what op is meant.
+    """
+    from vendor_reference.authoring.compiled_layer import LayerOptions
+    from vendor_reference.authoring.subject import (
+        OpChoice,
+        choose_op_name,
+        find_subjects,
+        given_subject,
+    )
+
+    choice = OpChoice(**{name: str(request[name]) for name in _CHOICE})
+    path = str(request["path"])
+    options = LayerOptions(
+        path,
+        str(request["soc_model"]),
+        str(request["asset_root"]),
+        bool(request["allow_native_assets"]),
+    )
+    if not choice.model:
+        name = choose_op_name(choice, path, None)
+        yield Layer(options, choice, name, [given_subject(choice, name)])
+        return
+    if choice.inputs or choice.outputs or choice.options:
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            "a model, and shapes or options beside it",
+            hint="Give --model, or --inputs, --outputs and --options.",
+        )
+    with read_model(choice.model) as model:
+        name = choose_op_name(choice, path, model)
+        yield Layer(options, choice, name, find_subjects(choice, name, model))

@@ -1,0 +1,122 @@
+"""A command's work in a process of its own: a kernel that crashes or hangs costs a message.
+
+The child's part is a generator function. It yields `stage(...)` before what may go wrong, and in the end one
+`answer(...)`; what the device prints comes to the standard error at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+
+from ..command import usage_error
+from ..console import print_text
+from ..wording import json_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+_CRASH_HINT = (
+    "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide can do that: "
+    "litert-npu layer check FILE --sanitize finds where."
+)
+_TIMEOUT_HINT = (
+    "A loop in the kernel that does not end does that; --timeout_s gives honest work more time."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the child found.
+
+    Attributes:
+      passed: what the exit status says.
+      text: for people.
+      values: for machines.
+    """
+
+    passed: bool
+    text: str
+    values: object
+
+    def show(self, report: str) -> int:
+        """Prints it as `text` or `json`; gives the exit status."""
+        print_text(json_text(self.values) if report == "json" else self.text, sys.stdout)
+        return 0 if self.passed else 1
+
+
+def stage(what: str) -> dict[str, object]:
+    """Says what comes next, should it be the last that is heard: `kernel 'X' was running`."""
+    return {"stage": what}
+
+
+def answer(passed: bool, text: str, values: object) -> dict[str, object]:
+    """The end of the child's work."""
+    return {"passed": passed, "text": text, "values": values}
+
+
+def run_safely(target: str, request: object, *, path: str, timeout_s: float) -> Answer:
+    """Runs the child's part.
+
+    Args:
+      target: `package.module:function`.
+      request: its argument, as JSON has it.
+      path: the user's file, for messages.
+      timeout_s: until its end.
+
+    Raises:
+      LiteRtError: what the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with what was going on.
+    """
+    last = "it was starting"
+    try:
+        for message in call_in_child(
+            target, request, timeout_s=timeout_s, subject="the process", hear=_pass_on
+        ):
+            assert isinstance(message, dict)
+            if "stage" in message:
+                last = str(message["stage"])
+            else:
+                return Answer(message["passed"], message["text"], message["values"])
+    except LiteRtError as error:
+        hints = {
+            Status.RUNTIME_FAILURE: _CRASH_HINT,
+            Status.TIMEOUT_EXPIRED: _TIMEOUT_HINT,
+        }
+        if error.where != target or error.status not in hints:
+            raise
+        what = f"{error.what}, while {last}"
+        raise LiteRtError(error.status, what, path, hints[error.status]) from error
+    raise LiteRtError(Status.RUNTIME_FAILURE, "the process gave no answer", path)
+
+
+def check_asset(path: str) -> str:
+    """The path, if there is a file.
+
+    Raises:
+      LiteRtError: NOT_FOUND.
+    """
+    if not os.path.isfile(path):
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    return path
+
+
+def check_at_most_one(flags: FlagValues, *names: str) -> None:
+    """Refuses flags that exclude each other.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG.
+    """
+    given = [f"--{name}" for name in names if flags[name].value]
+    if len(given) > 1:
+        raise usage_error(f"{' and '.join(given)} exclude each other", "Give one of them.")
+
+
+def _pass_on(data: bytes) -> None:
+    sys.stderr.write(data.decode("utf-8", "replace"))
+    sys.stderr.flush()

@@ -1,0 +1,117 @@
+"""A layer compiled for one op, exactly as `apply_plugin` would: what it made, ready to be looked at and run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.assets import Asset, read_assets
+from litert.model.blob import Blob
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+from vendor_reference.authoring.subject import Subject
+from vendor_reference.device.program_text import ProgramText, compose_text
+from vendor_reference.executable.executable import Executable, Function, Program, Source
+from vendor_reference.executable.reader import read_executable
+
+_VENDOR = "Reference"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOptions:
+    """What a layer is compiled with; as `apply_plugin` has it.
+
+    Attributes:
+      path: of the asset.
+      soc_model: "" for the default.
+      asset_root: the folder that files named by the asset may lie in; "" for the asset's own.
+      allow_native_assets: whether machine code of the asset may run.
+      vendor_options: the reference vendor's own.
+    """
+
+    path: str
+    soc_model: str = ""
+    asset_root: str = ""
+    allow_native_assets: bool = False
+    vendor_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledLayer:
+    """A layer in a compiled file of one op.
+
+    Attributes:
+      subject: the op.
+      report: `apply_plugin`'s.
+      byte_code: the module.
+      executable: what is in it.
+      function: the NPU call, whose inputs are those of the subject's model, and likewise its outputs.
+      assets: embedded in the file, companions included.
+    """
+
+    subject: Subject
+    report: Report
+    byte_code: Blob
+    executable: Executable
+    function: Function
+    assets: Sequence[Asset]
+
+    def text(self, program: Program) -> ProgramText:
+        """What the OpenCL compiler gets for a program."""
+        data = {asset.name: asset.blob.view for asset in self.assets}
+
+        def read(source: Source) -> memoryview:
+            return data[source.asset]
+
+        return compose_text(program, read)
+
+
+@contextmanager
+def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledLayer]:
+    """Compiles a layer for an op; the files that this takes are gone in the end.
+
+    Raises:
+      LiteRtError: what is wrong with the layer; UNSUPPORTED, with the reason, if the NPU does not take the op.
+    """
+    with tempfile.TemporaryDirectory(prefix="litert-npu-layer-") as folder:
+        model_path, output_path = os.path.join(folder, "op.tflite"), os.path.join(folder, "npu")
+        write_model(subject.model, model_path)
+        report = apply_plugin(model_path, output_path, _apply_options(subject, options))
+        _check_taken(report, options.path)
+        with read_model(output_path) as compiled:
+            calls = [op for op in compiled.ops() if is_dispatch_op(op)]
+            module = compiled.byte_code[0]
+            executable = read_executable(module.blob.view)
+            name = next(name for op, name in module.users if op is calls[0])
+            function = next(f for f in executable.functions if f.name == name)
+            assets = read_assets(compiled)
+            yield CompiledLayer(subject, report, module.blob, executable, function, assets)
+
+
+def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
+    return ApplyOptions(
+        _VENDOR,
+        options.soc_model,
+        compiler=CompilerOptions(
+            [CustomOpInfo(subject.op.name, options.path)],
+            asset_root=options.asset_root,
+            allow_native_assets=options.allow_native_assets,
+            vendor_options=options.vendor_options,
+        ),
+    )
+
+
+def _check_taken(report: Report, path: str) -> None:
+    left = [op for op in report.cpu_ops]
+    if left or len(report.calls) != 1:
+        reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in left))
+        raise LiteRtError(Status.UNSUPPORTED, f"the NPU does not take the op: {reasons}", path)

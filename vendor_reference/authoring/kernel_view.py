@@ -1,0 +1,168 @@
+"""What a kernel gets for one op: arguments, defines, work sizes and its whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import MappedFile
+from litert.model.graph import Op
+from vendor_reference.authoring.compiled_layer import CompiledLayer
+from vendor_reference.authoring.defines import Defines, read_defines
+from vendor_reference.compiler.built_kernels import find_built, opencl_fingerprint, program_key
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import (
+    Binding,
+    ConstantBinding,
+    DataBinding,
+    InternalBinding,
+    LocalBinding,
+    ScalarBinding,
+    ShapeBinding,
+    TensorBinding,
+)
+from vendor_reference.custom_layers.value_sources import OpValues
+from vendor_reference.executable.executable import Argument, KernelTask, Program
+from vendor_reference.executable.kernel_signature import KernelSignature
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentView:
+    """One argument.
+
+    Attributes:
+      declared: as the source has it: `__global float* x`; "" where the driver does not say.
+      bound: what the kernel gets: `input 0: tensor<4xf32>, BFYX`.
+    """
+
+    declared: str
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelView:
+    """A kernel as one op gets it.
+
+    Attributes:
+      entry: its name.
+      local_size: empty where the driver chooses.
+      defines: the layer's own, names and values.
+      text: all that the OpenCL compiler gets.
+      build_options: likewise.
+    """
+
+    entry: str
+    arguments: Sequence[ArgumentView]
+    global_size: Sequence[int]
+    local_size: Sequence[int]
+    defines: Sequence[tuple[str, str]]
+    text: str
+    build_options: str
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        groups = f"groups of {_sizes(self.local_size)}" if self.local_size else "groups as it likes"
+        yield f"kernel {self.entry}: {_sizes(self.global_size)} work items, {groups}"
+        width = max((len(a.declared) for a in self.arguments), default=0)
+        for index, argument in enumerate(self.arguments):
+            yield f"  {index}  {argument.declared:{width}}  <-  {argument.bound}"
+        if self.defines:
+            yield "defines of the layer:"
+            yield from (f"  {name} = {value}" for name, value in self.defines)
+        if self.build_options:
+            yield f"build options: {self.build_options}"
+
+
+def find_layer_task(compiled: CompiledLayer) -> KernelTask:
+    """The task that runs the user's kernel: others reorder and convert for it.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
+    """
+    for task in compiled.function.tasks:
+        if isinstance(task, KernelTask) and compiled.executable.programs[task.program].sources:
+            return task
+    raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel, so there is none to show")
+
+
+def view_kernel(compiled: CompiledLayer, asset_path: str) -> KernelView:
+    """What the kernel of a compiled layer gets.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
+    """
+    task = find_layer_task(compiled)
+    program = compiled.executable.programs[task.program]
+    declared = _find_signature(program, task.entry)
+    defines = read_defines(program.prelude)
+    bound = _describe_arguments(compiled.subject.op, asset_path, task, defines)
+    arguments = [
+        ArgumentView(str(declared.arguments[i]) if declared else "", text)
+        for i, text in enumerate(bound)
+    ]
+    text = compiled.text(program)
+    return KernelView(
+        task.entry,
+        arguments,
+        list(task.global_size),
+        list(task.local_size or ()),
+        defines.own,
+        text.text,
+        program.build_options,
+    )
+
+
+def _find_signature(program: Program, entry: str) -> KernelSignature | None:
+    """What the kernel declares: its build, a moment ago, is remembered."""
+    built = find_built(program_key(program, opencl_fingerprint()))
+    return built.kernels.get(entry) if built else None
+
+
+def _describe_arguments(
+    op: Op, asset_path: str, task: KernelTask, defines: Defines
+) -> Sequence[str]:
+    with MappedFile(asset_path) as file:
+        layer = read_layer(op.name, asset_path, file.view)
+    bindings: Sequence[Binding] | None = layer.arguments
+    if bindings is None:
+        inputs = [TensorBinding(False, index) for index in range(len(op.inputs))]
+        bindings = [*inputs, *(TensorBinding(True, index) for index in range(len(op.outputs)))]
+    return [
+        _describe(binding, argument, op, defines)
+        for binding, argument in zip(bindings, task.arguments, strict=True)
+    ]
+
+
+def _describe(binding: Binding, argument: Argument, op: Op, defines: Defines) -> str:
+    if isinstance(binding, TensorBinding):
+        return _describe_tensor(binding, op, defines)
+    if isinstance(binding, DataBinding):
+        return f"the constant '{binding.name}'"
+    if isinstance(binding, ShapeBinding):
+        return f"the shape of {'output' if binding.is_output else 'input'} {binding.index}"
+    kind = binding.element_type.name.lower()
+    if isinstance(binding, (ScalarBinding, ConstantBinding)):
+        value = OpValues(op).resolve(binding.source)
+        noun = "scalar" if isinstance(binding, ScalarBinding) else "constant"
+        return f"{noun} of {kind}: {value!s:.60}"
+    place = "local memory" if isinstance(binding, LocalBinding) else "scratch memory"
+    assert isinstance(binding, (LocalBinding, InternalBinding))
+    return f"{place} for {kind}: {argument.size_bytes} bytes"
+
+
+def _describe_tensor(binding: TensorBinding, op: Op, defines: Defines) -> str:
+    """The op's tensor, and how the kernel sees it."""
+    tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
+    name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
+    dims = "x".join(str(size) for size in defines.numbers(f"{name}_DIMS"))
+    seen = f"B,F,Y,X {dims} of {defines.builtin.get(f'{name}_TYPE', '?')}"
+    order = defines.format(name)
+    origin = ", constant" if tensor is not None and tensor.is_constant else ""
+    type_text = tensor.type if tensor is not None else "left out"
+    return f"{binding}: {type_text}{origin}; {seen}, in memory {order}"
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return " x ".join(str(size) for size in sizes)

@@ -1,0 +1,81 @@
+"""`litert-npu layer check`: a layer read, bound and built for each op that it is for, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+
+from litert.core.errors import LiteRtError
+from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
+from vendor_reference.authoring.kernel_view import KernelView, view_kernel
+from vendor_reference.authoring.subject import Subject, describe_op
+
+
+@dataclass(slots=True)
+class SubjectReport:
+    """How a layer fits one op.
+
+    Attributes:
+      title, types: of the op.
+      kernel: what the kernel gets; None where it does not come to that.
+      notes: what is legal, and may be a mistake.
+      problem: why the layer does not fit; "" where it does.
+    """
+
+    title: str
+    types: str
+    kernel: KernelView | None = None
+    notes: Sequence[str] = ()
+    problem: str = ""
+
+    def lines(self, show_kernel: bool) -> Iterator[str]:
+        """For people."""
+        yield f"{self.title}: {self.types}"
+        if self.kernel:
+            yield from (f"  {line}" for line in self.kernel.lines())
+        yield from (f"  note: {note}" for note in self.notes)
+        if self.kernel and show_kernel:
+            yield self.kernel.text.strip("\n")
+        yield f"  FAILED: {self.problem}" if self.problem else "  ok: it builds"
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """How a layer fits all ops that it is for."""
+
+    path: str
+    op_name: str
+    subjects: list[SubjectReport] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it fits all of them."""
+        return not any(subject.problem for subject in self.subjects)
+
+    def to_text(self, show_kernel: bool = False) -> str:
+        """For people."""
+        number = len(self.subjects)
+        ops = "1 op" if number == 1 else f"{number} different ops"
+        lines = [f"{self.path} for '{self.op_name}', {ops}"]
+        for subject in self.subjects:
+            lines += subject.lines(show_kernel)
+        return "\n".join(lines)
+
+    def to_values(self) -> dict[str, object]:
+        """For machines."""
+        return {"passed": self.passed, **asdict(self)}
+
+
+def check_layer(options: LayerOptions, op_name: str, subjects: Sequence[Subject]) -> CheckReport:
+    """Compiles a layer for each op; an op that it does not fit is a finding, and the next one is tried."""
+    report = CheckReport(options.path, op_name)
+    for subject in subjects:
+        found = SubjectReport(subject.title, describe_op(subject.op))
+        report.subjects.append(found)
+        try:
+            with compile_layer(subject, options) as compiled:
+                found.notes = [*compiled.report.notes, *compiled.report.warnings]
+                found.kernel = view_kernel(compiled, options.path)
+        except LiteRtError as error:
+            found.problem = str(error)
+    return report

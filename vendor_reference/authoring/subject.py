@@ -1,0 +1,194 @@
+"""What a layer is tried on: each different op of a model that it is for, or one op of given shapes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.flexbuffer import FlexValue
+from litert.model.graph import Model, Op, Subgraph, Tensor
+from vendor_reference.authoring.one_op_model import (
+    isolate,
+    main_op,
+    make_one_op_model,
+    parse_types,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpChoice:
+    """Which ops the user means.
+
+    Attributes:
+      model: path of a model; "" for given shapes.
+      op: an op's name, or its index in the main subgraph; "" for what the asset's name says.
+      inputs, outputs: types of given shapes, `1x8x8x4xf32,4xi32`.
+      options: of given shapes: JSON of a FlexBuffer map, `@file` with the bytes of a C struct, or "".
+    """
+
+    model: str = ""
+    op: str = ""
+    inputs: str = ""
+    outputs: str = ""
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """One op, in a model of its own.
+
+    Attributes:
+      title: where it is from, for people: `op 12 of selfie.tflite, and 3 like it`.
+      model: that it is alone in.
+    """
+
+    title: str
+    model: Model
+
+    @property
+    def op(self) -> Op:
+        """The op itself."""
+        return main_op(self.model)
+
+
+def choose_op_name(choice: OpChoice, asset_path: str, model: Model | None) -> str:
+    """The name of the op that an asset is for.
+
+    It is what the user says; else the asset is named like an op of the model; else the model has one custom op.
+
+    Args:
+      choice: the user's.
+      asset_path: "" where there is no asset yet.
+      model: that `choice` names; None for given shapes.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with the names there are.
+    """
+    stem = os.path.splitext(os.path.basename(asset_path))[0]
+    if model is None:
+        return choice.op or stem
+    if choice.op.isdecimal():
+        return _op_at(model, int(choice.op), choice.model).name
+    names = dict.fromkeys(op.name for op in model.ops())
+    custom = dict.fromkeys(op.name for op in model.ops() if op.is_custom)
+    if (wanted_name := choice.op or stem) in names:
+        return wanted_name
+    if not choice.op and len(custom) == 1:
+        return next(iter(custom))
+    wanted = f"no op '{choice.op}'" if choice.op else f"no op that '{stem or 'no asset'}' names"
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        f"{wanted} in the model",
+        choice.model,
+        f"Give --op one of its custom ops: {', '.join(custom) or 'it has none'}.",
+    )
+
+
+def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]:
+    """The different ops of that name: those alike in types, options and constants are one.
+
+    Args:
+      choice: may name an op by its index.
+      op_name: from `choose_op_name`.
+      model: stays open as long as the subjects.
+    """
+    found: dict[object, tuple[str, Op, Subgraph, int]] = {}
+    name = os.path.basename(choice.model)
+    for index, subgraph in enumerate(model.subgraphs):
+        place = f" of subgraph {index}" if index else ""
+        for position, op in enumerate(subgraph.ops):
+            is_meant = not choice.op.isdecimal() or (int(choice.op) == position and not index)
+            if op.name == op_name and is_meant:
+                first = found.get(key := _kind(op))
+                title = first[0] if first else f"op {position}{place} of {name}"
+                found[key] = (
+                    (title, first[1], first[2], first[3] + 1) if first else (title, op, subgraph, 0)
+                )
+    return [
+        Subject(title + (f", and {more} like it" if more else ""), isolate(op, subgraph))
+        for title, op, subgraph, more in found.values()
+    ]
+
+
+def given_subject(choice: OpChoice, op_name: str) -> Subject:
+    """The op of given shapes.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG.
+    """
+    inputs, outputs = (
+        parse_types(choice.inputs, "--inputs"),
+        parse_types(choice.outputs, "--outputs"),
+    )
+    if not outputs:
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            "nothing says what op the layer is for",
+            hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
+        )
+    model = make_one_op_model(op_name, inputs, outputs, _read_options(choice.options))
+    return Subject("an op of the given shapes", model)
+
+
+def describe_op(op: Op) -> str:
+    """An op's types: `(tensor<4xf32>) -> tensor<4xf32>`."""
+
+    def text(tensors: Sequence[Tensor | None]) -> str:
+        return ", ".join("-" if tensor is None else str(tensor.type) for tensor in tensors)
+
+    return f"({text(op.inputs)}) -> {text(op.outputs)}"
+
+
+def _op_at(model: Model, index: int, path: str) -> Op:
+    ops = model.subgraphs[0].ops if model.subgraphs else []
+    if index >= len(ops):
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no op {index}: the model's main subgraph has {len(ops)}",
+            path,
+            "litert-npu inspect MODEL --dump lists them.",
+        )
+    return ops[index]
+
+
+def _kind(op: Op) -> object:
+    """Equal for ops that a layer treats alike."""
+    tensors = [
+        None if t is None else (t.type, t.is_constant, repr(t.quantization))
+        for t in (*op.inputs, *op.outputs)
+    ]
+    stored = [
+        (t.producer.inputs[0].type, repr(t.producer.inputs[0].quantization))
+        for t in op.inputs
+        if t and t.producer and t.producer.name == "DEQUANTIZE" and t.producer.inputs[0]
+    ]
+    options = bytes(op.custom_options or b"")
+    return (tuple(tensors), tuple(stored), options, repr(op.options), repr(op.options_2))
+
+
+def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
+    if not text:
+        return None
+    if text.startswith("@"):
+        try:
+            with open(text[1:], "rb") as stream:
+                return stream.read()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", text[1:]) from error
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad_options(f"no JSON: {error}") from None
+    if not isinstance(options, dict):
+        raise _bad_options("no JSON object")
+    return options
+
+
+def _bad_options(what: str) -> LiteRtError:
+    hint = """Write --options='{"alpha": 0.5}', or --options=@FILE with a C struct."""
+    return LiteRtError(Status.INVALID_TOOL_CONFIG, f"--options: {what}", hint=hint)

@@ -1,0 +1,110 @@
+"""Whether a layer and its op agree on parameters: options that nobody reads, defines that no source uses.
+
+All of it is legal, and much of it is a slip of the pen: so it is notes, in `apply_plugin`'s report as in
+`litert-npu layer check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from litert.model.graph import Op
+from vendor_reference.custom_layers.custom_layer import (
+    ConstantBinding,
+    CustomLayer,
+    ScalarBinding,
+)
+from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    Literal,
+    OpValues,
+    ValueSource,
+)
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PARAMETER = "PARAM_"
+
+
+def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
+    """Sentences about parameters that do not meet, each once.
+
+    Args:
+      ops: of which those count that have a layer.
+      layers: by the ops' names.
+    """
+    notes: dict[str, None] = {}
+    used: dict[str, frozenset[str]] = {}
+    seen: set[tuple[str, bytes]] = set()
+    for op in ops:
+        layer = layers.get(op.name)
+        key = (op.name, bytes(op.custom_options or b""))
+        if layer is None or key in seen:
+            continue
+        seen.add(key)
+        if op.name not in used:
+            used[op.name] = frozenset(_names_in_sources(layer))
+            notes.update(dict.fromkeys(_unused_defines(layer, used[op.name])))
+        notes.update(dict.fromkeys(_option_notes(layer, op, used[op.name])))
+    return list(notes)
+
+
+def _names_in_sources(layer: CustomLayer) -> Iterator[str]:
+    """All names that the sources have outside of comments, and those in the values of defines."""
+    for file in layer.files():
+        yield from _NAME.findall(without_comments(decode_source(file.data, file.path)))
+    for define in layer.defines:
+        if isinstance(define.source, Literal) and isinstance(define.source.value, str):
+            yield from _NAME.findall(define.source.value)
+        yield from _NAME.findall(define.name)[1:]  # a name that has its value: `N (M + 1)`
+
+
+def _unused_defines(layer: CustomLayer, used: frozenset[str]) -> Iterator[str]:
+    unused = [
+        found[0]
+        for define in layer.defines
+        if (found := _NAME.match(define.name)) and found[0] not in used
+    ]
+    if unused:
+        yield (
+            f"{layer.file_name}: {_list(unused, 'define')}, which no source uses"
+            f"{_guess(unused[0], used)}."
+        )
+
+
+def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[str]:
+    options = list(OpValues(op).options())
+    asked = [source for source in _sources(layer) if isinstance(source, FlexOption)]
+    read = {source.key for source in asked}
+    if layer.defines_options:
+        read |= {key for key in options if f"{_PARAMETER}{key}" in used}
+    unread = [key for key in options if key not in read]
+    where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
+    if unread:
+        reader = "the source" if layer.defines_options else "the layer"
+        yield f"{where}: {_list(unread, 'option')} of the op, which {reader} never uses."
+    missing = [source.key for source in asked if source.key not in options]
+    if missing and options:
+        yield (
+            f"{where}: the op has no {_list(missing, 'option')}: the layer's defaults are used"
+            f"{_guess(missing[0], options)}."
+        )
+
+
+def _sources(layer: CustomLayer) -> Iterator[ValueSource]:
+    yield from (define.source for define in layer.defines)
+    for binding in layer.arguments or ():
+        if isinstance(binding, (ScalarBinding, ConstantBinding)):
+            yield binding.source
+
+
+def _list(names: Sequence[str], noun: str) -> str:
+    shown = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+    return f"{noun}{'s' if len(set(names)) > 1 else ''} {shown}"
+
+
+def _guess(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), 1, cutoff=0.75)
+    return f" (is '{near[0]}' meant?)" if near else ""
