@@ -14,11 +14,13 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset, read_assets
-from litert.model.blob import Blob
+from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from vendor_reference.authoring.subject import Subject
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.executable.executable import Executable, Function, Program, Source
 from vendor_reference.executable.reader import read_executable
@@ -95,6 +97,16 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
             function = next(f for f in executable.functions if f.name == name)
             assets = read_assets(compiled)
             yield CompiledLayer(subject, report, module.blob, executable, function, assets)
+
+
+def load_layer(options: LayerOptions, op_name: str) -> CustomLayer:
+    """The layer as its description has it.
+
+    Raises:
+      LiteRtError: what is wrong with the file.
+    """
+    with MappedFile(options.path) as file:
+        return read_layer(op_name, options.path, file.view, options.asset_root)
 
 
 def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.blob import MappedFile
 from litert.model.graph import Op
-from vendor_reference.authoring.compiled_layer import CompiledLayer
+from vendor_reference.authoring.compiled_layer import (
+    CompiledLayer,
+    LayerOptions,
+    load_layer,
+)
 from vendor_reference.authoring.defines import Defines, read_defines
 from vendor_reference.compiler.built_kernels import find_built, opencl_fingerprint, program_key
-from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
     ConstantBinding,
@@ -26,6 +28,7 @@ from vendor_reference.custom_layers.custom_layer import (
 from vendor_reference.custom_layers.value_sources import OpValues
 from vendor_reference.executable.executable import Argument, KernelTask, Program
 from vendor_reference.executable.kernel_signature import KernelSignature
+from vendor_reference.executable.sizes import HOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class KernelView:
 
     Attributes:
       entry: its name.
-      local_size: empty where the driver chooses.
+      global_size: numbers, and formulas of what a run tells.
+      local_size: likewise; empty where the driver chooses.
       defines: the layer's own, names and values.
       text: all that the OpenCL compiler gets.
       build_options: likewise.
@@ -55,8 +59,8 @@ class KernelView:
 
     entry: str
     arguments: Sequence[ArgumentView]
-    global_size: Sequence[int]
-    local_size: Sequence[int]
+    global_size: Sequence[int | str]
+    local_size: Sequence[int | str]
     defines: Sequence[tuple[str, str]]
     text: str
     build_options: str
@@ -87,7 +91,7 @@ def find_layer_task(compiled: CompiledLayer) -> KernelTask:
     raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel, so there is none to show")
 
 
-def view_kernel(compiled: CompiledLayer, asset_path: str) -> KernelView:
+def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
     """What the kernel of a compiled layer gets.
 
     Raises:
@@ -97,7 +101,7 @@ def view_kernel(compiled: CompiledLayer, asset_path: str) -> KernelView:
     program = compiled.executable.programs[task.program]
     declared = _find_signature(program, task.entry)
     defines = read_defines(program.prelude)
-    bound = _describe_arguments(compiled.subject.op, asset_path, task, defines)
+    bound = _describe_arguments(compiled.subject.op, options, task, defines)
     arguments = [
         ArgumentView(str(declared.arguments[i]) if declared else "", text)
         for i, text in enumerate(bound)
@@ -106,10 +110,10 @@ def view_kernel(compiled: CompiledLayer, asset_path: str) -> KernelView:
     return KernelView(
         task.entry,
         arguments,
-        list(task.global_size),
-        list(task.local_size or ()),
+        [size if isinstance(size, int) else str(size) for size in task.global_size],
+        [size if isinstance(size, int) else str(size) for size in task.local_size or ()],
         defines.own,
-        text.text,
+        text.text.replace(HOLE, "?"),
         program.build_options,
     )
 
@@ -121,10 +125,9 @@ def _find_signature(program: Program, entry: str) -> KernelSignature | None:
 
 
 def _describe_arguments(
-    op: Op, asset_path: str, task: KernelTask, defines: Defines
+    op: Op, options: LayerOptions, task: KernelTask, defines: Defines
 ) -> Sequence[str]:
-    with MappedFile(asset_path) as file:
-        layer = read_layer(op.name, asset_path, file.view)
+    layer = load_layer(options, op.name)
     bindings: Sequence[Binding] | None = layer.arguments
     if bindings is None:
         inputs = [TensorBinding(False, index) for index in range(len(op.inputs))]
@@ -142,7 +145,7 @@ def _describe(binding: Binding, argument: Argument, op: Op, defines: Defines) ->
         return f"the constant '{binding.name}'"
     if isinstance(binding, ShapeBinding):
         return f"the shape of {'output' if binding.is_output else 'input'} {binding.index}"
-    kind = binding.element_type.name.lower()
+    kind = binding.element_type.name.lower() if binding.element_type else "elements like input 0"
     if isinstance(binding, (ScalarBinding, ConstantBinding)):
         value = OpValues(op).resolve(binding.source)
         noun = "scalar" if isinstance(binding, ScalarBinding) else "constant"
@@ -164,5 +167,5 @@ def _describe_tensor(binding: TensorBinding, op: Op, defines: Defines) -> str:
     return f"{binding}: {type_text}{origin}; {seen}, in memory {order}"
 
 
-def _sizes(sizes: Sequence[int]) -> str:
+def _sizes(sizes: Sequence[int | str]) -> str:
     return " x ".join(str(size) for size in sizes)

@@ -75,7 +75,7 @@ def check_layer(options: LayerOptions, op_name: str, subjects: Sequence[Subject]
         try:
             with compile_layer(subject, options) as compiled:
                 found.notes = [*compiled.report.notes, *compiled.report.warnings]
-                found.kernel = view_kernel(compiled, options.path)
+                found.kernel = view_kernel(compiled, options)
         except LiteRtError as error:
             found.problem = str(error)
     return report
