@@ -1,7 +1,7 @@
-"""How a TFLite tensor looks to a kernel: four dimensions B, F, Y, X, and where their elements lie.
+"""How a tensor looks to a kernel: four dimensions B, F, Y, X, and where their elements lie.
 
-A tensor of rank 4 is N, H, W, C, that is B = N, Y = H, X = W, F = C, and lies in memory as B, Y, X, F.
-Lower ranks go by position, B first, with ones at the end; so they lie as B, F, Y, X. Of higher ranks, what
+A tensor of rank 4 is N, H, W, C, that is B = N, Y = H, X = W, F = C; in row order it lies as B, Y, X, F. Lower
+ranks go by position, B first, with ones at the end; in row order they lie as B, F, Y, X. Of higher ranks, what
 stands between N and W is folded into Y.
 """
 
@@ -10,33 +10,174 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.custom_layers.custom_layer import Format
+
+Order: TypeAlias = tuple[int, ...]
+"""Dimensions of a tensor, the slowest in memory first."""
+
+Dims: TypeAlias = tuple[int, int, int, int]
+"""Numbers for B, F, Y and X."""
+
+FORMATS = (Format.BFYX, Format.BYXF, Format.YXFB, Format.FYXB)
+"""The formats that are an order."""
+
+_NO_PADDING: Dims = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Bfyx:
-    """A tensor as a kernel sees it.
+    """A tensor as a kernel sees it; all but `memory_order` in the order B, F, Y, X.
 
     Attributes:
-      dims: sizes of B, F, Y, X.
+      dims: its sizes, without padding.
       memory_order: the same letters, slowest first: "BYXF".
+      lower_padding, upper_padding: elements before and behind it, in the larger tensor that it is a view of.
     """
 
-    dims: tuple[int, int, int, int]
+    dims: Dims
     memory_order: str
+    lower_padding: Dims = _NO_PADDING
+    upper_padding: Dims = _NO_PADDING
 
     @property
-    def pitches(self) -> tuple[int, int, int, int]:
+    def pitches(self) -> Dims:
         """Elements from one index of B, F, Y and X to the next."""
         pitch, pitches = 1, {}
         for letter in reversed(self.memory_order):
             pitches[letter] = pitch
-            pitch *= self.dims["BFYX".index(letter)]
+            index = "BFYX".index(letter)
+            pitch *= self.lower_padding[index] + self.dims[index] + self.upper_padding[index]
         return pitches["B"], pitches["F"], pitches["Y"], pitches["X"]
 
+    @property
+    def offset(self) -> int:
+        """Elements from the start of the memory to the first one that is no padding."""
+        return sum(p * n for p, n in zip(self.pitches, self.lower_padding, strict=True))
 
-def bfyx(shape: Sequence[int]) -> Bfyx:
-    """A tensor of that shape, in row order."""
-    if len(shape) < 4:
-        b, f, y, x = (*shape, 1, 1, 1, 1)[:4]
-        return Bfyx((b, f, y, x), "BFYX")
-    return Bfyx((shape[0], shape[-1], prod(shape[1:-2]), shape[-2]), "BYXF")
+
+def bfyx(
+    shape: Sequence[int],
+    order: Order | None = None,
+    wanted: Format = Format.ANY,
+    lower_padding: Sequence[int] = (),
+    upper_padding: Sequence[int] = (),
+) -> Bfyx:
+    """A tensor as a kernel sees it.
+
+    Args:
+      shape: in the tensor's own dimensions, as all sequences here.
+      order: how it lies; None is row order.
+      wanted: what the kernel asks for; it names the order where several formats have the same memory.
+      lower_padding: before each dimension, in elements; empty is none.
+      upper_padding: behind each.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a tensor of more than four dimensions that lies so that none of them fold.
+    """
+    rank = len(shape)
+    order = tuple(range(rank)) if order is None else order
+    if not lower_padding and not upper_padding:
+        padded: Sequence[int] = shape
+        lower, upper = _NO_PADDING, _NO_PADDING
+    else:
+        below, above = lower_padding or (0,) * rank, upper_padding or (0,) * rank
+        padded = [low + n + up for low, n, up in zip(below, shape, above, strict=True)]
+        lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
+        _check_middle([*zip(below, above, strict=True)][2:-2], shape)
+    b, f, y, x = (prod(shape[d] for d in dims) for dims in letter_dims(rank).values())
+    return Bfyx((b, f, y, x), _letters(order, padded, wanted), lower, upper)
+
+
+def strided_bfyx(
+    shape: Sequence[int], strides: Sequence[int], offset: int, wanted: Format = Format.ANY
+) -> Bfyx:
+    """A view of a larger tensor, of which strides and offset (in elements) tell.
+
+    Padding behind the slowest dimension does not show in strides: it is 0 here.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, if strides are not those of a part of a tensor, or do not fold.
+    """
+    order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1, d)))
+    lower, upper = [0] * len(shape), [0] * len(shape)
+    rest, above = offset, 0
+    for dim in order:
+        stride = strides[dim]
+        lower[dim], rest = divmod(rest, stride) if stride > 0 else (0, rest)
+        if above:
+            upper[dim] = above // max(stride, 1) - shape[dim] - lower[dim]
+        if stride <= 0 or above % stride or upper[dim] < 0:
+            raise _no_view(shape, f"strides {list(strides)} at {offset} are no part of a tensor")
+        above = stride
+    if order and strides[order[-1]] != 1:
+        raise _no_view(shape, f"strides {list(strides)}: no dimension has its elements in a row")
+    return bfyx(shape, order, wanted, lower, upper)
+
+
+def letter_dims(rank: int) -> dict[str, tuple[int, ...]]:
+    """Which dimensions of a tensor B, F, Y and X are, slowest first; none for those it has not."""
+    if rank >= 4:
+        return {"B": (0,), "F": (rank - 1,), "Y": tuple(range(1, rank - 2)), "X": (rank - 2,)}
+    return {letter: (i,) if i < rank else () for i, letter in enumerate("BFYX")}
+
+
+def format_order(wanted: Format, rank: int) -> Order:
+    """The order of dimensions that a format asks of a tensor of that rank; ANY is row order."""
+    if wanted is Format.ANY:
+        return tuple(range(rank))
+    dims = letter_dims(rank)
+    return tuple(dim for letter in wanted.value for dim in dims[letter])
+
+
+def order_format(order: Order) -> Format | None:
+    """The first format that asks for that order; None where none does."""
+    return next((f for f in FORMATS if format_order(f, len(order)) == order), None)
+
+
+def same_memory(shape: Sequence[int], first: Order, second: Order) -> bool:
+    """Whether two orders put each element at the same place, as dimensions of 1 are nowhere."""
+    return [d for d in first if shape[d] != 1] == [d for d in second if shape[d] != 1]
+
+
+def _letters(order: Order, padded: Sequence[int], wanted: Format) -> str:
+    """An order in letters: the wanted one where it fits, else one of the formats', else its own."""
+    rank = len(order)
+    if wanted is not Format.ANY and same_memory(padded, order, format_order(wanted, rank)):
+        return str(wanted.value)
+    found = order_format(order)
+    if found is not None:
+        return str(found.value)
+    letters = ""
+    for dim in (d for d in order if padded[d] != 1):
+        letter = next(name for name, dims in letter_dims(rank).items() if dim in dims)
+        if not letters.endswith(letter):
+            letters += letter
+    middle = [d for d in order if padded[d] != 1 and d in letter_dims(rank)["Y"]]
+    if len(set(letters)) < len(letters) or middle != sorted(middle):
+        raise _no_view(padded, f"its dimensions lie as {list(order)}")
+    return letters + "".join(letter for letter in "BFYX" if letter not in letters)
+
+
+def _fold_padding(padding: Sequence[int], padded: Sequence[int]) -> Dims:
+    """Padding of B, F, Y, X; that of the first middle dimension counts for the whole of Y."""
+    b, f, y, x = (
+        padding[dims[0]] * prod(padded[d] for d in dims[1:]) if dims else 0
+        for dims in letter_dims(len(padding)).values()
+    )
+    return b, f, y, x
+
+
+def _check_middle(paddings: Sequence[tuple[int, int]], shape: Sequence[int]) -> None:
+    if any(padding != (0, 0) for padding in paddings):
+        raise _no_view(shape, "it is padded inside of what Y stands for")
+
+
+def _no_view(shape: Sequence[int], why: str) -> LiteRtError:
+    shown = "x".join(map(str, shape))
+    return LiteRtError(
+        Status.UNSUPPORTED, f"a tensor of {shown} has no B, F, Y and X as it lies: {why}"
+    )
