@@ -17,7 +17,6 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.ie.layer_op import LayerOp
-from vendor_reference.compiler.ir.formats import FORMATS, format_order, order_format
 from vendor_reference.compiler.ir.kernel_attribute import (
     KERNEL,
     kernel_attributes,
@@ -50,7 +49,7 @@ from vendor_reference.compiler.requirements import (
     requirement_attributes,
 )
 from vendor_reference.custom_layers.cl_types import CL_TYPES, STRUCT_FORMATS
-from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.custom_layers.layout import FORMATS, Format, format_order, order_format
 from vendor_reference.executable.executable import Source
 
 

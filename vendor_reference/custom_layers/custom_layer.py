@@ -8,6 +8,7 @@ from enum import Enum
 
 from litert.core.element_type import ElementType
 from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.layout import Format as Format
 from vendor_reference.custom_layers.value_sources import ValueSource
 
 
@@ -24,17 +25,6 @@ class LayerFile:
     path: str
     data: bytes = field(repr=False)
     is_asset: bool = False
-
-
-class Format(str, Enum):
-    """A memory order, from the slowest to the fastest dimension, of a tensor's B, F, Y and X."""
-
-    BFYX = "BFYX"
-    BYXF = "BYXF"
-    YXFB = "YXFB"
-    FYXB = "FYXB"
-    ANY = "ANY"
-    """As the tensor comes: nothing is reordered for the kernel."""
 
 
 class LayerType(str, Enum):

@@ -9,18 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
 from typing import TypeAlias
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.custom_layers.custom_layer import Format
 
 Order: TypeAlias = tuple[int, ...]
 """Dimensions of a tensor, the slowest in memory first."""
 
 Dims: TypeAlias = tuple[int, int, int, int]
 """Numbers for B, F, Y and X."""
+
+
+class Format(str, Enum):
+    """A memory order, from the slowest to the fastest dimension, of a tensor's B, F, Y and X."""
+
+    BFYX = "BFYX"
+    BYXF = "BYXF"
+    YXFB = "YXFB"
+    FYXB = "FYXB"
+    ANY = "ANY"
+    """As the tensor comes: nothing is reordered for the kernel."""
+
 
 FORMATS = (Format.BFYX, Format.BYXF, Format.YXFB, Format.FYXB)
 """The formats that are an order."""

@@ -6,7 +6,6 @@ from the slowest to the fastest, and stands in the type as an affine map; no map
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
@@ -33,9 +32,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.compiler.memory_spaces import MemorySpace
-
-Order: TypeAlias = tuple[int, ...]
-"""Dimensions of a tensor, the slowest in memory first."""
+from vendor_reference.custom_layers.layout import Order as Order
+from vendor_reference.custom_layers.layout import same_memory as same_memory
 
 IrType: TypeAlias = TensorType[Attribute] | MemRefType[Attribute]
 
@@ -208,8 +206,3 @@ def map_order(layout: AffineMapAttr) -> Order:
             hint="A layout is a map such as affine_map<(n, h, w, c) -> (n, c, h, w)>.",
         )
     return tuple(results)
-
-
-def same_memory(shape: Sequence[int], first: Order, second: Order) -> bool:
-    """Whether two orders put each element at the same place, as dimensions of 1 are nowhere."""
-    return [d for d in first if shape[d] != 1] == [d for d in second if shape[d] != 1]
