@@ -118,7 +118,7 @@ def test_an_unknown_kind_of_asset_is_refused_with_those_known(
         read_layer("MyOp", str(tmp_path / name), memoryview(b""))
     assert error.value.status is Status.INVALID_TOOL_CONFIG
     assert f"an asset with {kind}" in error.value.what
-    assert ".cl, .json" in error.value.hint
+    assert ".cl, .json, .xml" in error.value.hint
 
 
 def test_a_suffix_in_capitals_is_the_same(folder: Path) -> None:

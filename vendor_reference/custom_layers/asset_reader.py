@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 
 from litert.core.errors import LiteRtError
@@ -77,6 +78,18 @@ def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") 
 def find_reader(path: str) -> AssetReader | None:
     """The reader for a file, by its suffix."""
     return _readers().get(os.path.splitext(path)[1].lower())
+
+
+def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtError:
+    """The error for a file of several layers without the one that is asked for."""
+    same = [name for name in names if name.lower() == op_name.lower()]
+    near = same or get_close_matches(op_name, names, 1)
+    return LiteRtError(
+        Status.NOT_FOUND,
+        f"none of its {len(names)} layers is named '{op_name}'",
+        where,
+        f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names)}.",
+    )
 
 
 def description_suffixes() -> Sequence[str]:

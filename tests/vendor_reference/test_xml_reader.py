@@ -1,0 +1,387 @@
+"""`.xml` assets: custom layer configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import (
+    CustomLayer,
+    DataBinding,
+    Define,
+    Format,
+    InternalBinding,
+    TensorBinding,
+)
+from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.value_sources import FlexOption, Literal
+
+Read = Callable[..., CustomLayer]
+
+SEED = """\
+<!-- the config file introduces a custom "ReLU" layer-->
+<CustomLayer name="ReLU" type="SimpleGPU" version="1">
+  <!-- the corresponding custom kernel is "example_relu_kernel" from the specified .cl file-->
+  <Kernel entry="example_relu_kernel">
+    <Source filename="custom_layer_kernel.cl"/>
+    <!-- the only ReLU specific parameter (for "leaky" one)-->
+    <Define name="neg_slope" type="float" param="negative_slope" default="0.0"/>
+  </Kernel>
+  <!-- inputs and outputs of the kernel-->
+  <Buffers>
+    <Tensor arg-index="0" type="input" port-index="0" format="BFYX"/>
+    <Tensor arg-index="1" type="output" port-index="0" format="BFYX"/>
+  </Buffers>
+  <!-- OpenCL compiler options-->
+  <CompilerOptions options="-cl-mad-enable"/>
+  <!-- define the global worksize. -->
+  <WorkSizes global="X,Y,B*F"/>
+</CustomLayer>
+"""
+
+FULL = """\
+<CustomLayer name="Full" type="SimpleGPU" version="1">
+  <Kernel entry="run">
+    <Source filename="h.cl"/>
+    <Define name="ALPHA" param="alpha" type="float" default="0.5"/>
+    <Source filename="sub/k.cl"/>
+    <Define name="N 42"/>
+  </Kernel>
+  <Buffers>
+    <Tensor arg-index="3" type="output" port-index="0"/>
+    <Tensor arg-index="0" type="input" port-index="1" format="yxfb"/>
+    <Data name="weights" arg-index="2"/>
+    <Tensor arg-index="1" type="internal" port-index="0" size="INPUT0_DIMS[1] * 4"/>
+  </Buffers>
+  <CompilerOptions options="-DS=3"/>
+  <WorkSizes global="((X+15)/16)*16, Y" local="16" dim="input,1"/>
+</CustomLayer>
+"""
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    (tmp_path / "sub").mkdir()
+    for name in ("custom_layer_kernel.cl", "h.cl", "sub/k.cl"):
+        (tmp_path / name).write_text('#include "c.h"\n__kernel void run() {}')
+    (tmp_path / "c.h").write_text("")
+
+    def read(text: str | bytes, op_name: str = "MyOp") -> CustomLayer:
+        data = text if isinstance(text, bytes) else text.encode()
+        return read_layer(op_name, str(tmp_path / "layer.xml"), memoryview(data))
+
+    return read
+
+
+def changed(old: str, new: str, text: str = FULL) -> str:
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
+def test_the_seeds_example_is_read(read: Read) -> None:
+    layer = read(SEED)
+    assert (layer.op_name, layer.title, layer.entry) == ("MyOp", "ReLU", "example_relu_kernel")
+    assert [f.path for f in layer.sources] == ["custom_layer_kernel.cl"]
+    assert [f.path for f in layer.headers] == ["c.h"]
+    assert layer.defines == [
+        Define("neg_slope", FlexOption("negative_slope", "0.0"), "", is_plain=True)
+    ]
+    assert layer.arguments == [
+        TensorBinding(False, 0, Format.BFYX),
+        TensorBinding(True, 0, Format.BFYX),
+    ]
+    assert layer.build_options == "-cl-mad-enable"
+    assert [f.text for f in layer.work_sizes.global_size] == ["X", "Y", "B*F"]
+    assert not layer.work_sizes.local_size and not layer.notes
+
+
+def test_all_that_a_configuration_can_have_is_read(read: Read) -> None:
+    layer = read(FULL)
+    assert [f.path for f in layer.sources] == ["h.cl", "sub/k.cl"]
+    assert layer.arguments == [
+        TensorBinding(False, 1, Format.YXFB),
+        InternalBinding(None, Formula("INPUT0_DIMS[1] * 4")),
+        DataBinding("weights"),
+        TensorBinding(True, 0, Format.BFYX),
+    ]
+    assert layer.defines == [
+        Define("ALPHA", FlexOption("alpha", "0.5"), "", is_plain=True),
+        Define("N 42", Literal(""), "", is_plain=True),
+    ]
+    sizes = layer.work_sizes
+    assert [f.text.strip() for f in sizes.global_size] == ["((X+15)/16)*16", "Y"]
+    assert [f.text for f in sizes.local_size] == ["16", "1"]  # filled up
+    assert (sizes.of, sizes.counts_from_end) == (TensorBinding(False, 1), True)
+    assert not layer.notes
+
+
+DEFINES = {
+    'name="A" type="int[]" param="p"': Define("A", FlexOption("p"), "int[]", is_plain=True),
+    'name="A" type="float[]" default="1,2"': Define("A", Literal("1,2"), "float[]", is_plain=True),
+    'name="A" type="INT[]" param="p"': Define("A", FlexOption("p"), "", is_plain=True),
+    'name="A" type="string" default="x y"': Define("A", Literal("x y"), "", is_plain=True),
+    'name="F(x)" default="((x)+1)"': Define("F(x)", Literal("((x)+1)"), "", is_plain=True),
+    'name="F(x) ((x)+1)"': Define("F(x) ((x)+1)", Literal(""), "", is_plain=True),
+    'name="A" default=""': Define("A", Literal(""), "", is_plain=True),
+    'name="A" param="p" default=""': Define("A", FlexOption("p", ""), "", is_plain=True),
+}
+
+
+@pytest.mark.parametrize(("text", "define"), DEFINES.items(), ids=list(DEFINES))
+def test_defines_are_read(read: Read, text: str, define: Define) -> None:
+    layer = read(changed('<Define name="N 42"/>', f"<Define {text}/>"))
+    assert layer.defines[1] == define
+
+
+@pytest.mark.parametrize("name", ["BFYX", "BYXF", "YXFB", "FYXB", "ANY"])
+def test_formats_are_in_capitals_or_all_lower_case(read: Read, name: str) -> None:
+    for spelling in (name, name.lower()):
+        layer = read(changed("yxfb", spelling))
+        assert layer.arguments and layer.arguments[0] == TensorBinding(False, 1, Format(name))
+
+
+WORK_SIZES = {
+    "": ([], []),
+    'global=""': ([], []),
+    'global="X,"': (["X"], []),
+    'global="X , Y , B*F" local="4,2"': (["X", "Y", "B*F"], ["4", "2", "1"]),
+    'local="8"': ([], ["8"]),
+    'global="x,y" local=""': (["x", "y"], []),
+}
+
+
+@pytest.mark.parametrize(("text", "sizes"), WORK_SIZES.items(), ids=list(WORK_SIZES))
+def test_work_sizes_are_read(read: Read, text: str, sizes: tuple[list[str], list[str]]) -> None:
+    layer = read(changed('global="X,Y,B*F"', text, SEED))
+    found = layer.work_sizes
+    assert (
+        [f.text.strip() for f in found.global_size],
+        [f.text for f in found.local_size],
+    ) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("output", (True, 0)),
+        ("input", (False, 0)),
+        ("input,0", (False, 0)),
+        ("input, 2", (False, 2)),
+    ],
+)
+def test_work_sizes_are_of_the_tensor_that_dim_names(
+    read: Read, text: str, of: tuple[bool, int]
+) -> None:
+    sizes = read(changed("input,1", text)).work_sizes
+    assert (sizes.of, sizes.counts_from_end) == (TensorBinding(*of), not of[0])
+
+
+@pytest.mark.parametrize("version", ["1", "01", " 1", "+1"])
+def test_a_version_is_a_whole_number(read: Read, version: str) -> None:
+    assert read(changed('version="1"', f'version="{version}"')).title == "Full"
+
+
+def test_the_only_layer_of_a_file_is_for_the_op_whatever_its_name(read: Read) -> None:
+    assert read(SEED, "RELU").op_name == "RELU"
+
+
+def test_of_several_layers_the_one_of_the_ops_name_is_taken(read: Read) -> None:
+    assert read(SEED + FULL, "Full").entry == "run"
+    assert read(SEED + FULL, "ReLU").entry == "example_relu_kernel"
+    with pytest.raises(LiteRtError) as error:
+        read(SEED + FULL, "Relu")
+    assert error.value.status is Status.NOT_FOUND
+    assert "none of its 2 layers is named 'Relu'" in error.value.what
+    assert error.value.hint == "Did you mean 'ReLU'?"
+
+
+def test_of_two_layers_of_one_name_the_last_one_counts(read: Read) -> None:
+    layer = read(SEED + changed("X,Y,B*F", "X", SEED))
+    assert len(layer.work_sizes.global_size) == 1
+    assert layer.notes == [
+        "layer.xml, line 20: layer 'ReLU' is described again: the last one counts."
+    ]
+
+
+NOTED = {
+    "several options": (
+        '<CompilerOptions options="-DS=3"/>',
+        '<CompilerOptions options="-DS=3"/>\n<CompilerOptions options="-w"/>',
+        "line 15: <CompilerOptions> 2 <CompilerOptions> are joined; OpenVINO takes the first."),
+    "two kernels": (
+        "</Kernel>", '</Kernel>\n<Kernel entry="other"/>',
+        "line 8: <Kernel> is ignored: the first one, in line 2, counts."),
+    "a scalar": (
+        "<Data", '<Scalar arg-index="9"/><Data',
+        "line 11: <Scalar> is unknown in <Buffers>, and ignored."),
+    "an unknown attribute": (
+        'version="1"', 'version="1" author="me"',
+        "line 1: <CustomLayer> attribute 'author' is unknown, and ignored."),
+    "an attribute twice": (
+        'entry="run"', 'entry="run" entry="walk"',
+        "line 2: <Kernel> attribute 'entry' is given again: the first one counts."),
+    "an argument twice": (
+        "<Data", '<Data name="biases" arg-index="2"/><Data',
+        "line 11: <Data> arg-index 2 is bound again: the last one counts."),
+    "a gap": (
+        'arg-index="3"', 'arg-index="5"',
+        "line 8: <Buffers> nothing has arg-index 3, 4: the kernel gets input 0 there."),
+    "a port in two formats": (
+        "<Data", '<Tensor arg-index="4" type="input" port-index="1"/><Data',
+        "line 11: <Tensor> input 1 is bound as YXFB before: that counts, and not BFYX."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "note"), NOTED.values(), ids=list(NOTED))
+def test_what_is_read_otherwise_than_it_may_seem_is_noted(
+    read: Read, old: str, new: str, note: str
+) -> None:
+    layer = read(changed(old, new))
+    assert layer.notes == [f"layer.xml, {note}"]
+    assert layer.entry == "run"
+
+
+def test_several_options_are_joined_in_order(read: Read) -> None:
+    more = '<CompilerOptions options="-w"/><CompilerOptions options="-g"/>'
+    assert read(changed("<WorkSizes", f"{more}<WorkSizes")).build_options == "-DS=3 -w -g"
+
+
+def test_a_gap_in_the_arguments_is_input_0_in_its_format(read: Read) -> None:
+    text = changed('port-index="1"', 'port-index="0"')
+    layer = read(changed('arg-index="3"', 'arg-index="4"', text))
+    assert layer.arguments and layer.arguments[3] == TensorBinding(False, 0, Format.YXFB)
+
+
+def test_what_files_really_have_is_taken(read: Read) -> None:
+    layer = read(
+        "\ufeff<!-- a -- b --><?xml version='1.0'?><!DOCTYPE CustomLayer>stray\r\n"
+        + FULL.replace('"', "'").replace("\n", "\r\n").replace("'16'", "'16' local='2'")
+    )
+    assert layer.title == "Full" and layer.work_sizes.local_size[0].text == "16"
+
+
+BAD = {
+    "an empty file": (FULL, "", "no <CustomLayer> in it: not a custom layer configuration"),
+    "no XML": (FULL, '{"version": 1}', "no <CustomLayer> in it"),
+    "an end tag of another name": ("</Kernel>", "</Kernal>", "</Kernal> where </Kernel> should be"),
+    "a surplus end tag": ("</Kernel>", "</Kernel></Kernel>", "</Kernel> where </CustomLayer> should be"),
+    "no end tag": ("</CustomLayer>", "", "<CustomLayer> has no end tag"),
+    "no quotes": ('entry="run"', "entry=run", "<Kernel>: attribute 'entry' has no value in quotes"),
+    "a comment without end": ("<Buffers>", "<!-- <Buffers>", "a comment has no end"),
+    "entities": ("<CustomLayer", '<!DOCTYPE a [<!ENTITY e "x">]><CustomLayer', "declares entities"),
+    "another element": ("<CustomLayer", "<Layers/><CustomLayer", "<Layers> on the top level, expected"),
+    "a kernel on the top level": ("<CustomLayer", '<Kernel entry="a"/><CustomLayer', "<Kernel> on the top level"),
+    "no name": ('name="Full"', "", "<CustomLayer>: attribute 'name' (the type of the ops"),
+    "an empty name": ('name="Full"', 'name=""', "<CustomLayer>: attribute 'name'"),
+    "no type": ('type="SimpleGPU"', "", "<CustomLayer> of layer 'Full': type '', expected 'SimpleGPU'"),
+    "another type": ('"SimpleGPU"', '"MVCL"', "<CustomLayer> of layer 'Full': type 'MVCL', expected 'SimpleGPU'"),
+    "no version": ('version="1"', "", "<CustomLayer> of layer 'Full': no version"),
+    "another version": ('version="1"', 'version="2"', "<CustomLayer> of layer 'Full': version '2'"),
+    "a version with a point": ('version="1"', 'version="1.0"', "version '1.0' is not a whole number"),
+    "no kernel": ("Kernel", "Kernal", "<CustomLayer> of layer 'Full': no <Kernel> in it"),
+    "no entry": ('entry="run"', "", "<Kernel> of layer 'Full': attribute 'entry' (the kernel's name) is missing"),
+    "an empty entry": ('entry="run"', 'entry=""', "<Kernel> of layer 'Full': attribute 'entry'"),
+    "an entry that is no name": ('entry="run"', 'entry="a b"', "<Kernel> of layer 'Full': entry 'a b'"),
+    "no source": ("Source", "Sauce", "<Kernel> of layer 'Full': no <Source> in it"),
+    "a source without a name": ('filename="h.cl"', "", "<Source> of layer 'Full': attribute 'filename'"),
+    "a source of no name": ('filename="h.cl"', 'filename=""', "<Source> of layer 'Full': attribute 'filename'"),
+    "a source that is not there": ("h.cl", "no.cl", "no file 'no.cl' in"),
+    "a source outside": ("h.cl", "../h.cl", "'../h.cl' is not in the asset's folder"),
+    "an absolute source": ("h.cl", "/h.cl", "'/h.cl' is not in the asset's folder"),
+    "a source that is a folder": ("h.cl", "sub", "no file 'sub' in"),
+    "a define without a name": ('name="N 42"', "", "<Define> of layer 'Full': attribute 'name'"),
+    "a define that is no name": ("N 42", "4 2", "<Define> of layer 'Full': name '4 2' cannot stand behind"),
+    "a define that goes on": ("N 42", "N 42 \\", "cannot stand behind a #define"),
+    "a define of two lines": ("N 42", "N 42&#10;", "<Define>: attribute 'name' has the character '\\n'"),
+    "no buffers": ("Buffers", "Buffer", "<CustomLayer> of layer 'Full': no <Buffers> in it"),
+    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': no <Tensor> for an input or output in it"),
+    "a tensor without arg-index": ('arg-index="3" type', "type", "<Tensor> of layer 'Full': no arg-index"),
+    "an arg-index of -1": ('"3"', '"-1"', "<Tensor> of layer 'Full': no arg-index"),
+    "an arg-index below": ('"3"', '"-2"', "<Tensor> of layer 'Full': arg-index -2 is not from 0"),
+    "an arg-index far above": ('"3"', '"256"', "<Tensor> of layer 'Full': arg-index 256 is not from 0 to 255"),
+    "an arg-index that is no number": ('"3"', '"x"', "<Tensor> of layer 'Full': arg-index 'x' is not a whole"),
+    "a tensor without port-index": ('port-index="1"', "", "<Tensor> of layer 'Full': no port-index"),
+    "a port-index of no number": ('port-index="1"', 'port-index="1.0"', "port-index '1.0' is not a whole number"),
+    "a tensor without type": ('type="output"', "", "<Tensor> of layer 'Full': no type, expected input, output"),
+    "a tensor of unknown type": ('"output"', '"Output"', "<Tensor> of layer 'Full': type 'Output', expected"),
+    "an unknown format": ("yxfb", "NCHW", "<Tensor> of layer 'Full': format 'NCHW' is unknown"),
+    "a format of mixed case": ("yxfb", "Bfyx", "<Tensor> of layer 'Full': format 'Bfyx' is unknown"),
+    "an empty format": ("yxfb", "", "<Tensor> of layer 'Full': format '' is unknown"),
+    "internal memory without a size": ('size="INPUT0_DIMS[1] * 4"', "", "<Tensor> of layer 'Full': attribute"),
+    "internal memory by X": ("INPUT0_DIMS[1] * 4", "X*4", "size 'X*4' has more than numbers, INPUT0_DIMS[0]"),
+    "internal memory by Z": ("INPUT0_DIMS[1] * 4", "Z", "<Tensor> of layer 'Full': size: formula 'Z' has 'Z'"),
+    "internal memory without a port": ('port-index="0" size', "size", "<Tensor> of layer 'Full': no port-index"),
+    "data without a name": ('name="weights"', "", "<Data> of layer 'Full': attribute 'name'"),
+    "data without arg-index": ('weights" arg-index="2"', 'weights"', "<Data> of layer 'Full': no arg-index"),
+    "four sizes": ("16, Y", "16,Y,F,B", "<WorkSizes> of layer 'Full': global has 4 sizes, at most 3"),
+    "an empty rule": ("16, Y", "16,,Y", "<WorkSizes> of layer 'Full': global: formula '' ends early"),
+    "an unknown letter": ("16, Y", "16,Z", "<WorkSizes> of layer 'Full': global: formula 'Z' has 'Z'"),
+    "a product without a sign": ("16, Y", "16,2X", "global: formula '2X' has 'X' where an operator"),
+    "postfix": ("16, Y", "16,X Y+", "global: formula 'X Y+' has 'Y' where an operator"),
+    "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' has '-' where a value"),
+    "a decimal": ("16, Y", "16,1.5", "global: formula '1.5' has '.' at column 2"),
+    "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: rule 'INPUT0_DIMS[0]' has more than numbers"),
+    "a local size too many": ('local="16"', 'local="4,4,4"', "local has 3 sizes for 2 global ones"),
+    "a bad local rule": ('local="16"', 'local="16+"', "of layer 'Full': local: formula '16+' ends early"),
+    "an unknown dim": ("input,1", "INPUT", "<WorkSizes> of layer 'Full': dim 'INPUT', expected output, input"),
+    "a dim of output with index": ("input,1", "output,0", "<WorkSizes> of layer 'Full': dim 'output,0'"),
+    "a dim with letters": ("input,1", "input,1x", "<WorkSizes> of layer 'Full': dim 'input,1x'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "says"), BAD.values(), ids=list(BAD))
+def test_a_bad_layer_is_refused_with_file_element_and_reason(
+    read: Read, old: str, new: str, says: str
+) -> None:
+    text = FULL.replace(old, new)
+    assert text != FULL
+    with pytest.raises(LiteRtError) as error:
+        read(text)
+    assert says in error.value.what
+    assert "layer.xml" in error.value.where
+    assert ", line " in error.value.where or "<" not in text
+    assert error.value.status in (Status.INVALID_ARGUMENT, Status.NOT_FOUND)
+
+
+def test_a_layer_that_nobody_asks_for_is_checked_too(read: Read) -> None:
+    with pytest.raises(LiteRtError, match="layer 'Full': no <Kernel>"):
+        read(SEED + FULL.replace("Kernel", "Kernal"), "ReLU")
+
+
+def test_a_wrapper_is_refused_with_what_to_do(read: Read) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read(f"<CustomLayers>{SEED}</CustomLayers>")
+    assert error.value.hint == "Layers have no element around them: take <CustomLayers> away."
+
+
+def test_the_line_of_an_error_is_the_elements(read: Read) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read("\n\n" + changed("yxfb", "NCHW"))
+    assert error.value.where.endswith("layer.xml, line 12")
+
+
+@given(data=st.binary(max_size=120))
+def test_any_bytes_are_a_layer_or_an_error(data: bytes) -> None:
+    with suppress(LiteRtError):
+        read_layer("MyOp", "nowhere.xml", memoryview(data))
+
+
+@given(
+    at=st.integers(0, len(FULL)),
+    length=st.integers(0, 12),
+    put=st.text("<>\"'&=/-0X(.,ä\n", max_size=4),
+)
+def test_any_change_of_a_layer_is_a_layer_or_an_error(at: int, length: int, put: str) -> None:
+    text = FULL[:at] + put + FULL[at + length :]
+    try:
+        read_layer("MyOp", "nowhere/layer.xml", memoryview(text.encode()))
+    except LiteRtError as error:
+        assert "layer.xml" in error.where

@@ -1,0 +1,171 @@
+"""XML as OpenVINO takes it, and what is refused of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.custom_layers.xml_text import XmlElement, parse_xml
+
+
+def parse(text: str | bytes) -> list[XmlElement]:
+    return parse_xml(text if isinstance(text, bytes) else text.encode(), "layers.xml")
+
+
+def only(text: str | bytes) -> XmlElement:
+    (element,) = parse(text)
+    return element
+
+
+def test_elements_have_lines_attributes_and_children() -> None:
+    root = only('<a>\n <b x="1" y="2"/>\n\n <c\n  z="3"></c ></a>')
+    assert (root.name, root.line, root.attributes) == ("a", 1, {})
+    assert [(c.name, c.line, c.attributes) for c in root.children] == [
+        ("b", 2, {"x": "1", "y": "2"}),
+        ("c", 4, {"z": "3"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a x='1'/>",
+        '<!-- first --><?xml version="1.0"?><a x="1"/>',
+        '<a x="1"/><?xml version="1.0"?>',
+        '\ufeff<a x="1"/>',
+        '<!DOCTYPE a><a x="1"/>',
+        '<!DOCTYPE a [ <!ELEMENT a (#PCDATA)> <!-- > ]> --> ]><a x="1"/>',
+        '<!-- two -- dashes --><a x="1"/>',
+        'stray text <a x="1">more</a> & so on',
+        '<a\r\n x="1"\r\n/>\r\n',
+        '<a x = "1" x="2"/>',
+        '<a x="&#49;"/>',
+        '<a x="&#x31;">]]></a>',
+        '<a x="1"><![CDATA[ <b> ]]></a>',
+        '<a x="1"/>'.encode("utf-16"),
+        b'<!-- caf\xe9 --><a x="1"/>',
+    ],
+)
+def test_what_openvino_takes_is_read(text: str | bytes) -> None:
+    element = only(text)
+    assert element.name == "a" and element.attributes == {"x": "1"} and not element.children
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("a<b && c>d", "a<b && c>d"),
+        ("&lt;&gt;&amp;&quot;&apos;", "<>&\"'"),
+        ("a\nb\tc\r\nd", "a b c d"),
+        ("&unknown; &#xffffffff; &#9999999;", "&unknown; &#xffffffff; &#9999999;"),
+        ("&amp;lt;", "&lt;"),
+        ("größe", "größe"),
+    ],
+)
+def test_a_value_is_read_as_it_is_meant(raw: str, value: str) -> None:
+    assert only(f'<a x="{raw}"/>').attributes == {"x": value}
+
+
+def test_there_may_be_several_roots() -> None:
+    assert [e.name for e in parse("<a/><b></b>\n<a/>")] == ["a", "b", "a"]
+
+
+def test_an_attribute_that_is_given_again_is_known() -> None:
+    assert only('<a x="1" y="" x="2"/>').repeated == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("<a x=1/>", 1, "<a>: attribute 'x' has no value in quotes"),
+        ("<a>\n<b x/></a>", 2, "<b>: attribute 'x' has no value in quotes"),
+        ('<a x="1/>', 1, "attribute 'x' has no value in quotes"),
+        ('<a x="1"y="2"/>', 1, "<a>: no blank before 'y'"),
+        ("<a\n\n ?/>", 3, "'?' where an attribute should be"),
+        ("<a / b='1'>", 1, "'/' where an attribute should be"),
+        ("<a>\n</b>", 2, "</b> where </a> should be (line 1)"),
+        ("<a/>\n</a>", 2, "</a> where nothing is open"),
+        ("\n<a><b></b>", 2, "<a> has no end tag"),
+        ("<a><b>", 1, "<b> has no end tag"),
+        ("<a", 1, "<a> has no end '>'"),
+        ("<a></a", 1, "</a> has no end '>'"),
+        ("<>", 1, "'<' where a name should follow"),
+        ("<a>1 < 2</a>", 1, "'<' where a name should follow"),
+        ("</>", 1, "'</' without a name"),
+        ("<", 1, "'<' where a name should follow"),
+        ("<!-- no end ->", 1, "a comment has no end"),
+        ("\n<?xml", 2, "an instruction '<?' has no end"),
+        ("<![CDATA[ ]>", 1, "a CDATA section has no end"),
+        ("<!DOCTYPE a [", 1, "a DOCTYPE has no end"),
+        ("<!ELEMENT a>", 1, "begins neither a comment nor a DOCTYPE"),
+        ('<a\n\nx="&#7;"/>', 3, "attribute 'x' has the character '\\x07'"),
+        ('<a x="&#10;"/>', 1, "attribute 'x' has the character '\\n'"),
+        (b'<a x="caf\xe9"/>', 1, "attribute 'x' has a byte that is not UTF-8"),
+    ],
+)
+def test_what_is_no_xml_is_refused_with_its_line(text: str | bytes, line: int, says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        parse(text)
+    assert says in error.value.what and error.value.status is Status.INVALID_ARGUMENT
+    assert error.value.where == f"layers.xml, line {line}"
+
+
+HOSTILE = {
+    "billion laughs": (
+        '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><a x="&b;"/>', "declares entities"),
+    "a file by an entity": (
+        '<!DOCTYPE a [<!ENTITY f SYSTEM "file:///etc/passwd">]><a>&f;</a>', "declares entities"),
+    "a parameter entity": ("<!DOCTYPE a [<!ENTITY % p 'x'> %p;]><a/>", "declares entities"),
+    "an external document type": ('<!DOCTYPE a SYSTEM "http://x/y.dtd"><a/>', "lies in another file"),
+    "deep": ("<a>" * 100_000, "more than 50 elements in each other"),
+    "many": ("<a/>" * 100_001, "more than 100000 elements"),
+    "huge": (" " * (4 << 20) + "<a/>", "more than 4 MiB"),
+    "zero bytes": ("<a/>\0", "a zero byte at 4"),
+    "half a character": (b"\xff\xfe<", "not UTF-16 at byte"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "says"), HOSTILE.values(), ids=list(HOSTILE))
+def test_hostile_files_are_refused(text: str | bytes, says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        parse(text)
+    assert says in error.value.what and "layers.xml" in error.value.where
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<!--", "<!DOCTYPE [", "<!DOCTYPE <!--", "<a ", "<a x='", "<?", "&", "<a x='&amp;'>\n</a>"],
+)
+@pytest.mark.parametrize("before", ["", "<!DOCTYPE ", "<a x='1' "])
+def test_a_megabyte_of_any_piece_comes_to_an_end(before: str, piece: str) -> None:
+    """Where time grew with the square of the file, this would take hours."""
+    text = before + piece * ((1 << 20) // len(piece))
+    try:
+        assert parse(text) is not None
+    except LiteRtError as error:
+        assert error.where.startswith("layers.xml, line ")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_elements_or_an_error(data: bytes) -> None:
+    with suppress(LiteRtError):
+        parse(data)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<a", ">", "/>", "</a>", ' x="1"', " x='", "<!--", "-->", "<?", "?>", "<!DOCTYPE", "[", "]",
+             '"', "<![CDATA[", "]]>", "\n", "&#1;", "&lt;", "<", "é"]
+        ),
+        max_size=20,
+    ).map("".join)
+)  # fmt: skip
+def test_any_pieces_of_xml_are_elements_or_an_error(text: str) -> None:
+    with suppress(LiteRtError):
+        parse(text)

@@ -1,0 +1,228 @@
+"""XML as custom layer configurations have it, read into elements that know their lines.
+
+A reader of our own, since such a file is seldom one XML document: it has several roots, and OpenVINO also takes an
+XML declaration anywhere, `--` in comments, raw `<` and `&` in values, an attribute given twice (the first counts)
+and text between elements. What would make such a text well-formed has to find every tag and value in it, and then
+has read it. Nothing here expands: five names and numbers are all the references there are, so a file can do no
+harm by its entities, and those that declare some are refused. Time and memory are linear in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_MOST_BYTES = 4 << 20
+_MOST_ELEMENTS = 100_000
+_MOST_DEPTH = 50
+_NAME = re.compile(r"[^\W\d][\w:.\-]*")
+_SPACE = re.compile(r"[ \t\r\n]*")
+_VALUE = re.compile(r"""[ \t\r\n]*=[ \t\r\n]*(?:"([^"]*)"|'([^']*)')""")
+_DOCTYPE_PART = re.compile(r"""<!--.*?(?:-->|\Z)|"[^"]*"|'[^']*'|<!ENTITY|[][>]""", re.DOTALL)
+_EXTERNAL = re.compile(r"\b(?:SYSTEM|PUBLIC)\b")
+_LINE_BREAK = re.compile(r"\r\n|[\r\n\t]")
+_REFERENCE = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
+_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_CONTROL = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class XmlElement:
+    """An element; text in it is not kept.
+
+    Attributes:
+      line: of its start, from 1.
+      attributes: with references replaced, and a blank for each line break.
+      repeated: names of attributes that were given again, with values that do not count.
+    """
+
+    name: str
+    line: int
+    attributes: Mapping[str, str]
+    repeated: tuple[str, ...] = ()
+    children: list[XmlElement] = field(default_factory=list)
+
+
+def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
+    """The elements on the top level of a text: UTF-8, or UTF-16 with a byte order mark.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with the line and what is wrong there.
+    """
+    if len(data) > _MOST_BYTES:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"more than {_MOST_BYTES >> 20} MiB of XML", where
+        )
+    return _Parser(_decode(bytes(data), where), where).elements()
+
+
+def _decode(data: bytes, where: str) -> str:
+    """The text; bytes that are not UTF-8 can stand in comments, and are refused in values."""
+    try:
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            text = data.decode("utf-16")
+        else:
+            text = data.decode("utf-8-sig", "surrogateescape")
+    except UnicodeDecodeError as error:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"not UTF-16 at byte {error.start}", where
+        ) from error
+    if "\0" in text:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"a zero byte at {text.index(chr(0))}: not XML", where
+        )
+    return text
+
+
+class _Parser:
+    """Goes from `<` to `<`."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self._text = text
+        self._where = where
+        self._at = 0
+        self._line = 1
+        self._counted = 0
+        self._num_elements = 0
+        self._roots: list[XmlElement] = []
+        self._open: list[XmlElement] = []
+
+    def elements(self) -> list[XmlElement]:
+        text = self._text
+        while (start := text.find("<", self._at)) >= 0:
+            self._at = start
+            if text.startswith("<!--", start):
+                self._skip(start + 4, "-->", "a comment")
+            elif text.startswith("<![CDATA[", start):
+                self._skip(start + 9, "]]>", "a CDATA section")
+            elif text.startswith("<?", start):
+                self._skip(start + 2, "?>", "an instruction '<?'")
+            elif text.startswith("<!", start):
+                self._doctype()
+            elif text.startswith("</", start):
+                self._end_tag()
+            else:
+                self._start_tag()
+        if self._open:
+            element = self._open[-1]
+            raise self._error(f"<{element.name}> has no end tag", line=element.line)
+        return self._roots
+
+    def _skip(self, start: int, end: str, what: str) -> None:
+        found = self._text.find(end, start)
+        if found < 0:
+            raise self._error(f"{what} has no end '{end}'")
+        self._at = found + len(end)
+
+    def _doctype(self) -> None:
+        """Skips a document type; one that declares entities, or comes from elsewhere, is refused."""
+        start = self._at
+        if not self._text.startswith("<!DOCTYPE", start):
+            raise self._error("'<!' that begins neither a comment nor a DOCTYPE")
+        depth, inside = 0, start
+        for part in _DOCTYPE_PART.finditer(self._text, start + 9):
+            token = part[0]
+            if token == "<!ENTITY":
+                raise self._error(
+                    "a DOCTYPE that declares entities", "Write out what they stand for."
+                )
+            if depth == 0 and _EXTERNAL.search(self._text, inside, part.start()):
+                raise self._error("a DOCTYPE that lies in another file", "Take it out.")
+            inside = part.end()
+            if token == ">" and depth == 0:
+                self._at = part.end()
+                return
+            depth += (token == "[") - (token == "]")
+        raise self._error("a DOCTYPE has no end '>'")
+
+    def _start_tag(self) -> None:
+        line, text = self._line_now(), self._text
+        name = self._name(self._at + 1, "'<' where a name should follow; write &lt; in text")
+        attributes: dict[str, str] = {}
+        repeated: list[str] = []
+        while True:
+            space = _SPACE.match(text, self._at)
+            assert space is not None  # it may be empty
+            before, self._at = self._at, space.end()
+            if text.startswith(("/>", ">"), self._at):
+                break
+            if self._at >= len(text):
+                raise self._error(f"<{name}> has no end '>'", line=line)
+            if self._at == before:
+                raise self._error(f"<{name}>: no blank before {text[self._at]!a}")
+            wrong = f"<{name}>: {text[self._at]!a} where an attribute should be"
+            key = self._name(self._at, wrong)
+            value = self._value(name, key)
+            if key in attributes:
+                repeated.append(key)
+            attributes.setdefault(key, value)
+        self._add(XmlElement(name, line, attributes, tuple(repeated)))
+
+    def _add(self, element: XmlElement) -> None:
+        """Puts an element, whose tag ends here, into the one that is open."""
+        self._num_elements += 1
+        if self._num_elements > _MOST_ELEMENTS:
+            raise self._error(f"more than {_MOST_ELEMENTS} elements")
+        (self._open[-1].children if self._open else self._roots).append(element)
+        if self._text.startswith("/>", self._at):
+            self._at += 2
+            return
+        self._at += 1
+        self._open.append(element)
+        if len(self._open) > _MOST_DEPTH:
+            raise self._error(f"more than {_MOST_DEPTH} elements in each other")
+
+    def _end_tag(self) -> None:
+        name = self._name(self._at + 2, "'</' without a name")
+        if not self._open:
+            raise self._error(f"</{name}> where nothing is open")
+        element = self._open.pop()
+        if element.name != name:
+            raise self._error(f"</{name}> where </{element.name}> should be (line {element.line})")
+        space = _SPACE.match(self._text, self._at)
+        assert space is not None
+        if not self._text.startswith(">", space.end()):
+            raise self._error(f"</{name}> has no end '>'")
+        self._at = space.end() + 1
+
+    def _name(self, start: int, otherwise: str) -> str:
+        found = _NAME.match(self._text, start)
+        if found is None:
+            raise self._error(otherwise)
+        self._at = found.end()
+        return found[0]
+
+    def _value(self, element: str, name: str) -> str:
+        found = _VALUE.match(self._text, self._at)
+        if found is None:
+            raise self._error(
+                f"<{element}>: attribute '{name}' has no value in quotes", f'Write {name}="...".'
+            )
+        line, self._at = self._line_now(), found.end()
+        raw = found[1] if found[1] is not None else found[2]
+        value = _REFERENCE.sub(_character, _LINE_BREAK.sub(" ", raw))
+        if bad := _CONTROL.search(value):
+            what = "a byte that is not UTF-8" if bad[0] >= "\ud800" else f"the character {bad[0]!a}"
+            raise self._error(f"<{element}>: attribute '{name}' has {what}", line=line)
+        return value
+
+    def _line_now(self) -> int:
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def _error(self, what: str, hint: str = "", line: int = 0) -> LiteRtError:
+        place = f"{self._where}, line {line or self._line_now()}"
+        return LiteRtError(Status.INVALID_ARGUMENT, what, place, hint)
+
+
+def _character(found: re.Match[str]) -> str:
+    """What a reference stands for; a number that no character has stays as it is."""
+    if found[1]:
+        return _CHARACTERS[found[1]]
+    code = int(found[2]) if found[2] else int(found[3], 16)
+    return chr(code) if code <= 0x10FFFF else found[0]
