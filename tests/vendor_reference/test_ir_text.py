@@ -1,0 +1,152 @@
+"""IR as text: what is read, and printed, and how text that is none is refused."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.dialects.test import Test
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.reader import MAX_TEXT_BYTES, read_ir
+from vendor_reference.compiler.ir.verification import check_ir
+
+
+@pytest.fixture
+def context() -> Context:
+    context = Context()
+    for dialect in (Builtin, Func, Test):
+        context.load_dialect(dialect)
+    return context
+
+
+def test_layouts_are_printed_by_name(context: Context) -> None:
+    ir = read_ir(
+        """
+        func.func private @f(tensor<1x2x3x4xf16, affine_map<(a, b, c, d) -> (a, d, b, c)>>,
+            tensor<2x3xf32, affine_map<(x, y) -> (y, x)>>)
+        """,
+        "f.mlir",
+        context,
+    )
+    assert print_ir(ir.module) == (
+        "#NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>\n"
+        "#BA = affine_map<(a, b) -> (b, a)>\n"
+        "\n"
+        "builtin.module {\n"
+        "  func.func private @f(tensor<1x2x3x4xf16, #NCHW>, tensor<2x3xf32, #BA>) -> ()\n"
+        "}\n"
+    )
+
+
+def test_names_that_a_text_gives_are_kept(context: Context) -> None:
+    """Dimensions are called as in the name, so that it stays true."""
+    text = (
+        "#NHWC = affine_map<(n, c, h, w) -> (n, h, w, c)>\n"
+        "\n"
+        "builtin.module {\n"
+        "  func.func private @f(tensor<1x16x100x100xf16, #NHWC>) -> ()\n"
+        "}\n"
+    )
+    ir = read_ir(text, "f.mlir", context)
+    assert print_ir(ir.module, ir.aliases) == text
+
+
+def test_a_name_that_stands_for_something_else_is_not_taken(context: Context) -> None:
+    ir = read_ir(
+        "#NCHW = 4 : i32\n"
+        "func.func private @f(tensor<1x1x1x1xi8, affine_map<(n, h, w, c) -> (n, c, h, w)>>)",
+        "f.mlir",
+        context,
+    )
+    text = print_ir(ir.module, ir.aliases)
+    assert text.startswith("#NCHW_2 = ")
+    assert print_ir(read_ir(text, "f.mlir", context).module) == text.replace("NCHW_2", "NCHW")
+
+
+def test_long_attributes_are_printed_on_lines_of_their_own(context: Context) -> None:
+    entries = ", ".join(f'entry_{i} = "{"x" * 30}"' for i in range(4))
+    ir = read_ir(
+        f"builtin.module attributes {{short = 1 : i8, long = {{{entries}}}}} {{}}", "", context
+    )
+    text = print_ir(ir.module)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\n    entry_3 = " in text
+    assert print_ir(read_ir(text, "", context).module) == text
+
+
+HOSTILE = {
+    "nothing": (b"", "1:1"),
+    "only a comment": (b"// x", "1:5"),
+    "binary": (bytes(range(256)), "2"),
+    "zeros": (b"\0" * 64, "1:1"),
+    "not UTF-8": ("func.func @\n€".encode("cp1252"), "2"),
+    "deep attributes": (b"builtin.module attributes {a = " + b"[" * 200_000, "1:"),
+    "deep regions": (b"builtin.module {\n" * 10_000, "builtin"),
+    "deep types": (b"func.func private @f(" + b"tuple<" * 100_000, "1:"),
+    "deep maps": (b"#m = affine_map<(d0) -> (" + b"-" * 100_000 + b"d0)>", "1:"),
+    "a number without end": (b"builtin.module attributes {a = " + b"9" * 100_000 + b"}", "1:"),
+    "a splat that fills memory": (b"#a = dense<1.0> : tensor<1000000x1000000xf32>", "1:"),
+    "a half that is none": (b"builtin.module attributes {a = 70000.0 : f16}", "1:"),
+    "a byte that is none": (b"\n#a = dense<[900]> : tensor<1xi8>", "2:"),
+    "an op that is not there": (b"\n\n  IE.Nothing", "3:"),
+    "an op in MLIR's own form that is not there": (b'"IE.Nothing"() : () -> ()', "1:"),
+    "a value that is not there": (b'"test.op"(%1) : (i32) -> ()', "1:"),
+    "a value twice": (b'%0 = "test.op"() : () -> i8\n%0 = "test.op"() : () -> i8', "2:1"),
+    "cut": (b"builtin.module {", "1:17"),
+    "a resource of another dialect": (b'{-# dialect_resources: {x: {y: "z"}} #-}', "1:"),
+    "an alias that is not there": (b"#a = #b", "1:"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_ir_is_refused_with_its_place(name: str, context: Context) -> None:
+    text, place = HOSTILE[name]
+    with pytest.raises(LiteRtError) as error:
+        read_ir(text, "file.mlir", context)
+    assert error.value.status is Status.INVALID_ARGUMENT
+    assert error.value.where.startswith("file.mlir")
+    assert place == "builtin" or error.value.where.startswith(f"file.mlir:{place}")
+    assert error.value.what and "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_a_text_too_large_is_not_read(context: Context) -> None:
+    with pytest.raises(LiteRtError, match="bytes of text"):
+        read_ir(bytes(MAX_TEXT_BYTES + 1), "file.mlir", context)
+
+
+WRONG = {
+    "a call to nothing": ("func.func @f() {\n  func.call @g() : () -> ()\n  func.return\n}", "2:3", "@g"),
+    "a function without an end": ('func.func @f() {\n  "test.op"() : () -> ()\n}', "2:3", "terminat"),
+    "an empty body": ("func.func @f() {\n^bb0:\n}", "1:1", "empty block"),
+    "a use before the definition": (
+        'func.func @f() {\n  "test.op"(%0) : (i8) -> ()\n  %0 = "test.op"() : () -> i8\n  func.return\n}',
+        "2:3",
+        "before",
+    ),
+    "a return of something else": (
+        'func.func @f() -> i8 {\n  %0 = "test.op"() : () -> i16\n  func.return %0 : i16\n}',
+        "3:3",
+        "return",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_verify_is_refused_with_its_place(name: str, context: Context) -> None:
+    text, place, what = WRONG[name]
+    ir = read_ir(text, "file.mlir", context)
+    with pytest.raises(LiteRtError, match=what) as error:
+        check_ir(ir.module, ir.places)
+    assert error.value.status is Status.INVALID_IR_TYPE
+    assert error.value.where == f"file.mlir:{place}"
+
+
+def test_an_op_that_a_pass_has_made_wrong_is_named_by_its_function(context: Context) -> None:
+    ir = read_ir(WRONG["a call to nothing"][0], "file.mlir", context)
+    with pytest.raises(LiteRtError) as error:
+        check_ir(ir.module, after="some-pass")
+    assert error.value.where == "op 0 of @f, after pass 'some-pass'"

@@ -1,0 +1,167 @@
+"""Text becomes IR: what people, and other tools, have written, with errors that name the line.
+
+The text is MLIR's, in the notation of the levels. It may be anything: nested without end, huge, or no text at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, ShapedType
+from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Span
+
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+
+MAX_TEXT_BYTES = 64 << 20
+_MAX_DENSE_ELEMENTS = 1 << 24
+"""Of a constant in the text: `dense<0.0>` needs a few characters, and its elements memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ir:
+    """What a text holds.
+
+    Attributes:
+      aliases: names that the text gives to attributes, without the `#` in front.
+      places: where each op begins, as `file:line:column`.
+    """
+
+    module: ModuleOp
+    aliases: Mapping[str, Attribute]
+    places: Mapping[Operation, str]
+
+
+def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
+    """Reads a module, or the ops of one.
+
+    Nothing but the notation is checked: `check_ir` does the rest.
+
+    Args:
+      text: in UTF-8.
+      name: of its file, for messages.
+      context: the dialects that it may use.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with the line and column, what was found there, and what was expected.
+    """
+    decoded = _decode(text, name)
+    try:
+        parser = _Parser(context, decoded, name)
+    except ParseError as error:
+        raise _parse_error(error) from error
+    try:
+        module = parser.parse_module()
+    except ParseError as error:
+        raise _parse_error(error) from error
+    except RecursionError:
+        raise _error("nested too deep", parser.place(), "") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # xDSL's own, of text that it does not expect
+        raise _error(describe(error), parser.place(), parser.line()) from error
+    aliases = {
+        alias[1:]: value for alias, value in parser.attribute_aliases.items() if alias[0] == "#"
+    }
+    places = {op: _place(span) for op, span in parser.spans.items()}
+    return Ir(module, aliases, places)
+
+
+class _Parser(Parser):
+    """xDSL's parser, which remembers where ops begin, and makes no constant that fills the memory."""
+
+    def __init__(self, context: Context, text: str, name: str) -> None:
+        super().__init__(context, text, name)
+        self._input = Input(text, name)
+        self._in_constant = False
+        self.spans: dict[Operation, Span] = {}
+
+    def place(self) -> str:
+        """Where it is, as `file:line:column`."""
+        return _place(self._span())
+
+    def line(self) -> str:
+        """The line that it is in."""
+        return _line(self._span())
+
+    def parse_operation(self) -> Operation:
+        span = self._span()
+        op = super().parse_operation()
+        self.spans[op] = span
+        return op
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
+        if type is not None:
+            self._check_size(type)
+        self._in_constant = True
+        try:
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        finally:
+            self._in_constant = False
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        found = super().parse_optional_type()
+        if self._in_constant:
+            self._check_size(found)
+        return found
+
+    def _check_size(self, ir_type: object) -> None:
+        if isinstance(ir_type, ShapedType) and prod(ir_type.get_shape()) > _MAX_DENSE_ELEMENTS:
+            self.raise_error(
+                f"a constant of {prod(ir_type.get_shape())} elements in the text: at most "
+                f"{_MAX_DENSE_ELEMENTS}, larger ones are written as dense_resource<name>"
+            )
+
+    def _span(self) -> Span:
+        return Span(self.pos, self.pos, self._input)
+
+
+def _decode(text: str | bytes, name: str) -> str:
+    if len(text) > MAX_TEXT_BYTES:
+        raise _error(f"{len(text)} bytes of text, at most {MAX_TEXT_BYTES}", name, "")
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise _error(f"no text: byte {error.start} is no UTF-8", f"{name}:{line}", "") from error
+
+
+def _parse_error(error: ParseError) -> LiteRtError:
+    return _error(_sentence(error.msg), _place(error.span), _line(error.span))
+
+
+def _place(span: Span) -> str:
+    location = span.get_location()
+    return f"{location.file}:{location.line}:{location.col}"
+
+
+def _line(span: Span) -> str:
+    start = span.input.get_start_of_line(span.start)
+    text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return shown if shown.isprintable() else ascii(shown)[1:-1]
+
+
+def _sentence(message: str) -> str:
+    """A parser's message as a phrase: it begins in lower case, and on the same line."""
+    text = " ".join(message.split()).rstrip(".!")
+    text = text if text.isprintable() else ascii(text)[1:-1]
+    if text.startswith("in "):  # xDSL leaves out what it has expected
+        text = f"unexpected text {text}"
+    if text == "Could not parse entire input":
+        text = "expected an op"
+    is_word = len(text) > 1 and text[1].islower()
+    return text[0].lower() + text[1:] if is_word else text
+
+
+def _error(what: str, where: str, line: str) -> LiteRtError:
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where, f"The line is: {line}" if line else "")
