@@ -32,12 +32,14 @@ class Command:
       define_flags: defines its flags.
       run: does it, given flags and arguments; returns the exit status.
       num_arguments: how many arguments there must be.
+      is_optional: whether none is right too.
     """
 
     usage: str
     define_flags: Callable[[FlagValues], None]
     run: Callable[[FlagValues, Sequence[str]], int]
     num_arguments: int = 0
+    is_optional: bool = False
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
         """Parses a command line and runs it.
@@ -65,7 +67,7 @@ class Command:
             import logging
 
             logging.basicConfig(level=logging.DEBUG)
-        if len(rest) != self.num_arguments:
+        if len(rest) != self.num_arguments and (rest or not self.is_optional):
             expected = self.usage.partition("\n")[0]
             raise usage_error(
                 f"{count_text(len(rest), 'argument')}, not {self.num_arguments}",

@@ -17,6 +17,7 @@ COMMANDS = {
     "inspect": "show what a compiled file holds; dump it, or take something out",
     "check": "say whether a compiled file will run here, without loading a driver",
     "layer": "check, run, measure and begin a kernel for a custom op",
+    "opt": "run passes of the reference compiler on IR text",
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
 

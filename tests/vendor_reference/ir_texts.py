@@ -1,0 +1,43 @@
+"""IR as texts, before and after passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import dedent
+
+from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.reader import Ir, read_ir
+from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.pass_pipeline import parse_passes, run_passes
+
+
+def run(text: str, passes: str = "", layers: Sequence[type[LayerOp]] = ()) -> str:
+    """The text of what passes leave; verified before, after each, and read once more.
+
+    Args:
+      text: of a module, or of its ops; may be indented as a whole.
+      passes: with commas between them.
+      layers: ops that the text uses beside the compiler's own.
+    """
+    context = make_context(layers)
+    ir = read(text, layers)
+    run_passes(context, ir.module, parse_passes(passes), lambda done, m: check_ir(m, after=done))
+    printed = print_ir(ir.module, ir.aliases)
+    again = read_ir(printed, "printed.mlir", make_context(layers))
+    check_ir(again.module, again.places)
+    assert print_ir(again.module, again.aliases) == printed
+    return printed
+
+
+def read(text: str, layers: Sequence[type[LayerOp]] = ()) -> Ir:
+    """A module, verified."""
+    ir = read_ir(dedent(text), "test.mlir", make_context(layers))
+    check_ir(ir.module, ir.places)
+    return ir
+
+
+def normal(text: str, layers: Sequence[type[LayerOp]] = ()) -> str:
+    """A text as the printer has it, to compare with what passes leave."""
+    return run(text, "", layers)

@@ -1,0 +1,110 @@
+"""Passes by name, and what is written after each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from litert.core.compiler_options import DumpOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from tests.vendor_reference.ir_texts import read
+from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir_dump import IrDump
+from vendor_reference.compiler.pass_pipeline import (
+    PIPELINE,
+    compile_passes,
+    describe_pass,
+    find_passes,
+    parse_passes,
+    run_passes,
+)
+
+TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  func.return %x : tensor<4xf32>\n}"
+
+
+def test_every_pass_says_what_it_does() -> None:
+    for name, known in find_passes().items():
+        assert describe_pass(known).endswith("."), name
+
+
+def test_a_compilation_runs_passes_that_there_are() -> None:
+    assert [one.name for one in compile_passes()] == list(PIPELINE)
+    assert list(find_passes())[: len(PIPELINE)] == list(PIPELINE)
+
+
+def test_a_pass_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(LiteRtError, match=r"'make-coffee'.*adjust-layouts") as error:
+        parse_passes("convert-precisions,make-coffee")
+    assert error.value.status is Status.NOT_FOUND
+
+
+@pytest.mark.parametrize("text", ["a{", "adjust-layouts,,x", "adjust-layouts{a=}", "!", "{}"])
+def test_a_list_of_passes_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(LiteRtError):
+        parse_passes(text)
+
+
+def test_an_option_that_a_pass_has_not_is_refused() -> None:
+    with pytest.raises(LiteRtError) as error:
+        parse_passes("adjust-layouts{speed=11}")
+    assert error.value.where == "pass 'adjust-layouts'" and "speed" in error.value.what
+
+
+def test_no_passes_are_none() -> None:
+    assert parse_passes("") == []
+
+
+@dataclass(frozen=True)
+class Fails(ModulePass):
+    """Fails."""
+
+    name = "fails"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise PassFailedException("no way")
+
+
+def test_a_pass_that_fails_is_named_with_those_before_it() -> None:
+    passes = [*parse_passes("convert-precisions,adjust-layouts"), Fails()]
+    with pytest.raises(LiteRtError, match="no way") as error:
+        run_passes(make_context(), read(TEXT).module, passes)
+    assert error.value.where == "pass 'fails', after convert-precisions, adjust-layouts"
+
+
+def test_the_ir_after_each_pass_is_written(tmp_path: Path) -> None:
+    dump = IrDump(DumpOptions(str(tmp_path / "new"), "all"))
+    module = read(TEXT).module
+    dump.write("import", module)
+    run_passes(make_context(), module, compile_passes(), dump.write)
+    names = [f"{number:02}_{name}.mlir" for number, name in enumerate(("import", *PIPELINE))]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == names
+    assert [Path(path).name for path in dump.paths] == names
+    for path in (tmp_path / "new").iterdir():
+        assert print_ir(read(path.read_text()).module) == path.read_text()
+
+
+def test_the_ir_after_one_pass_is_written_under_the_same_name(tmp_path: Path) -> None:
+    dump = IrDump(DumpOptions(str(tmp_path), PIPELINE[-1]))
+    run_passes(make_context(), read(TEXT).module, compile_passes(), dump.write)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{len(PIPELINE):02}_{PIPELINE[-1]}.mlir"]
+
+
+def test_a_dump_after_a_pass_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LiteRtError, match=r"'make-coffee'.*import, convert-precisions"):
+        IrDump(DumpOptions(str(tmp_path / "new"), "make-coffee"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LiteRtError) as error:
+        IrDump(DumpOptions(str(tmp_path / "file" / "folder"), "all"))
+    assert error.value.status is Status.FILE_IO

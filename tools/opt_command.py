@@ -1,0 +1,77 @@
+"""`litert-npu opt`: runs passes of the reference compiler on IR text, such as a dump that was edited."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from .command import Command, usage_error
+from .console import print_text
+from .ir_passes import list_ir_passes, transform_ir
+from .output_file import write_file
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+_STANDARD = "-"
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_bool, DEFINE_string
+
+    DEFINE_string(
+        "passes", "", "What to run, in order: adjust-layouts,optimize-reorders.", flag_values=flags
+    )
+    DEFINE_bool("list_passes", False, "Shows which passes there are.", flag_values=flags)
+    DEFINE_string(
+        "o", _STANDARD, "Where the result goes; - is the standard output.", flag_values=flags
+    )
+    DEFINE_string(
+        "soc_model",
+        "",
+        "Which NPU it is compiled for, in place of what the text says.",
+        flag_values=flags,
+    )
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    if flags.list_passes:
+        passes = list_ir_passes()
+        width = max(len(name) for name, _ in passes)
+        print_text("\n".join(f"{name:{width}}  {what}" for name, what in passes), sys.stdout)
+        return 0
+    if not arguments:
+        raise usage_error("no file", "Give one with IR text; - is the standard input.")
+    (path,) = arguments
+    result = transform_ir(_read(path), path, flags.passes, flags.soc_model)
+    if flags.o == _STANDARD:
+        print_text(result.rstrip("\n"), sys.stdout)
+    else:
+        sources = [] if path == _STANDARD else [path]
+        write_file(flags.o, lambda file: file.write(result.encode()), sources)
+    return 0
+
+
+def _read(path: str) -> bytes:
+    if path == _STANDARD:
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise LiteRtError(Status.FILE_IO, f"cannot read: {error.strerror}", path) from error
+
+
+COMMAND = Command(
+    "FILE --passes=A,B,C\n"
+    "Reads IR text of the reference compiler (a dump of apply_plugin --dump_ir_after=all, edited or not),\n"
+    "verifies it, runs passes, and prints what they leave. Without passes, it verifies and prints.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+    is_optional=True,
+)

@@ -1,0 +1,56 @@
+"""Writes what the passes make of the IR, for people to read, and for `litert-npu opt` to take up again."""
+
+from __future__ import annotations
+
+import os
+
+from xdsl.dialects.builtin import ModuleOp
+
+from litert.core.compiler_options import DumpOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.pass_pipeline import PIPELINE, check_pass_name
+
+ALL = "all"
+IMPORT = "import"
+"""What the IR is called before any pass has run."""
+
+
+class IrDump:
+    """The files of one compilation: `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline."""
+
+    def __init__(self, options: DumpOptions) -> None:
+        """Makes the folder.
+
+        Raises:
+          LiteRtError: NOT_FOUND, for a pass that there is not; FILE_IO.
+        """
+        check_pass_name(options.ir_after, (ALL, IMPORT))
+        self._options = options
+        self._numbers = {name: number for number, name in enumerate((IMPORT, *PIPELINE))}
+        self.paths: list[str] = []
+        try:
+            os.makedirs(options.folder, exist_ok=True)
+        except OSError as error:
+            raise _file_error(error, options.folder) from error
+
+    def write(self, name: str, module: ModuleOp) -> None:
+        """Writes the module, if the user wants to see it after this pass.
+
+        Raises:
+          LiteRtError: FILE_IO.
+        """
+        if self._options.ir_after not in (name, ALL):
+            return
+        path = os.path.join(self._options.folder, f"{self._numbers[name]:02}_{name}.mlir")
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(print_ir(module))
+        except OSError as error:
+            raise _file_error(error, path) from error
+        self.paths.append(path)
+
+
+def _file_error(error: OSError, path: str) -> LiteRtError:
+    return LiteRtError(Status.FILE_IO, f"cannot write: {error.strerror}", path)

@@ -1,0 +1,140 @@
+"""Layers on IE as passes see them, whichever op they are: tensors in, tensors out, and what they ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
+from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.requirements import NAMES, Requirements, read_requirements
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPorts:
+    """A layer's tensors.
+
+    Attributes:
+      op: a `LayerOp`, a custom binary layer, or the call of an external function that stands for a layer.
+      inputs: places of input tensors among its operands.
+      requirements: of these, and of the results that are tensors.
+    """
+
+    op: Operation
+    inputs: Sequence[int]
+    requirements: Requirements
+
+    @property
+    def outputs(self) -> Sequence[OpResult]:
+        """The results that are tensors."""
+        return [result for result in self.op.results if isinstance(result.type, TensorType)]
+
+
+class LayerFinder:
+    """Tells layers of a module; what external functions ask for is read once for each."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        self._requirements: dict[str, Requirements] = {}
+
+    def find(self, op: Operation) -> LayerPorts | None:
+        """The layer that an op is; None for any other op.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if the attributes of its external function are wrong.
+        """
+        if isinstance(op, LayerOp):
+            return LayerPorts(op, range(len(op.inputs)), op.requirements())
+        if isinstance(op, CustomBinaryLayerOp):
+            return LayerPorts(op, range(1, 1 + len(op.inputs)), op.requirements())
+        if isinstance(op, CallOp):
+            return self._find_called(op)
+        return None
+
+    def _find_called(self, op: CallOp) -> LayerPorts | None:
+        name = op.callee.root_reference.data
+        function = self._functions.get(name)
+        if function is None or not is_layer(function):
+            return None
+        inputs = [i for i, value in enumerate(op.operands) if isinstance(value.type, TensorType)]
+        if name not in self._requirements:
+            outputs = [t for t in op.results.types if isinstance(t, TensorType)]
+            self._requirements[name] = read_requirements(
+                function.attributes, len(inputs), len(outputs)
+            )
+        return LayerPorts(op, inputs, self._requirements[name])
+
+
+def agnostic_ports(op: LayerOp) -> list[int]:
+    """Places of the inputs of a `LayoutAgnostic` op that have the layout of its results.
+
+    Those of another rank, that are repeated to the results' shape, lie as they come.
+    """
+    rank = len(shape_of(op.outputs[0].type))
+    return [i for i, value in enumerate(op.inputs) if len(shape_of(value.type)) == rank]
+
+
+def is_layer(function: FuncOp) -> bool:
+    """Whether an external function stands for a layer: it says what it asks for, or what it becomes."""
+    marks = ("VPUIP.task", "VPUIP.kernel", *(f"IE.{name}" for name in NAMES))
+    return function.is_declaration and any(mark in function.attributes for mark in marks)
+
+
+def bodies(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
+    """The functions that have a body, and that."""
+    for op in module.ops:
+        if isinstance(op, FuncOp) and not op.is_declaration:
+            yield op, op.body.block
+
+
+def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
+    """A value with another type in the place of one; what reads it reads the new one."""
+    if value.type == new_type:
+        return value
+    return Rewriter.replace_value_with_new_type(value, new_type)
+
+
+def settle_called_types(module: ModuleOp) -> None:
+    """Gives each external function the types that its calls have come to.
+
+    Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
+    """
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    taken = set(functions)
+    kinds: dict[tuple[str, FunctionType], str] = {}
+    used: set[str] = set()
+    for _, block in bodies(module):
+        for op in block.ops:
+            if not isinstance(op, CallOp):
+                continue
+            name = op.callee.root_reference.data
+            function = functions.get(name)
+            if function is None or not function.is_declaration:
+                continue
+            kind = FunctionType.from_lists(list(op.operand_types), list(op.results.types))
+            if (name, kind) not in kinds:
+                target = function if name not in used else _clone(function, taken)
+                target.function_type = kind
+                used.add(name)
+                kinds[name, kind] = target.sym_name.data
+            op.callee = SymbolRefAttr(kinds[name, kind])
+
+
+def _clone(function: FuncOp, taken: set[str]) -> FuncOp:
+    """A copy behind the function, under a name that is free."""
+    base, number = function.sym_name.data, 1
+    while f"{base}_{number}" in taken:
+        number += 1
+    copy: FuncOp = function.clone()
+    copy.sym_name = StringAttr(f"{base}_{number}")
+    taken.add(copy.sym_name.data)
+    block = function.parent
+    assert block is not None
+    block.insert_op_after(copy, function)
+    return copy

@@ -1,0 +1,55 @@
+"""IR text in, IR text out: what `litert-npu opt` does. Every stage of a compilation can be taken up here again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.reader import read_ir
+from vendor_reference.compiler.ir.soc_attribute import set_soc
+from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.pass_pipeline import (
+    describe_pass,
+    find_passes,
+    parse_passes,
+    run_passes,
+)
+from vendor_reference.soc import get_soc_model
+
+
+def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> str:
+    """Reads a module, verifies it, runs passes on it, and verifies it after each.
+
+    Args:
+      text: of any level.
+      name: of its file, for messages.
+      passes: names, with commas between them, as in `adjust-layouts,optimize-reorders`.
+      soc_model: what it is compiled for, in place of what the text says; "" for that.
+
+    Returns:
+      The text of what the passes leave.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a pass or SoC that there is not; INVALID_ARGUMENT and INVALID_IR_TYPE, for a
+        wrong text, with its line; what a pass raises.
+    """
+    chosen = parse_passes(passes)
+    soc = get_soc_model(soc_model) if soc_model else None
+    context = make_context()
+    ir = read_ir(text, name, context)
+    check_ir(ir.module, ir.places)
+    if soc is not None:
+        set_soc(ir.module, soc)
+    try:
+        run_passes(context, ir.module, chosen, lambda done, module: check_ir(module, after=done))
+    except RecursionError as error:
+        raise LiteRtError(Status.UNSUPPORTED, "nested too deep for a pass", name) from error
+    return print_ir(ir.module, ir.aliases)
+
+
+def list_passes() -> Sequence[tuple[str, str]]:
+    """Names of passes, those of a compilation first and in order, with what they do."""
+    return [(name, describe_pass(known)) for name, known in find_passes().items()]

@@ -1,0 +1,116 @@
+"""The passes of the compiler: found by name, and run one after another.
+
+A pass is a module of `passes/`, with a frozen dataclass as its `PASS`: its fields are its options. The first line
+of its docstring is what `litert-npu opt --list_passes` says about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.extensions import load_package
+
+PIPELINE: Sequence[str] = ("convert-precisions", "adjust-layouts")
+"""What a compilation runs, in order."""
+
+AfterPass = Callable[[str, ModuleOp], None]
+"""Called with a pass's name and what it left."""
+
+
+def run_passes(
+    context: Context,
+    module: ModuleOp,
+    passes: Sequence[ModulePass],
+    after: AfterPass | None = None,
+) -> None:
+    """Runs passes on a module, which they change.
+
+    Args:
+      context: the module's.
+      module: gets verified by nobody here: see `check_ir`.
+      passes: in the order in which they run.
+      after: called after each.
+
+    Raises:
+      LiteRtError: what a pass raises; COMPILATION where it raises xDSL's own.
+    """
+    for index, one in enumerate(passes):
+        try:
+            one.apply(context, module)
+        except DiagnosticException as error:
+            before = ", ".join(p.name for p in passes[:index])
+            where = f"pass '{one.name}'{f', after {before}' if before else ''}"
+            raise LiteRtError(Status.COMPILATION, str(error), where) from error
+        if after is not None:
+            after(one.name, module)
+
+
+def compile_passes() -> list[ModulePass]:
+    """The passes of a compilation."""
+    known = find_passes()
+    return [known[name]() for name in PIPELINE]
+
+
+def parse_passes(text: str) -> list[ModulePass]:
+    """Passes by name, as a command line has them: `adjust-layouts,bound-shapes{input=1x2}`.
+
+    Raises:
+      LiteRtError: NOT_FOUND, which lists the passes there are; INVALID_ARGUMENT for wrong options.
+    """
+    passes = []
+    try:
+        specs = list(parse_pipeline(text)) if text.strip() else []
+    except ArgSpecParseError as error:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"'{text}' is no list of passes", hint="Write it as a,b,c."
+        ) from error
+    for spec in specs:
+        check_pass_name(spec.name)
+        known = find_passes()[spec.name]
+        try:
+            passes.append(known.from_pass_spec(spec))
+        except Exception as error:  # xDSL raises ValueErrors, and bare ones
+            what = " ".join(str(error).split()) or "its options are wrong"
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, f"pass '{spec.name}'") from error
+    return passes
+
+
+def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
+    """Refuses a name that no pass has.
+
+    Args:
+      name: of a pass.
+      also: further names that are taken here.
+
+    Raises:
+      LiteRtError: NOT_FOUND, which lists the passes there are.
+    """
+    names = [*also, *find_passes()]
+    if name not in names:
+        raise LiteRtError(
+            Status.NOT_FOUND, f"no pass '{name}'", hint=f"Name one of {', '.join(names)}."
+        )
+
+
+@cache
+def find_passes() -> Mapping[str, type[ModulePass]]:
+    """All passes by name: those of a compilation in their order, then the others."""
+    found: dict[str, type[ModulePass]] = load_package(
+        "vendor_reference.compiler.passes", "PASS", lambda one: str(one.name)
+    )
+    order = {name: index for index, name in enumerate(PIPELINE)}
+    return dict(sorted(found.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
+
+
+def describe_pass(known: type[ModulePass]) -> str:
+    """The first line of a pass's docstring."""
+    return (known.__doc__ or "").strip().partition("\n")[0]

@@ -1,0 +1,92 @@
+"""A layer that wants its tensors to lie in another order gets an `IE.Reorder` in front of it, and one behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.ie.ops import ReorderOp
+from vendor_reference.compiler.ir.types import Order, order_of, with_order
+from vendor_reference.compiler.layer_ports import (
+    LayerFinder,
+    LayerPorts,
+    agnostic_ports,
+    bodies,
+    set_type,
+    settle_called_types,
+)
+
+
+@dataclass(frozen=True)
+class AdjustLayouts(ModulePass):
+    """Meets layers' requirements on layouts by reorders; what lies between two layers keeps its order."""
+
+    name = "adjust-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        finder = LayerFinder(op)
+        for _, block in bodies(op):
+            _BlockAdjustment(block, finder).run()
+        settle_called_types(op)
+
+
+class _BlockAdjustment:
+    """One walk over a function: each reorder of a value is made once."""
+
+    def __init__(self, block: Block, finder: LayerFinder) -> None:
+        self._block = block
+        self._finder = finder
+        self._known: dict[tuple[SSAValue, Order], SSAValue] = {}
+
+    def run(self) -> None:
+        for op in list(self._block.ops):
+            if isinstance(op, ReorderOp):
+                self._known.setdefault((op.inputs[0], order_of(op.outputs[0].type)), op.outputs[0])
+            elif isinstance(op, LayerOp) and op.has_trait(LayoutAgnostic):
+                self._agree(op)
+            elif (layer := self._finder.find(op)) is not None:
+                self._reorder_inputs(layer)
+                self._reorder_outputs(layer)
+
+    def _agree(self, op: LayerOp) -> None:
+        """An op that takes any layout takes that of its result."""
+        wanted = order_of(op.outputs[0].type)
+        for place in agnostic_ports(op):
+            self._reorder_input(op, place, wanted)
+
+    def _reorder_inputs(self, layer: LayerPorts) -> None:
+        for place, wanted in zip(layer.inputs, layer.requirements.input_layouts, strict=True):
+            if wanted is not None:
+                self._reorder_input(layer.op, place, wanted)
+
+    def _reorder_input(self, op: Operation, place: int, wanted: Order) -> None:
+        value = op.operands[place]
+        if order_of(value.type) == wanted:
+            return
+        reordered = self._known.get((value, wanted))
+        if reordered is None:
+            reorder = ReorderOp.to(value, wanted)
+            self._block.insert_op_before(reorder, op)
+            reordered = self._known[value, wanted] = reorder.outputs[0]
+        op.operands[place] = reordered
+
+    def _reorder_outputs(self, layer: LayerPorts) -> None:
+        for result, wanted in zip(layer.outputs, layer.requirements.output_layouts, strict=True):
+            given = order_of(result.type)
+            if wanted is None or wanted == given:
+                continue
+            new = set_type(result, with_order(result.type, wanted))
+            reorder = ReorderOp.to(new, given)
+            self._block.insert_op_after(reorder, layer.op)
+            for use in list(new.uses):
+                if use.operation is not reorder:
+                    use.operation.operands[use.index] = reorder.outputs[0]
+            self._known[new, given] = reorder.outputs[0]
+
+
+PASS = AdjustLayouts

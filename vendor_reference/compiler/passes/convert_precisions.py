@@ -1,0 +1,144 @@
+"""A layer that wants other elements than its tensors have gets an `IE.Convert` in front of it, and one behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from litert.core.element_type import ElementType
+from vendor_reference.compiler.ie.ops import ConvertOp
+from vendor_reference.compiler.ir.types import element_type_of, with_element_type
+from vendor_reference.compiler.layer_ports import (
+    LayerFinder,
+    LayerPorts,
+    bodies,
+    set_type,
+    settle_called_types,
+)
+
+_E = ElementType
+
+_MANTISSA_BITS = {_E.FLOAT16: 11, _E.FLOAT32: 24, _E.FLOAT64: 53}
+_SIGNED_BITS = {_E.INT8: 7, _E.INT16: 15, _E.INT32: 31, _E.INT64: 63}
+_UNSIGNED_BITS = {_E.BOOL: 1, _E.UINT8: 8, _E.UINT16: 16, _E.UINT32: 32, _E.UINT64: 64}
+
+
+@dataclass(frozen=True)
+class ConvertPrecisions(ModulePass):
+    """Meets layers' requirements on element types by conversions; those that change nothing go."""
+
+    name = "convert-precisions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        finder = LayerFinder(op)
+        for _, block in bodies(op):
+            _BlockConversion(block, finder).run()
+        settle_called_types(op)
+
+
+class _BlockConversion:
+    """One walk over a function: each conversion of a value is made once."""
+
+    def __init__(self, block: Block, finder: LayerFinder) -> None:
+        self._block = block
+        self._finder = finder
+        self._known: dict[tuple[SSAValue, ElementType], SSAValue] = {}
+
+    def run(self) -> None:
+        conversions: list[ConvertOp] = []
+        for op in list(self._block.ops):
+            if isinstance(op, ConvertOp):
+                self._share(op)
+                conversions.append(op)
+            elif (layer := self._finder.find(op)) is not None:
+                self._convert_inputs(layer)
+                conversions += self._convert_outputs(layer)
+        for conversion in reversed(conversions):
+            if conversion.outputs[0].first_use is None:
+                self._block.erase_op(conversion)
+
+    def _share(self, op: ConvertOp) -> None:
+        """A conversion that is there already takes the place of one; else it begins at the earliest number."""
+        target = element_type_of(op.outputs[0].type)
+        source = _trace(op.inputs[0], target)
+        known = self._find(source, target)
+        if known is None:
+            op.operands[0] = source
+            self._known[source, target] = op.outputs[0]
+        else:
+            op.outputs[0].replace_all_uses_with(known)
+
+    def _convert_inputs(self, layer: LayerPorts) -> None:
+        for place, wanted in zip(layer.inputs, layer.requirements.input_precisions, strict=True):
+            if wanted is None:
+                continue
+            source = _trace(layer.op.operands[place], wanted)
+            converted = self._find(source, wanted)
+            if converted is None:
+                conversion = ConvertOp.to(source, wanted)
+                self._block.insert_op_before(conversion, layer.op)
+                converted = self._known[source, wanted] = conversion.outputs[0]
+            layer.op.operands[place] = converted
+
+    def _convert_outputs(self, layer: LayerPorts) -> list[ConvertOp]:
+        made = []
+        for result, wanted in zip(layer.outputs, layer.requirements.output_precisions, strict=True):
+            given = element_type_of(result.type)
+            if wanted is None or wanted is given:
+                continue
+            new = set_type(result, with_element_type(result.type, wanted))
+            conversion = ConvertOp.to(new, given)
+            self._block.insert_op_after(conversion, layer.op)
+            for use in list(new.uses):
+                if use.operation is not conversion:
+                    use.operation.operands[use.index] = conversion.outputs[0]
+            self._known[new, given] = conversion.outputs[0]
+            made.append(conversion)
+        return made
+
+    def _find(self, value: SSAValue, target: ElementType) -> SSAValue | None:
+        if element_type_of(value.type) is target:
+            return value
+        return self._known.get((value, target))
+
+
+def _trace(value: SSAValue, target: ElementType) -> SSAValue:
+    """Where the number was before conversions that do not matter to what becomes of it."""
+    op = value.owner
+    while isinstance(op, ConvertOp):
+        source, between = element_type_of(op.inputs[0].type), element_type_of(value.type)
+        is_number_alone = _is_float(source) == _is_float(between) or _is_float(target)
+        if not is_exact(source, between) or not (is_number_alone or source is target):
+            break
+        value = op.inputs[0]
+        op = value.owner
+    return value
+
+
+def is_exact(source: ElementType, target: ElementType) -> bool:
+    """Whether each number of one type is one of the other."""
+    if source is target:
+        return True
+    if source in _MANTISSA_BITS:
+        return _MANTISSA_BITS[source] < _MANTISSA_BITS.get(target, 0)
+    if source in _SIGNED_BITS:
+        bits = _SIGNED_BITS[source]
+        return bits < _SIGNED_BITS.get(target, 0) or bits < _MANTISSA_BITS.get(target, 0)
+    bits = _UNSIGNED_BITS[source]
+    holds = (
+        _SIGNED_BITS.get(target, 0),
+        _MANTISSA_BITS.get(target, 0),
+        _UNSIGNED_BITS.get(target, 0),
+    )
+    return bits <= max(holds)
+
+
+def _is_float(element_type: ElementType) -> bool:
+    return element_type in _MANTISSA_BITS
+
+
+PASS = ConvertPrecisions
