@@ -24,6 +24,7 @@ from vendor_reference.custom_layers.layout import (
     order_format,
     strided_bfyx,
 )
+from vendor_reference.executable.sizes import Dimension, Size
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,10 @@ def in_memory(
     return view, [s // memory.itemsize for s in np.asarray(view).strides], int(view.flat[0])
 
 
+def numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
+    return tuple(size for size in sizes if isinstance(size, int))
+
+
 @given(padded_shapes(), st.sampled_from(FORMATS))
 def test_pitches_and_offset_find_what_numpy_finds(
     padded: tuple[list[int], list[int], list[int]], wanted: Format
@@ -163,14 +168,17 @@ def test_pitches_and_offset_find_what_numpy_finds(
         strided_bfyx(shape, strides, start, wanted),
     ):
         assert view.offset == start
-        places = np.tensordot(np.indices(view.dims), view.pitches, (0, 0)) + view.offset
-        np.testing.assert_array_equal(places, as_kernel.reshape(view.dims))
+        places = (
+            np.tensordot(np.indices(numbers(view.dims)), numbers(view.pitches), (0, 0))
+            + view.offset
+        )
+        np.testing.assert_array_equal(places, as_kernel.reshape(numbers(view.dims)))
 
 
 @given(shapes, st.sampled_from((*FORMATS, Format.ANY)))
 def test_pitches_reach_each_element_once(shape: list[int], wanted: Format) -> None:
     view = bfyx(shape, format_order(wanted, len(shape)), wanted)
-    places = {int(np.dot(index, view.pitches)) for index in np.ndindex(*view.dims)}
+    places = {int(np.dot(i, numbers(view.pitches))) for i in np.ndindex(*numbers(view.dims))}
     assert places == set(range(int(np.prod(shape))))
 
 
@@ -192,6 +200,14 @@ def test_strides_that_are_no_part_of_a_tensor_are_refused(
     with pytest.raises(LiteRtError) as error:
         strided_bfyx(shape, strides, offset)
     assert error.value.status is Status.UNSUPPORTED and "strides" in error.value.what
+
+
+def test_sizes_that_a_run_tells_have_pitches_too() -> None:
+    height, channels = Dimension(0, 1), Dimension(0, 3)
+    view = bfyx((1, height, 2, channels), (0, 3, 1, 2), Format.BFYX)
+    assert view.dims == (1, channels, height, 2)
+    assert [str(p) for p in view.pitches] == ["((s0[1]*2)*s0[3])", "(s0[1]*2)", "2", "1"]
+    assert view.offset == 0
 
 
 def test_dimensions_that_do_not_fold_are_refused() -> None:

@@ -14,6 +14,7 @@ from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layout import bfyx
 from vendor_reference.custom_layers.value_sources import OpValues
+from vendor_reference.executable.sizes import Size
 
 
 def write_prelude(
@@ -55,7 +56,7 @@ def _tensor(name: str, tensor: Tensor) -> list[str]:
     ]
 
 
-def _array(name: str, element_type: str, values: Sequence[int]) -> list[str]:
+def _array(name: str, element_type: str, values: Sequence[Size]) -> list[str]:
     elements = "{ " + "".join(f"{v}," for v in values) + " } "
     return [
         f"#define {name}_SIZE {len(values)}",

@@ -9,7 +9,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op
 from vendor_reference.custom_layers.custom_layer import TensorBinding, WorkSizes
-from vendor_reference.custom_layers.layout import bfyx
+from vendor_reference.custom_layers.layout import kernel_dims
 
 _HINT = "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index."
 
@@ -53,4 +53,4 @@ def op_dims(op: Op, of: TensorBinding) -> Sequence[int]:
     if tensor is None:
         kind = "outputs" if of.is_output else "inputs"
         raise LiteRtError(Status.INVALID_ARGUMENT, f"{of} of an op that has {len(tensors)} {kind}")
-    return bfyx(tensor.shape).dims
+    return kernel_dims(tensor.shape)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.custom_layers.layout import bfyx
+from vendor_reference.custom_layers.layout import kernel_dims
 
 _TOKEN = re.compile(
     r"[ \t]*(?:\d+|[A-Za-z_]\w*(?:[ \t]*\[[ \t]*\d+[ \t]*\])?|[-+*/%()])[ \t]*", re.ASCII
@@ -96,7 +96,7 @@ class Formula:
         if shape is None:
             kind = "outputs" if size.is_output else "inputs"
             raise _error(self.text, f"has {size}, and there are {len(shapes)} {kind}")
-        sizes = bfyx(shape).dims if size.is_bfyx else shape
+        sizes = kernel_dims(shape) if size.is_bfyx else shape
         if size.dimension >= len(sizes):
             raise _error(self.text, f"has {size}, and the shape is {list(shape)}")
         return sizes[size.dimension]

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.executable.sizes import Size, multiply
 
 Order: TypeAlias = tuple[int, ...]
 """Dimensions of a tensor, the slowest in memory first."""
 
-Dims: TypeAlias = tuple[int, int, int, int]
-"""Numbers for B, F, Y and X."""
+Dims: TypeAlias = tuple[Size, Size, Size, Size]
+"""For B, F, Y and X: numbers, or what a run tells."""
 
 
 class Format(str, Enum):
@@ -36,6 +36,8 @@ class Format(str, Enum):
 
 FORMATS = (Format.BFYX, Format.BYXF, Format.YXFB, Format.FYXB)
 """The formats that are an order."""
+
+_Size = TypeVar("_Size", int, Size)
 
 _NO_PADDING: Dims = (0, 0, 0, 0)
 
@@ -58,21 +60,25 @@ class Bfyx:
     @property
     def pitches(self) -> Dims:
         """Elements from one index of B, F, Y and X to the next."""
-        pitch, pitches = 1, {}
+        pitch: Size = 1
+        pitches: dict[str, Size] = {}
         for letter in reversed(self.memory_order):
             pitches[letter] = pitch
             index = "BFYX".index(letter)
-            pitch *= self.lower_padding[index] + self.dims[index] + self.upper_padding[index]
+            pitch *= self.lower_padding[index] + (self.dims[index] + self.upper_padding[index])
         return pitches["B"], pitches["F"], pitches["Y"], pitches["X"]
 
     @property
-    def offset(self) -> int:
+    def offset(self) -> Size:
         """Elements from the start of the memory to the first one that is no padding."""
-        return sum(p * n for p, n in zip(self.pitches, self.lower_padding, strict=True))
+        offset: Size = 0
+        for pitch, padding in zip(self.pitches, self.lower_padding, strict=True):
+            offset = offset + pitch * padding
+        return offset
 
 
 def bfyx(
-    shape: Sequence[int],
+    shape: Sequence[Size],
     order: Order | None = None,
     wanted: Format = Format.ANY,
     lower_padding: Sequence[int] = (),
@@ -93,15 +99,14 @@ def bfyx(
     rank = len(shape)
     order = tuple(range(rank)) if order is None else order
     if not lower_padding and not upper_padding:
-        padded: Sequence[int] = shape
+        padded: Sequence[Size] = shape
         lower, upper = _NO_PADDING, _NO_PADDING
     else:
         below, above = lower_padding or (0,) * rank, upper_padding or (0,) * rank
         padded = [low + n + up for low, n, up in zip(below, shape, above, strict=True)]
         lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
         _check_middle([*zip(below, above, strict=True)][2:-2], shape)
-    b, f, y, x = (prod(shape[d] for d in dims) for dims in letter_dims(rank).values())
-    return Bfyx((b, f, y, x), _letters(order, padded, wanted), lower, upper)
+    return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
 
 def strided_bfyx(
@@ -130,6 +135,18 @@ def strided_bfyx(
     return bfyx(shape, order, wanted, lower, upper)
 
 
+def kernel_dims(shape: Sequence[_Size]) -> tuple[_Size, _Size, _Size, _Size]:
+    """Sizes of B, F, Y and X of a tensor of that shape."""
+    sizes: list[_Size] = []
+    for dims in letter_dims(len(shape)).values():
+        size: _Size = 1
+        for dim in dims:
+            size = size * shape[dim]
+        sizes.append(size)
+    b, f, y, x = sizes
+    return b, f, y, x
+
+
 def letter_dims(rank: int) -> dict[str, tuple[int, ...]]:
     """Which dimensions of a tensor B, F, Y and X are, slowest first; none for those it has not."""
     if rank >= 4:
@@ -150,12 +167,12 @@ def order_format(order: Order) -> Format | None:
     return next((f for f in FORMATS if format_order(f, len(order)) == order), None)
 
 
-def same_memory(shape: Sequence[int], first: Order, second: Order) -> bool:
+def same_memory(shape: Sequence[Size], first: Order, second: Order) -> bool:
     """Whether two orders put each element at the same place, as dimensions of 1 are nowhere."""
     return [d for d in first if shape[d] != 1] == [d for d in second if shape[d] != 1]
 
 
-def _letters(order: Order, padded: Sequence[int], wanted: Format) -> str:
+def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
     """An order in letters: the wanted one where it fits, else one of the formats', else its own."""
     rank = len(order)
     if wanted is not Format.ANY and same_memory(padded, order, format_order(wanted, rank)):
@@ -174,21 +191,21 @@ def _letters(order: Order, padded: Sequence[int], wanted: Format) -> str:
     return letters + "".join(letter for letter in "BFYX" if letter not in letters)
 
 
-def _fold_padding(padding: Sequence[int], padded: Sequence[int]) -> Dims:
+def _fold_padding(padding: Sequence[int], padded: Sequence[Size]) -> Dims:
     """Padding of B, F, Y, X; that of the first middle dimension counts for the whole of Y."""
     b, f, y, x = (
-        padding[dims[0]] * prod(padded[d] for d in dims[1:]) if dims else 0
+        padding[dims[0]] * multiply([padded[d] for d in dims[1:]]) if dims else 0
         for dims in letter_dims(len(padding)).values()
     )
     return b, f, y, x
 
 
-def _check_middle(paddings: Sequence[tuple[int, int]], shape: Sequence[int]) -> None:
+def _check_middle(paddings: Sequence[tuple[int, int]], shape: Sequence[Size]) -> None:
     if any(padding != (0, 0) for padding in paddings):
         raise _no_view(shape, "it is padded inside of what Y stands for")
 
 
-def _no_view(shape: Sequence[int], why: str) -> LiteRtError:
+def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
         Status.UNSUPPORTED, f"a tensor of {shown} has no B, F, Y and X as it lies: {why}"
