@@ -100,6 +100,11 @@ def test_a_header_with_pragma_once_comes_once_and_another_each_time() -> None:
     assert "pragma" not in text
 
 
+def test_pragma_once_counts_for_all_sources() -> None:
+    sources = {"a.cl": '#include "h.h"\n@a2', "b.cl": '#include "h.h"\n@b2'}
+    assert list(places(compose("", sources, {"h.h": "#pragma once\n@h2"}))) == ["@h2", "@a2", "@b2"]
+
+
 def test_headers_that_include_each_other_end() -> None:
     headers = {"a.h": '#include "b.h"\n@a', "b.h": '#include "a.h"\n@b'}
     assert set(places(compose("", {"k.cl": '#include "a.h"'}, headers))) == {"@a", "@b"}

@@ -1,0 +1,123 @@
+"""The sources of a program become one text, with headers in place of their `#include`.
+
+So a text needs no files: it can be built anywhere, and says all that its build depends on.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.executable.executable import Program, Source
+
+_COMMENT_OR_TEXT = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
+_DIRECTIVE = re.compile(
+    r'^[ \t]*#[ \t]*(?:include[ \t]*"(?P<path>[^"\n]+)"|pragma[ \t]+(?P<once>once)\b)', re.MULTILINE
+)
+_TEXT_LIMIT = 64 << 20
+_DEPTH_LIMIT = 100
+
+
+def expand_sources(
+    program: Program, read: Callable[[Source], memoryview], has_line_marks: bool
+) -> Sequence[str]:
+    """The text of each source; a header that says `#pragma once` comes once in all of them.
+
+    Args:
+      program: of an executable.
+      read: gives a source's bytes.
+      has_line_marks: whether `#line` keeps the user's own files and lines in build errors.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.
+    """
+    headers = {source.file_name: source for source in program.headers}
+    expansion = _Expansion(headers, read, has_line_marks)
+    return [expansion.expand(source) for source in program.sources]
+
+
+def line_mark(number: int, name: str) -> str:
+    """`#line`: what follows is line `number` of a file."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'\n#line {number} "{escaped}"\n'
+
+
+class _Expansion:
+    """The sources of one program."""
+
+    def __init__(
+        self,
+        headers: dict[str, Source],
+        read: Callable[[Source], memoryview],
+        has_line_marks: bool,
+    ) -> None:
+        self._headers = headers
+        self._read = read
+        self._has_line_marks = has_line_marks
+        self._once: set[str] = set()
+        self._open: list[str] = []
+        self._size = 0
+
+    def expand(self, source: Source) -> str:
+        name = source.file_name
+        text = _decode(self._read(source), name)
+        self._size += len(text)
+        if self._size > _TEXT_LIMIT:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"more than {_TEXT_LIMIT >> 20} MiB of text", name
+            )
+        self._open.append(name)
+        if len(self._open) > _DEPTH_LIMIT:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"includes more than {_DEPTH_LIMIT} deep", name
+            )
+        parts, end = [self._mark(1, name)], 0
+        for found in _DIRECTIVE.finditer(_without_comments(text)):
+            parts.append(text[end : found.start()])
+            end = found.end()
+            if found["once"]:
+                self._once.add(name)
+            else:
+                parts.append(self._include(found["path"], name, text[found.start() : end]))
+                parts.append(self._mark(text.count("\n", 0, end) + 1, name))
+        parts.append(text[end:])
+        if not parts[-1].endswith("\n"):
+            parts.append("\n")
+        self._open.pop()
+        return "".join(parts)
+
+    def _mark(self, number: int, name: str) -> str:
+        return line_mark(number, name) if self._has_line_marks else ""
+
+    def _include(self, path: str, including: str, directive: str) -> str:
+        """The header's text; the directive itself, where no header has that name."""
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(including), path))
+        header = self._headers.get(beside) or self._headers.get(posixpath.normpath(path))
+        if header is None:
+            return f"{directive}\n"  # in an `#if 0`, or an error that the compiler tells best
+        if header.file_name in self._once or header.file_name in self._open:
+            return ""  # a header that includes itself, directly or not: its guard would empty it
+        return self.expand(header)
+
+
+def _decode(data: memoryview, name: str) -> str:
+    """Bytes that are not UTF-8 can stand in comments, so they are no error here."""
+    text = str(data, "utf-8-sig", "replace")
+    if "\0" in text:
+        raise LiteRtError(Status.INVALID_ARGUMENT, "a source with zero bytes is no text", name)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _without_comments(text: str) -> str:
+    """The text with blanks for comments; places and lines stay."""
+
+    def blank(found: re.Match[str]) -> str:
+        token = found[0]
+        return token if token[0] in "\"'" else re.sub(r"[^\n]", " ", token)
+
+    return _COMMENT_OR_TEXT.sub(blank, text)
