@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Sequence
 
@@ -106,8 +105,7 @@ def pack_numbers(element_type: ElementType, value: Value) -> bytes:
 
 
 def _source(layer: CustomLayer, file: LayerFile) -> Source:
-    digest = hashlib.sha256(file.data).hexdigest()
-    return Source(layer.asset_name(file), file.path, digest)
+    return Source(layer.asset_name(file), file.path, file.digest)
 
 
 def _not_a(element_type: ElementType, what: str) -> LiteRtError:

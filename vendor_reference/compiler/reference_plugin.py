@@ -65,7 +65,7 @@ class ReferencePlugin(CompilerPlugin):
 
     def _check_kernels(self, lowered: Lowered, notes: list[str]) -> Executable:
         assets = {
-            layer.asset_name(file): file.data
+            layer.asset_name(file): file.asset_data
             for layer in self._layers.values()
             for file in layer.files()
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,13 +19,27 @@ class LayerFile:
 
     Attributes:
       path: from the asset's folder, with `/`.
-      data: its bytes.
-      is_asset: whether it is the asset itself, else a companion of it.
+      data: its bytes; empty where a binary layer leaves them out.
+      is_asset: whether it lies in the asset itself, else a companion of it.
+      sha256: of its bytes, in hex, where they are left out.
+      packed_in: the asset, where the file is packed in it.
     """
 
     path: str
     data: bytes = field(repr=False)
     is_asset: bool = False
+    sha256: str = ""
+    packed_in: bytes | None = field(default=None, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its bytes, in hex."""
+        return self.sha256 or hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def asset_data(self) -> bytes:
+        """What is embedded for it: its bytes, or the asset that it is packed in."""
+        return self.data if self.packed_in is None else self.packed_in
 
 
 class LayerType(str, Enum):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from vendor_reference.executable.kernel_signature import (
 MAGIC = b"LRT-LYR\n"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIxxxxQQ32s")
+_INIT_DEFINE = re.compile(r"#define \w+_INIT ")
 _HINT = "Make it again with litert-npu layer build."
 
 
@@ -99,8 +101,10 @@ class BinaryLayer:
 
 def program_digest(program: Program) -> str:
     """What a program's code depends on, beside the device: its text and options, by its files' digests."""
+    # `_INIT` lines are there where the sources use them, which their digests say already.
+    lines = program.prelude.split("\n")
     parts = [
-        program.prelude,
+        [line for line in lines if not _INIT_DEFINE.match(line)],
         program.build_options,
         [[source.file_name, source.sha256] for source in program.sources],
         [[source.file_name, source.sha256] for source in program.headers],
