@@ -8,6 +8,7 @@ from importlib import import_module
 from .command import Command, usage_error
 
 COMMANDS = {
+    "build": "compile a layer ahead, into a .bin",
     "check": "read, bind and build a layer; show what its kernel gets",
 }
 

@@ -16,6 +16,7 @@ What was built before with the same OpenCL is remembered, and not built again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ from vendor_reference.compiler.built_kernels import (
     program_key,
     remember_built,
 )
+from vendor_reference.executable.binary_layer import is_binary_layer
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
 
@@ -56,7 +58,10 @@ def build_programs(
       LiteRtError: COMPILATION, with the build's log, or what became of the compiler.
     """
     fingerprint = opencl_fingerprint()
-    keys = [program_key(program, fingerprint) for program in executable.programs]
+    keys = [
+        program_key(program, fingerprint + _binary_layer_of(program, assets))
+        for program in executable.programs
+    ]
     built = {key: found for key in keys if (found := find_built(key))}
     missing = {
         key: program
@@ -94,6 +99,14 @@ def _build(
         raise LiteRtError(Status.COMPILATION, error.what, _where(program), _HINT) from error
     assert len(answers) == len(programs)
     return answers
+
+
+def _binary_layer_of(program: Program, assets: Mapping[str, bytes]) -> str:
+    """The digest of the binary layer that a program is in, which may lack its source; "" for none."""
+    for source in program.sources:
+        if is_binary_layer(assets[source.asset]):
+            return hashlib.sha256(assets[source.asset]).hexdigest()
+    return ""
 
 
 def _write_folder(

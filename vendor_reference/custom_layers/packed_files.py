@@ -49,5 +49,6 @@ class PackedFiles(AssetFiles):
         return None if file is None else self._unpack(file)
 
     def _unpack(self, file: PackedFile) -> LayerFile:
-        data = b"" if file.data is None else bytes(file.data)
-        return LayerFile(file.path, data, is_asset=True, sha256=file.sha256, packed_in=self._packed)
+        if file.data is None:
+            return LayerFile(file.path, b"", True, file.sha256, self._packed)
+        return LayerFile(file.path, bytes(file.data), True, packed_in=self._packed)

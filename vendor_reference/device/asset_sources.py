@@ -52,7 +52,8 @@ class AssetSources:
           is_allowed: whether machine code of the user's may run.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where there is neither code to be run nor source.
+          LiteRtError: NOT_FOUND, where there is neither code nor source; UNSUPPORTED, where there is only code
+            that may not run.
         """
         for source in program.sources:
             layer = self._layer(source.asset)
@@ -64,7 +65,7 @@ class AssetSources:
         """What a program's kernels declare, where its source is left out; None where it can be built.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if there is no code of it either.
+          LiteRtError: NOT_FOUND, if there is no code of it either.
         """
         for source in program.sources:
             layer = self._layer(source.asset)
@@ -144,7 +145,7 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) -> LiteRtError:
     devices = "; ".join(layer.devices_of(program_digest(program)))
     return LiteRtError(
-        Status.UNSUPPORTED,
+        Status.NOT_FOUND,
         f"no code{for_device}, and its source is left out",
         f"asset '{asset}', {', '.join(_left_out(layer, program))}",
         f"There is code for: {devices or 'other shapes and options only'}. Make it again with "

@@ -73,7 +73,7 @@ def choose_device(devices: Sequence[DeviceInfo], wanted: str = "") -> int:
         for index, device in enumerate(devices)
         if _is_called(platform, f"{device.platform} {device.platform_version}")
         and _is_called(name, f"{device.name} {device.version}")
-        and (platform or name or not _is_simulator(device))
+        and (platform or name or not is_simulator(device))
     ]
     if not fitting:
         what = f"no OpenCL device '{wanted}'" if wanted else "no OpenCL device but a simulator"
@@ -90,13 +90,14 @@ def _is_called(part: str, name: str) -> bool:
     return part.strip().lower() in name.lower()
 
 
-def _is_simulator(device: DeviceInfo) -> bool:
+def is_simulator(device: DeviceInfo) -> bool:
+    """Whether a device checks each access rather than running kernels fast."""
     return "oclgrind" in f"{device.platform} {device.name}".lower()
 
 
 def _merit(device: DeviceInfo) -> tuple[bool, int, tuple[int, ...]]:
     kind = _KINDS.index(device.kind) if device.kind in _KINDS else -1
-    return not _is_simulator(device), kind, _pocl_version(device)
+    return not is_simulator(device), kind, _pocl_version(device)
 
 
 def _pocl_version(device: DeviceInfo) -> tuple[int, ...]:

@@ -1,0 +1,67 @@
+"""`litert-npu layer build`: compiles a layer ahead, into a `.bin` that stands for its description and sources."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from litert.model.atomic_file import open_atomic
+from litert.model.file_copy import write_at
+
+from ..command import Command, usage_error
+from .layer_flags import define_layer_flags, layer_request, open_layer
+from .safe_process import answer, check_asset, run_safely, stage
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+
+def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+    """The child's part."""
+    from vendor_reference.authoring.layer_build import build_layer
+
+    with open_layer(request) as layer:
+        yield stage(f"{layer.options.path} was compiled")
+        built = build_layer(layer.options, layer.op_name, layer.subjects, request["source"])
+    values = {
+        "devices": built.devices,
+        "programs": built.num_programs,
+        "data": base64.b64encode(built.data).decode(),
+    }
+    yield answer(True, built.to_text(request["output"]), values)
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_bool, DEFINE_string
+
+    define_layer_flags(flags)
+    DEFINE_string("o", "", "The .bin to write.", flag_values=flags)
+    DEFINE_bool(
+        "source",
+        True,
+        "Whether the sources go into the file, for devices that it has no code for.",
+        flag_values=flags,
+    )
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    path = check_asset(arguments[0])
+    if not flags.o.lower().endswith(".bin"):
+        raise usage_error(f"-o is '{flags.o}'", "Name a file that ends in .bin.")
+    request = {**layer_request(flags, path), "source": flags.source, "output": flags.o}
+    found = run_safely(f"{__name__}:build", request, path=path, timeout_s=flags.timeout_s)
+    assert isinstance(found.values, dict)
+    with open_atomic(flags.o) as fd:
+        write_at(fd, base64.b64decode(found.values["data"]), 0)
+    return found.show("text")
+
+
+COMMAND = Command(
+    "FILE -o OUT.bin\nCompiles a layer ahead on each device that is here: for the different ops of a model, or for\n"
+    "given shapes. The .bin takes the place of FILE in --npu_custom_op_info; where it has no code for a device,\n"
+    "or machine code is not allowed, its source is built.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+)

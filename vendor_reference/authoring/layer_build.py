@@ -1,0 +1,152 @@
+"""`litert-npu layer build`: a layer compiled ahead, for the ops that it is tried on and the devices here."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import MappedFile
+from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
+from vendor_reference.authoring.subject import Subject
+from vendor_reference.checked_json import JsonNode
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType
+from vendor_reference.device.build_worker import build
+from vendor_reference.device.device_choice import is_simulator
+from vendor_reference.device.device_info import describe_device, find_usable_devices
+from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.binary_layer import (
+    BinaryLayer,
+    DeviceCode,
+    PackedFile,
+    pack_binary_layer,
+    program_digest,
+)
+from vendor_reference.executable.executable import Program
+from vendor_reference.executable.kernel_signature import parse_signatures
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltLayer:
+    """A layer compiled ahead.
+
+    Attributes:
+      layer: what the file holds.
+      data: its bytes.
+      devices: that it was compiled for, in words.
+      num_programs: different ones, by shapes and options of the ops.
+    """
+
+    layer: BinaryLayer
+    data: bytes
+    devices: Sequence[str]
+    num_programs: int
+
+    def to_text(self, path: str) -> str:
+        """For people."""
+        files = ", ".join(
+            file.path + ("" if file.data is not None else " (left out)")
+            for file in self.layer.files.values()
+        )
+        programs = "1 program" if self.num_programs == 1 else f"{self.num_programs} programs"
+        return "\n".join(
+            [
+                f"{path}: {programs}, {len(self.data)} bytes",
+                *(f"  for {device}" for device in self.devices),
+                f"  files: {files}",
+            ]
+        )
+
+
+def build_layer(
+    options: LayerOptions, op_name: str, subjects: Sequence[Subject], with_source: bool
+) -> BuiltLayer:
+    """Compiles a layer for each op on each device, simulators apart.
+
+    Args:
+      options: the layer.
+      op_name: name of the ops that it is for.
+      subjects: the ops.
+      with_source: whether its sources go into the file.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel, or one whose source is its only description;
+        COMPILATION; what is wrong with the layer.
+    """
+    files = _files(options, op_name, with_source)
+    programs = _programs(options, op_name, subjects)
+    texts = list(programs.values())
+    codes: list[DeviceCode] = []
+    devices: list[str] = []
+    for info in map(describe_device, find_usable_devices()):
+        if is_simulator(info):
+            continue
+        devices.append(str(info))
+        request = {
+            "identity": info.identity,
+            "programs": [[text.name, text.text, text.options] for text in texts],
+        }
+        for digest, answer in zip(programs, build(request), strict=True):
+            assert isinstance(answer, dict)
+            kernels = JsonNode(answer["kernels"], "$", "build", Status.RUNTIME_FAILURE)
+            binary = base64.b64decode(answer["binary"])
+            codes.append(DeviceCode(digest, info.identity, parse_signatures(kernels), binary))
+    layer = BinaryLayer(next(iter(files)), files, codes)
+    return BuiltLayer(layer, pack_binary_layer(layer), devices, len(programs))
+
+
+def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, PackedFile]:
+    """The description first, then sources and headers, in the order that programs have them."""
+    with MappedFile(options.path) as file:
+        layer = read_layer(op_name, options.path, file.view, options.asset_root)
+        description = AssetFiles(options.path, options.asset_root).asset(file.view)
+    if layer.type is not LayerType.OCL or any(f.packed_in is not None for f in layer.files()):
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "it holds machine code already",
+            options.path,
+            "Give a description (.json, .xml) or a kernel (.cl).",
+        )
+    if not with_source and description.path in {file.path for file in layer.files()}:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "its source is all that describes it, and cannot be left out",
+            options.path,
+            "Describe it in a .json beside it, and build that.",
+        )
+    packed = {description.path: _pack(description, True)}
+    for layer_file in layer.files():
+        packed.setdefault(layer_file.path, _pack(layer_file, with_source))
+    return packed
+
+
+def _pack(file: LayerFile, with_data: bool) -> PackedFile:
+    return PackedFile(file.path, file.digest, memoryview(file.data) if with_data else None)
+
+
+def _programs(
+    options: LayerOptions, op_name: str, subjects: Sequence[Subject]
+) -> dict[str, ProgramText]:
+    """The layer's programs by digest."""
+    programs: dict[str, ProgramText] = {}
+    for subject in subjects:
+        with compile_layer(subject, options) as compiled:
+            for program in compiled.executable.programs:
+                if _is_of(program, op_name):
+                    programs[program_digest(program)] = compiled.text(program)
+    if not programs:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "there is nothing to compile ahead: its text depends on shapes that a run tells",
+            os.path.basename(options.path),
+        )
+    return programs
+
+
+def _is_of(program: Program, op_name: str) -> bool:
+    return any(source.asset.split("/")[0] == op_name for source in program.sources)
