@@ -58,9 +58,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE -o OUT.bin\nCompiles a layer ahead on each device that is here: for the different ops of a model, or for\n"
-    "given shapes. The .bin takes the place of FILE in --npu_custom_op_info; where it has no code for a device,\n"
-    "or machine code is not allowed, its source is built.",
+    "FILE -o OUT.bin\nCompiles a layer ahead on each device that is here: for the different ops of a model, or\n"
+    "for given shapes. The .bin takes the place of FILE in --npu_custom_op_info; where it has no code for a\n"
+    "device, or machine code is not allowed, its source is built.",
     _define_flags,
     _run,
     num_arguments=1,
