@@ -15,8 +15,15 @@ from litert.model.graph import Model
 
 
 @contextmanager
-def open_assets(infos: Sequence[CustomOpInfo]) -> Iterator[Mapping[str, MappedFile]]:
+def open_assets(
+    infos: Sequence[CustomOpInfo],
+    hint: str = "Check the path after the comma of --npu_custom_op_info.",
+) -> Iterator[Mapping[str, MappedFile]]:
     """Opens and maps each asset, so that a file that is missing or unreadable is known first.
+
+    Args:
+      infos: of the assets.
+      hint: for a file that cannot be opened.
 
     Yields:
       The files by op.
@@ -35,7 +42,7 @@ def open_assets(infos: Sequence[CustomOpInfo]) -> Iterator[Mapping[str, MappedFi
                     error.status,
                     f"asset of op '{info.op_name}': {error.what}",
                     error.where,
-                    "Check the path after the comma of --npu_custom_op_info.",
+                    hint,
                 ) from error
         yield files
 
@@ -62,12 +69,24 @@ def embed_assets(
     return assets
 
 
-def companion_paths(infos: Sequence[CustomOpInfo], assets: Sequence[Asset]) -> list[str]:
-    """Where the companions among assets lie: in their asset's folder, or in that of the file it is a link to."""
-    asset_paths = {info.op_name: info.asset_path for info in infos}
+def companion_paths(
+    infos: Sequence[CustomOpInfo], assets: Sequence[Asset], asset_root: str = ""
+) -> list[str]:
+    """Where the companions among assets can lie.
+
+    That is in their asset's folder, in that of the file it is a link to, or in the asset root.
+    """
+    folders = {
+        info.op_name: {
+            os.path.dirname(info.asset_path),
+            os.path.dirname(os.path.realpath(info.asset_path)),
+            *([asset_root] if asset_root else ()),
+        }
+        for info in infos
+    }
     return [
-        os.path.join(os.path.dirname(path), asset.companion_path)
+        os.path.join(folder, asset.companion_path)
         for asset in assets
         if asset.companion_path
-        for path in (asset_paths[asset.op_name], os.path.realpath(asset_paths[asset.op_name]))
+        for folder in folders[asset.op_name]
     ]

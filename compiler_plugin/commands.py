@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
+from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import Partition, extract, replace_partitions
 from compiler_plugin.pipeline import (
     ApplyOptions,
@@ -191,6 +192,7 @@ def _asking_plugin(
     report = new_report(cmd, source, options, registered, soc_model)
     with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
+        find_custom_layers(plugin, options.compiler, model, report)
         yield model, plugin, report
     report.seconds = time.perf_counter() - start
 

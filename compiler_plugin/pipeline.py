@@ -10,11 +10,13 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from compiler_plugin.asset_files import companion_paths, embed_assets, open_assets
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
+from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import replace_partitions
 from compiler_plugin.plan import SubgraphPlan, plan_model
 from compiler_plugin.registry import (
@@ -26,7 +28,7 @@ from compiler_plugin.registry import (
 from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset
 from litert.model.blob import Blob
@@ -91,18 +93,21 @@ def apply_plugin(
     options = options or ApplyOptions()
     tell = progress or no_progress
     source, target = os.fspath(model_path), os.fspath(output_path)
-    infos = options.compiler.custom_op_infos
+    by_flag = options.compiler.custom_op_infos
     check_output(target, [source, *options.asset_paths])
     registered, soc_model = choose_plugin(options)
     report = new_report("apply", source, options, registered, soc_model)
-    with (
-        open_assets(infos) as files,
-        read_uncompiled(source) as model,
-        create_plugin(registered, options, report) as plugin,
-    ):
+    with ExitStack() as stack:
+        files = dict(stack.enter_context(open_assets(by_flag)))
+        model = stack.enter_context(read_uncompiled(source))
+        plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
+        found = find_custom_layers(plugin, options.compiler, model, report)
+        infos = [*by_flag, *found]
+        check_output(target, [info.asset_path for info in found])
+        files.update(stack.enter_context(open_assets(found, "It is a layer of --custom_layers.")))
         assets = embed_assets(model, plugin, infos, files)
-        check_output(target, companion_paths(infos, assets))
+        check_output(target, companion_paths(infos, assets, options.compiler.asset_root))
         limit = options.compiler.max_partitions
         plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(
@@ -111,7 +116,8 @@ def apply_plugin(
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)
-        _fill(report, plans, compilation, modules, assets)
+        _fill(report, plans, compilation, modules)
+        _report_assets(report, assets, infos)
         set_stamp(model, Stamp(plugin.vendor, soc_model))
         set_manifest(model, _manifest(plugin, registered, options, assets, modules, shape_outputs))
         if target:
@@ -180,7 +186,6 @@ def _fill(
     plans: Sequence[SubgraphPlan],
     compilation: Compilation,
     modules: Sequence[Blob],
-    assets: Sequence[Asset],
 ) -> None:
     index = {id(module): number for number, module in enumerate(modules)}
     report.calls = [
@@ -197,9 +202,14 @@ def _fill(
         for partition in plan.partitions
     ]
     report.modules = [module.size for module in modules]
-    report.assets = [AssetReport(asset.name, asset.blob.size) for asset in assets]
     report.notes = compilation.notes
     report.warnings += compilation.warnings
+
+
+def _report_assets(report: Report, assets: Sequence[Asset], infos: Sequence[CustomOpInfo]) -> None:
+    """The assets, what became of them, and the warning where nothing became of anything."""
+    paths = {info.op_name: info.asset_path for info in infos}
+    report.assets = [AssetReport(a.name, a.blob.size, paths.get(a.name, "")) for a in assets]
     report.warnings += _asset_warnings(report, assets)
     if report.ops and not report.calls:
         report.warnings.append("no op went to the NPU")

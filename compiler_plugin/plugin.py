@@ -7,13 +7,15 @@ prefix: `LiteRtCompilerPluginPartition` is `partition`. A module that holds a pl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Protocol
 
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
@@ -127,6 +129,31 @@ class CompilerPlugin(Protocol):
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         """The files that an asset names; the host embeds them beside it."""
         ...
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        """Finds layers for a model among those for any model (`--custom_layers`). Optional.
+
+        The host asks once, before `partition`, and embeds what comes back like the assets of flags. The plugin
+        uses it for the ops of those names, as though it had been in `custom_op_infos`.
+
+        Args:
+          paths: the user's files and folders; what may be in them is the vendor's to say.
+          op_names: of the model's ops, builtin ones too, but for those that a flag has an asset for.
+
+        Returns:
+          An asset for each op that has one, no op twice.
+
+        Raises:
+          LiteRtError: INVALID_TOOL_CONFIG, where two files are for one op; NOT_FOUND, for a path that leads
+            nowhere; UNSUPPORTED is the answer of a vendor without such layers.
+        """
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "it has no layers for any model",
+            hint="Give each op its asset, with --npu_custom_op_info=op,path.",
+        )
 
     def close(self) -> None:
         """Releases what the plugin holds (`LiteRtDestroyCompilerPlugin`)."""

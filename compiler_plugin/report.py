@@ -58,10 +58,12 @@ class AssetReport:
     Attributes:
       name: as `register_asset` gets it.
       size: in bytes.
+      path: of an asset's file, as it was given or found; "" for a companion.
     """
 
     name: str
     size: int
+    path: str = ""
 
 
 @dataclass(slots=True)
@@ -130,7 +132,9 @@ class Report:
             yield from self._op_lines()
         if self.assets:
             yield "Assets:"
-            yield from (f"  {asset.name}: {_bytes(asset.size)}" for asset in self.assets)
+            for asset in self.assets:
+                origin = f", from {asset.path}" if asset.path else ""
+                yield f"  {asset.name}: {_bytes(asset.size)}{origin}"
         yield from (f"Note: {note}" for note in self.notes)
         yield from (f"Warning: {warning}" for warning in self.warnings)
         written = (

@@ -5,7 +5,7 @@ Errors name the vendor and the call, whether the vendor's code raises or returns
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -20,13 +20,13 @@ from compiler_plugin.plugin import (
 )
 from compiler_plugin.registry import RegisteredPlugin
 from compiler_plugin.snapshot import Snapshot
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
 from litert.host.vendor_call import VendorCall
-from litert.model.assets import check_companion_path
+from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
 
@@ -181,6 +181,29 @@ class VendorPlugin:
             if paths.count(path) > 1:
                 raise self._nonsense("companions", f"it returns {path!r:.100} twice")
         return companions
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        """The assets that the vendor has for ops of those names among layers for any model."""
+        with self._call("custom_layers"):
+            # A vendor's plugin may be of a class of its own, without what is optional.
+            if not callable(getattr(self._plugin, "custom_layers", None)):
+                return CompilerPlugin.custom_layers(self._plugin, paths, op_names)
+            found = self._plugin.custom_layers(paths, op_names)
+        for info in self._check_list(found, CustomOpInfo, "layers", "custom_layers"):
+            is_text = isinstance(info.op_name, str) and isinstance(info.asset_path, str)
+            if not is_text or info.op_name not in op_names or not info.asset_path:
+                raise self._nonsense(
+                    "custom_layers", f"it returns {info!r:.100}, for no op that it was asked about"
+                )
+            with self._call("custom_layers"):
+                check_op_name(info.op_name)
+        names = [info.op_name for info in found]
+        for name in names:
+            if names.count(name) > 1:
+                raise self._nonsense("custom_layers", f"it returns two layers for op '{name:.100}'")
+        return found
 
     def _check_selection(self, selection: Selection, position: Mapping[Op, int], where: str) -> int:
         if not isinstance(selection.op, Op) or selection.op not in position:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -271,7 +272,8 @@ def test_one_op_and_one_byte_are_told_of_as_one(
     ]
     report.modules = [1]
     text = report.to_text()
-    assert "NPU: 1 of 2 ops in 1 call, 1 byte of byte code" in text and "  A: 1 byte\n" in text
+    assert "NPU: 1 of 2 ops in 1 call, 1 byte of byte code" in text
+    assert f"  A: 1 byte, from {tmp_path / 'k.cl'}\n" in text
 
 
 @pytest.mark.parametrize("kind", ["missing", "a folder", "a pipe"])
@@ -603,6 +605,7 @@ def test_a_report_is_for_people_and_machines(
     report.output_path = report.output_path.replace(str(tmp_path), "here")
     report.model_path = report.model_path.replace(str(tmp_path), "here")
     report.plugin = Path(report.plugin).name
+    report.assets = [replace(asset, path="here/k.cl") for asset in report.assets]
     golden("report.txt", report.to_text() + "\n")
     golden("report.json", report.to_json() + "\n")
     document = json.loads(report.to_json())

@@ -23,7 +23,7 @@ from compiler_plugin.plugin import (
     CompilerPluginFactory,
     OpList,
 )
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -272,6 +272,30 @@ class _Modes:
 
     def companions_bytes(self, plugin: Any) -> Any:
         plugin.companions = lambda *_: [Companion("a.h", b"")]  # type: ignore[arg-type]
+        return plugin
+
+    def layers_absent(self, plugin: Any) -> Any:
+        plugin.custom_layers = None
+        return plugin
+
+    def layers_text(self, plugin: Any) -> Any:
+        plugin.custom_layers = lambda *_: "abc"
+        return plugin
+
+    def layers_foreign(self, plugin: Any) -> Any:
+        plugin.custom_layers = lambda *_: [CustomOpInfo("Foreign", "k.cl")]
+        return plugin
+
+    def layers_twice(self, plugin: Any) -> Any:
+        plugin.custom_layers = lambda *_: [CustomOpInfo("A", "k.cl"), CustomOpInfo("A", "l.cl")]
+        return plugin
+
+    def layers_raises(self, plugin: Any) -> Any:
+        plugin.custom_layers = lambda *_: _EMPTY["layers"]
+        return plugin
+
+    def layers_gone(self, plugin: Any) -> Any:
+        plugin.custom_layers = lambda *_: [CustomOpInfo("A", "gone.cl")]
         return plugin
 
     def close_raises(self, plugin: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 
 from compiler_plugin.plugin import (
     CallInfo,
@@ -12,7 +13,7 @@ from compiler_plugin.plugin import (
     CompilerPluginFactory,
     OpList,
 )
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.blob import Blob
 from litert.model.graph import Subgraph
@@ -40,6 +41,21 @@ class NullPlugin(CompilerPlugin):
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         return ()
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        """Null's layers are files named like their ops, in any of the folders."""
+        found: dict[str, CustomOpInfo] = {}
+        for folder in paths:
+            for file_name in sorted(os.listdir(folder)):
+                op_name = os.path.splitext(file_name)[0]
+                if op_name in op_names:
+                    found.setdefault(
+                        op_name, CustomOpInfo(op_name, os.path.join(folder, file_name))
+                    )
+        self._ops |= found.keys()
+        return list(found.values())
 
     def close(self) -> None:
         pass

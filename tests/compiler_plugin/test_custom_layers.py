@@ -1,0 +1,119 @@
+"""Layers for any model: which of them become a model's assets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compiler_plugin.commands import compile_model, partition_model
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.assets import read_assets
+from litert.model.reader import read_model
+
+VENDORS = str(Path(__file__).parent / "vendors")
+Chain = Callable[..., Path]
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    """A folder in which the null vendor has layers for A, B and Other."""
+    folder = tmp_path / "layers"
+    folder.mkdir()
+    for name in ("A", "B", "Other"):
+        (folder / f"{name}.layer").write_text(f"layer of {name}")
+    return folder
+
+
+def null_options(*folders: Path, **assets: Path) -> ApplyOptions:
+    infos = [CustomOpInfo(name, str(path)) for name, path in assets.items()]
+    compiler = CompilerOptions(infos, custom_layers=[str(folder) for folder in folders])
+    return ApplyOptions("Null", compiler=compiler)
+
+
+def fake_options(mode: str, *, layers: str = "layers") -> ApplyOptions:
+    compiler = CompilerOptions(vendor_options={"fake_mode": mode}, custom_layers=[layers])
+    return ApplyOptions("Fake", libs=[VENDORS], compiler=compiler)
+
+
+def test_layers_whose_ops_the_model_has_become_its_assets(
+    chain: Chain, layers: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.bin"
+    report = apply_plugin(chain("A", "B", "C"), output, null_options(layers))
+    assert [op.name for op in report.npu_ops] == ["A", "B"]
+    with read_model(output) as model:
+        assets = {asset.name: bytes(asset.blob) for asset in read_assets(model)}
+    assert assets == {"A": b"layer of A", "B": b"layer of B"}
+    assert [(a.name, a.path) for a in report.assets] == [
+        ("A", str(layers / "A.layer")),
+        ("B", str(layers / "B.layer")),
+    ]
+    assert f"  A: 10 bytes, from {layers / 'A.layer'}" in report.to_text()
+    assert str(tmp_path).encode() not in output.read_bytes()
+
+
+def test_an_asset_by_a_flag_goes_before_a_layer(chain: Chain, layers: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.bin").write_text("mine")
+    options = null_options(layers, A=tmp_path / "mine.bin")
+    report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
+    with read_model(tmp_path / "out.bin") as model:
+        assets = {asset.name: bytes(asset.blob) for asset in read_assets(model)}
+    assert assets == {"A": b"mine", "B": b"layer of B"}
+    assert not report.warnings
+
+
+def test_layers_of_which_none_is_for_the_model_are_told_of(
+    chain: Chain, layers: Path, tmp_path: Path
+) -> None:
+    report = apply_plugin(chain("C"), tmp_path / "out.bin", null_options(layers))
+    assert "no layer of --custom_layers is for an op of the model" in report.warnings
+    assert not report.assets
+
+
+def test_partition_and_compile_find_the_same_layers(
+    chain: Chain, layers: Path, tmp_path: Path
+) -> None:
+    source = chain("A", "C")
+    shown = partition_model(source, tmp_path / "parts.tflite", null_options(layers))
+    assert [op.name for op in shown.npu_ops] == ["A"]
+    compile_model(source, tmp_path / "code.bin", null_options(layers))
+    assert (tmp_path / "code.bin").stat().st_size
+
+
+def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
+    with pytest.raises(LiteRtError, match=r"the output is .*A\.layer"):
+        apply_plugin(chain("A"), layers / "A.layer", null_options(layers))
+    assert (layers / "A.layer").read_text() == "layer of A"
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("layers_raises", "KeyError: 'layers' (vendor 'Fake', custom_layers, at"),
+        ("layers_text", "its layers are str, not a sequence (vendor 'Fake', custom_layers)"),
+        ("layers_foreign", "for no op that it was asked about (vendor 'Fake', custom_layers)"),
+        ("layers_twice", "it returns two layers for op 'A' (vendor 'Fake', custom_layers)"),
+        ("layers_gone", "asset of op 'A': "),
+    ],
+)
+def test_what_a_vendor_does_wrong_names_the_vendor_and_the_call(
+    chain: Chain, tmp_path: Path, mode: str, says: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A", "B"), tmp_path / "out.bin", fake_options(mode))
+    assert says in str(error.value)
+    assert not (tmp_path / "out.bin").exists()
+
+
+@pytest.mark.parametrize("mode", ["", "layers_absent"])
+def test_a_vendor_without_such_layers_says_so(chain: Chain, tmp_path: Path, mode: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(mode))
+    assert error.value.status is Status.UNSUPPORTED
+    assert "it has no layers for any model (vendor 'Fake', custom_layers)" in str(error.value)
+    assert "--npu_custom_op_info=op,path" in error.value.hint
