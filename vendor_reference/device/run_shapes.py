@@ -1,0 +1,140 @@
+"""The shapes of one loaded function as they are in its runs, and whether they may be so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.executable.executable import Function
+from vendor_reference.executable.shape_use import find_times
+from vendor_reference.executable.shape_value import ShapeKind, ShapeValue, format_shape
+from vendor_reference.executable.sizes import evaluate
+
+Shape = tuple[int, ...]
+
+
+class RunShapes:
+    """The values of a function's shapes: those of inputs are set, others follow, or are told by kernels."""
+
+    def __init__(self, function: Function) -> None:
+        """Starts with the bounds, for inputs whose shape nobody sets."""
+        self._function = function
+        self._shapes = function.shapes
+        self._times = find_times(self._shapes)
+        self._inputs = {
+            shape.index: index
+            for index, shape in enumerate(self._shapes)
+            if shape.kind is ShapeKind.INPUT
+        }
+        self._values: list[Shape | None] = [None] * len(self._shapes)
+        for index in self._inputs.values():
+            self._values[index] = self._shapes[index].bound
+
+    def __getitem__(self, index: int) -> Shape:
+        """A shape that is known."""
+        value = self._values[index]
+        assert value is not None
+        return value
+
+    def is_known(self, index: int) -> bool:
+        """Whether the shape can be asked for."""
+        return self._values[index] is not None
+
+    def size_bytes(self, output: int) -> int:
+        """Of an output of the function as this run has it; at its bound, where that is not known."""
+        tensor_type = self._function.outputs[output]
+        return tensor_type.size_bytes
+
+    def find_input(self, index: int) -> ShapeValue | None:
+        """What there is to know of input `index`; None where its shape is fixed."""
+        found = self._inputs.get(index)
+        return None if found is None else self._shapes[found]
+
+    def set_input(self, index: int, shape: Sequence[int]) -> bool:
+        """Sets the shape of input `index`, which is dynamic.
+
+        Returns:
+          Whether it is another one than before.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a shape that the model does not foresee, or above the bound.
+        """
+        number = self._inputs[index]
+        value = self._shapes[number]
+        what = f"input {index} '{value.name}' of shape {format_shape(shape)}"
+        _check(value, tuple(shape), what, f"function '{self._function.name}'")
+        is_new = self._values[number] != tuple(shape)
+        self._values[number] = tuple(shape)
+        return is_new
+
+    def forget(self) -> None:
+        """Says that a run begins: shapes that are not the inputs' are found anew."""
+        for index, shape in enumerate(self._shapes):
+            if shape.kind is not ShapeKind.INPUT:
+                self._values[index] = None
+
+    def compute(self, task: int) -> list[int]:
+        """Computes the shapes that can be, once a task has ended and its own shapes are set; -1 is before all.
+
+        Returns:
+          Which are new.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a formula without a value, or one that has another than the model.
+        """
+        computed = []
+        for index, shape in enumerate(self._shapes):
+            is_due = shape.kind is ShapeKind.COMPUTED and self._times[index] <= task
+            if is_due and self._values[index] is None:
+                where = f"the shape of '{shape.name}', function '{self._function.name}'"
+                value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
+                what = f"the shape of '{shape.name}' by its formulas, {format_shape(value)},"
+                _check(shape, value, what, f"function '{self._function.name}'")
+                self._values[index] = value
+                computed.append(index)
+        return computed
+
+    def set_written(self, index: int, numbers: Sequence[int]) -> None:
+        """Sets a shape that a kernel has written.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE, for one that was not written, or cannot be.
+        """
+        shape = self._shapes[index]
+        task = self._function.tasks[shape.index]
+        where = f"kernel '{task.entry}' of op '{task.op_name}', function '{self._function.name}'"
+        if tuple(numbers) == NOT_WRITTEN * len(shape.pattern):
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE, f"the shape of '{shape.name}' was not written", where,
+                "One work item is to write all its dimensions.",
+            )  # fmt: skip
+        what = f"the shape of '{shape.name}' that the kernel has written, {format_shape(numbers)},"
+        _check(shape, tuple(numbers), what, where, Status.RUNTIME_FAILURE)
+        self._values[index] = tuple(numbers)
+
+
+NOT_WRITTEN = (2**32 - 1,)
+"""What a dimension is in memory before a kernel has written it."""
+
+
+def _check(
+    shape: ShapeValue,
+    value: Shape,
+    what: str,
+    where: str,
+    status: Status = Status.INVALID_ARGUMENT,
+) -> None:
+    pattern = shape.pattern
+    if len(value) != len(pattern) or any(
+        p not in (-1, d) or d < 0 for p, d in zip(pattern, value, strict=True)
+    ):
+        raise LiteRtError(
+            status, f"{what} is none of {format_shape(pattern)}, as it was compiled", where
+        )
+    if any(d > most for d, most in zip(value, shape.bound, strict=True)):
+        bound = format_shape(shape.bound)
+        hint = f"Compile the model for larger ones: --shape_bounds={shape.name}:{format_shape(value)}."
+        if status is not Status.INVALID_ARGUMENT:
+            hint = "The kernel has written past its output, or the bound is too small."
+        raise LiteRtError(status, f"{what} is above its bound {bound}", where, hint)
