@@ -56,12 +56,14 @@ class InvocationContext:
 
     Attributes:
       function: what the executable says of it.
+      module: that the function is in.
       loaded: what runs it.
       input_events: that the next run waits for.
     """
 
-    def __init__(self, function: Function, loaded: LoadedFunction[Any]) -> None:
+    def __init__(self, function: Function, module: Module, loaded: LoadedFunction[Any]) -> None:
         self.function = function
+        self.module = module
         self.loaded = loaded
         self.input_events: list[Event] = []
 
@@ -109,6 +111,8 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         return DeviceContext(open_device(options.get(_OPENCL, "")))
 
     def device_context_destroy(self, device_context: DeviceContext) -> None:
+        for module in device_context.modules.values():
+            module.close()
         device_context.modules.clear()
         device_context.assets.clear()
 
@@ -147,16 +151,21 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
                     f"the call has {given} {kind}, the function {wanted}",
                     f"function '{function_name}'",
                 )
-        return InvocationContext(function, module.load(function))
+        return InvocationContext(function, module, module.load(function))
 
     def invocation_context_destroy(self, invocation_context: InvocationContext) -> None:
-        invocation_context.loaded.close()
+        invocation_context.module.give_back(invocation_context.function, invocation_context.loaded)
 
     def get_input_requirements(
         self, invocation_context: InvocationContext, input_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
         expected = invocation_context.function.inputs[input_index]
-        return _requirements(f"input {input_index}", tensor_type, expected)
+        loaded = invocation_context.loaded
+        if loaded.has_dynamic_input(input_index) and tensor_type.layout.is_static:
+            loaded.set_input_shape(input_index, tensor_type.shape)
+            expected = RankedTensorType.of(expected.element_type, tensor_type.shape)
+        _check_type(f"input {input_index}", tensor_type, expected)
+        return _host_memory(expected.size_bytes)
 
     def get_output_requirements(
         self,
@@ -164,8 +173,14 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         output_index: int,
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
-        expected = invocation_context.function.outputs[output_index]
-        return _requirements(f"output {output_index}", tensor_type, expected)
+        function = invocation_context.function
+        largest = expected = function.outputs[output_index]
+        for output in function.dynamic_outputs:
+            if output.output == output_index:
+                pattern = function.shapes[output.shape].pattern
+                expected = RankedTensorType.of(largest.element_type, pattern)
+        _check_type(f"output {output_index}", tensor_type, expected)
+        return _host_memory(largest.size_bytes)
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         invocation_context.loaded.attach_input(index, handle)
@@ -200,17 +215,18 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         return metrics
 
 
-def _requirements(
-    which: str, given: RankedTensorType, expected: RankedTensorType
-) -> TensorBufferRequirements:
+def _host_memory(size_bytes: int) -> TensorBufferRequirements:
     """Host memory at any address: what does not suit kernels is copied by the device."""
+    return TensorBufferRequirements(size_bytes, alignment=1)
+
+
+def _check_type(which: str, given: RankedTensorType, expected: RankedTensorType) -> None:
     if given != expected:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"{which} is {given}, and was compiled as {expected}",
             hint="Compile the model again for other shapes.",
         )
-    return TensorBufferRequirements(expected.size_bytes, alignment=1)
 
 
 DISPATCH = ReferenceDispatch()

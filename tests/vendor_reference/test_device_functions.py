@@ -270,9 +270,9 @@ def test_a_failed_run_names_its_kernel_and_the_next_one_is_good(
 
     run = Runner(device, doubling(), DOUBLE)
     function: Any = run.function
-    kernel, global_size, _ = function._launches[0]
+    kernel, global_size, _ = function._launcher.launches[0]
     with monkeypatch.context() as patch:  # a local size that does not divide the global one
-        patch.setattr(function, "_launches", [(kernel, global_size, (3,))])
+        patch.setattr(function._launcher, "launches", [(kernel, global_size, (3,))])
         with pytest.raises(LiteRtError) as error:
             run([1, 2, 3, 4])
     assert isinstance(error.value.__cause__, cl.Error)
@@ -382,7 +382,7 @@ def test_functions_run_in_several_threads_at_once(device: Any) -> None:
 @settings(max_examples=20, deadline=None)
 def test_places_in_ddr_do_not_overlap(data: st.DataObject) -> None:
     """Whatever alignment a device asks for, apart stays apart, and the same stays the same."""
-    from vendor_reference.device.task_loader import spread_offset
+    from vendor_reference.device.opencl_arena import spread_offset
 
     align = data.draw(st.sampled_from([1, 64, 128, 256, 4096]))
     sizes = data.draw(st.lists(st.integers(1, 1000), min_size=1, max_size=8))

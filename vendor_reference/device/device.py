@@ -14,6 +14,7 @@ from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
+from vendor_reference.executable.sizes import Shapes, Size
 
 Program = TypeVar("Program")
 """A built program, kept by the device as long as somebody has it."""
@@ -21,6 +22,7 @@ Program = TypeVar("Program")
 Memory = TypeVar("Memory")
 """Memory that kernels can use."""
 
+_Built = TypeVar("_Built", covariant=True)
 _Attached = TypeVar("_Attached", contravariant=True)
 
 
@@ -49,6 +51,20 @@ class Measurement:
     tasks: Sequence[TaskTime]
 
 
+class Programs(Protocol[_Built]):
+    """The programs of a module, as a function on the device asks for them."""
+
+    def holes(self, index: int) -> Sequence[Size]:
+        """The sizes that the text of a program has holes for."""
+
+    def find(self, index: int, shapes: Shapes) -> _Built:
+        """The program for the shapes as they are; built, where that is to be.
+
+        Raises:
+          LiteRtError: COMPILATION; INVALID_ARGUMENT, if its text has a size without a value.
+        """
+
+
 class LoadedFunction(Protocol[_Attached]):
     """A function on the device, with what it runs on; one run at a time."""
 
@@ -63,6 +79,19 @@ class LoadedFunction(Protocol[_Attached]):
 
     def detach_output(self, index: int, memory: _Attached) -> None:
         """Takes memory off; one that is not attached (any more) changes nothing."""
+
+    def detach_all(self) -> None:
+        """Takes all memory off, once what is under way has ended; it can be used again."""
+
+    def has_dynamic_input(self, index: int) -> bool:
+        """Whether the shape of input `index` is to be set."""
+
+    def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
+        """Sets the shape of input `index`, which is dynamic, for the runs from now on.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a shape that the function was not compiled for, or above its bound.
+        """
 
     def run(self) -> None:
         """Runs the tasks; when it returns, the outputs are in host memory.
@@ -117,15 +146,15 @@ class Device(Protocol[Program, Memory]):
     def load(
         self,
         function: Function,
-        programs: Mapping[int, Program],
+        programs: Programs[Program],
         constants: Mapping[int, Memory],
     ) -> LoadedFunction[Memory]:
         """Makes a function ready to run.
 
         Args:
           function: of an executable.
-          programs: those that its tasks name, by their index.
-          constants: likewise.
+          programs: those that its tasks name.
+          constants: those that its tasks name, by their index.
 
         Raises:
           LiteRtError: NOT_FOUND, if a program has not the kernel; INVALID_ARGUMENT, if a kernel takes other

@@ -5,7 +5,7 @@ A task whose text has shapes as constants has a kernel for each of them; any oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -13,15 +13,13 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.device.device import Programs
 from vendor_reference.device.kernel_arguments import check_arguments, describe_argument
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.recent import Recent
 from vendor_reference.executable.executable import ArgumentKind, KernelTask
 from vendor_reference.executable.sizes import Shapes
 from vendor_reference.executable.work_size import work_size
-
-FindProgram: TypeAlias = Callable[[int, Shapes], DeviceProgram]
-"""Gives the program of that index for the shapes as they are."""
 
 Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
 """What is bound to a kernel argument."""
@@ -73,7 +71,7 @@ class LoadedTask:
         ]
         self._where = f"kernel '{task.entry}' of op '{task.op_name}'"
 
-    def settle(self, find_program: FindProgram, shapes: Shapes) -> Launch | None:
+    def settle(self, programs: Programs[DeviceProgram], shapes: Shapes) -> Launch | None:
         """The launch for the shapes as they are; None where there is nothing to do.
 
         Raises:
@@ -87,7 +85,7 @@ class LoadedTask:
         )
         if not prod(global_size):
             return None
-        program = find_program(self.task.program, shapes)
+        program = programs.find(self.task.program, shapes)
         if program is not self.program:
             self._kernel = None
             kernel = self._kernels.get(program, lambda: self._create_kernel(program))

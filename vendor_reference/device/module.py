@@ -10,7 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.device import Device, LoadedFunction
-from vendor_reference.device.program_text import compose_text
+from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.executable.executable import ArgumentKind, Function
 from vendor_reference.executable.reader import read_executable
 
@@ -38,10 +38,14 @@ class Module:
         """
         self._device = device
         self._executable = read_executable(byte_code)
-        self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
-        self._allow_native_assets = allow_native_assets
-        self._programs: dict[int, Any] = {}
+        self._programs = ModulePrograms(
+            device,
+            self._executable.programs,
+            AssetSources(lambda name: assets[name].view if name in assets else None),
+            allow_native_assets,
+        )
         self._constants: dict[int, Any] = {}
+        self._idle: dict[str, LoadedFunction[Any]] = {}
 
     def find_function(self, name: str) -> Function:
         """The function of that name.
@@ -64,7 +68,9 @@ class Module:
           LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing or is another; UNSUPPORTED, for code
             that may not or cannot run here; what the device says.
         """
-        self._build({task.program for task in function.tasks})
+        if self._idle.get(function.name):
+            return self._idle.pop(function.name)
+        self._programs.prepare({task.program for task in function.tasks})
         constants = {
             argument.index
             for task in function.tasks
@@ -75,21 +81,23 @@ class Module:
             constant = self._executable.constants[index]
             self._constants[index] = self._device.load_constant(constant)
         return self._device.load(
-            function,
-            {task.program: self._programs[task.program] for task in function.tasks},
-            {index: self._constants[index] for index in constants},
+            function, self._programs, {index: self._constants[index] for index in constants}
         )
 
-    def _build(self, indices: set[int]) -> None:
-        texts = {}
-        for index in sorted(indices - self._programs.keys()):
-            program = self._executable.programs[index]
-            code = self._sources.find_code(
-                program, self._device.info.identity, self._allow_native_assets
-            )
-            if code is None:
-                texts[index] = compose_text(program, self._sources.read)
-            else:
-                name = ", ".join(source.file_name for source in program.sources)
-                self._programs[index] = self._device.load_code(name, code)
-        self._programs.update(zip(texts, self._device.build(list(texts.values())), strict=True))
+    def give_back(self, function: Function, loaded: LoadedFunction[Any]) -> None:
+        """Takes a loaded function that nobody runs any more.
+
+        One whose shapes change is kept as it is: a caller with another shape opens a new call, and that is not to
+        allocate or build anything.
+        """
+        if function.shapes and function.name not in self._idle:
+            loaded.detach_all()
+            self._idle[function.name] = loaded
+        else:
+            loaded.close()
+
+    def close(self) -> None:
+        """Releases what is kept for calls to come."""
+        for loaded in self._idle.values():
+            loaded.close()
+        self._idle.clear()

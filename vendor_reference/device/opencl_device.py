@@ -9,15 +9,16 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from vendor_reference.device.constants import read_constant
+from vendor_reference.device.device import Programs
 from vendor_reference.device.device_choice import choose_device
 from vendor_reference.device.device_info import describe_device, find_usable_devices
 from vendor_reference.device.home_process import HomeProcess
+from vendor_reference.device.loaded_tasks import LoadedTasks
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.device.task_loader import load_tasks
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
 
@@ -61,11 +62,11 @@ class OpenClDevice:
     def load(
         self,
         function: Function,
-        programs: Mapping[int, DeviceProgram],
+        programs: Programs[DeviceProgram],
         constants: Mapping[int, BufferMemory],
     ) -> OpenClFunction:
         try:
-            loaded = load_tasks(self._context, self._device, function, programs, constants)
+            loaded = LoadedTasks(self._context, self._device, function, programs, constants)
             return OpenClFunction(self._context, self._device, loaded, self.home_process)
         except cl.Error as error:
             raise self._no_memory(error, f"function '{function.name}'") from error

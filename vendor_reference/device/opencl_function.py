@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from threading import Thread
 from time import perf_counter
 
 import pyopencl as cl
-from pyopencl import enqueue_nd_range_kernel
 
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
@@ -17,11 +15,13 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.device.device import Measurement
 from vendor_reference.device.home_process import HomeProcess
+from vendor_reference.device.launcher import Launcher
+from vendor_reference.device.loaded_tasks import LoadedTasks
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_event import OpenClEvent
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.stopwatch import Stopwatch
-from vendor_reference.device.task_loader import LoadedTasks, Use
+from vendor_reference.executable.executable import ArgumentKind
 
 
 class OpenClFunction:
@@ -38,30 +38,48 @@ class OpenClFunction:
         self._device = device
         self._loaded = loaded
         self._home_process = home_process
-        self._launches = loaded.launches
+        self._launcher = Launcher(loaded)
         self._inputs: list[BufferMemory | None] = [None] * len(loaded.function.inputs)
         self._outputs: list[BufferMemory | None] = [None] * len(loaded.function.outputs)
         self._sent: Sequence[BufferMemory] = ()
         self._fetched: Sequence[BufferMemory] = ()
         self._is_ready = self._has_started = self._is_kept = False
         self._stopwatch: Stopwatch | None = None
+        self._tells_shapes = bool(loaded.function.dynamic_outputs)
         self._queue = _create_queue(context, device)
 
     def attach_input(self, index: int, memory: BufferMemory) -> None:
-        tensor_type = self._loaded.function.inputs[index]
-        self._check_size(f"input {index}", tensor_type, memory)
-        self._attach(self._inputs, index, memory, self._loaded.input_uses)
+        self._check_size(f"input {index}", self._loaded.input_type(index), memory)
+        self._inputs[index] = memory
+        self._is_ready = False
+        self._loaded.attach(ArgumentKind.INPUT, index, memory.buffer)
 
     def attach_output(self, index: int, memory: BufferMemory) -> None:
-        tensor_type = self._loaded.function.outputs[index]
-        self._check_size(f"output {index}", tensor_type, memory)
-        self._attach(self._outputs, index, memory, self._loaded.output_uses)
+        self._check_size(f"output {index}", self._loaded.function.outputs[index], memory)
+        self._outputs[index] = memory
+        self._is_ready = False
+        self._loaded.attach(ArgumentKind.OUTPUT, index, memory.buffer)
 
     def detach_input(self, index: int, memory: BufferMemory) -> None:
         self._detach(self._inputs, index, memory)
 
     def detach_output(self, index: int, memory: BufferMemory) -> None:
         self._detach(self._outputs, index, memory)
+
+    def detach_all(self) -> None:
+        with suppress(cl.Error):  # of a run that nobody waited for
+            self._queue.finish()
+        self._inputs = [None] * len(self._inputs)
+        self._outputs = [None] * len(self._outputs)
+        self._sent = self._fetched = ()
+        self._is_ready = False
+
+    def has_dynamic_input(self, index: int) -> bool:
+        return self._loaded.shapes.input_shape(index) is not None
+
+    def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
+        self._launcher.set_input_shape(index, shape)
+        self._is_ready = self._is_kept = False
 
     def run(self) -> None:
         self._home_process.check()
@@ -74,8 +92,11 @@ class OpenClFunction:
             self._queue.finish()
         except cl.Error as error:
             raise self._failure(error, len(events)) from error
+        except LiteRtError:  # about shapes, between two tasks
+            self._renew_queue()
+            raise
         if self._stopwatch is not None:
-            self._stopwatch.add(perf_counter() - begin, events)
+            self._stopwatch.add(perf_counter() - begin, self._launcher.launched, events)
         if not self._is_kept:
             self._keep_variants()
 
@@ -91,7 +112,7 @@ class OpenClFunction:
                 return self._start_in_thread(after)
             else:
                 event.wait()  # raises its error, if it has one
-        if self._stopwatch is not None:  # runs are measured one by one
+        if self._stopwatch is not None or self._launcher.is_staged:  # one by one, or with waits
             return self._start_in_thread(after)
         events: list[cl.Event] = []
         try:
@@ -106,7 +127,7 @@ class OpenClFunction:
         return OpenClEvent(self._context, ended, lambda error: self._failure(error))
 
     def start_measuring(self, with_tasks: bool) -> None:
-        self._stopwatch = Stopwatch(self._loaded.tasks if with_tasks else ())
+        self._stopwatch = Stopwatch(self._loaded.function.tasks if with_tasks else ())
         self._renew_queue()
 
     def stop_measuring(self) -> Measurement:
@@ -125,10 +146,9 @@ class OpenClFunction:
                 self._keep_variants()
         self._inputs = [None] * len(self._inputs)
         self._outputs = [None] * len(self._outputs)
-        self._sent = self._fetched = self._launches = ()
-        self._loaded = replace(
-            self._loaded, launches=(), input_uses=(), output_uses=(), programs={}, kept=()
-        )
+        self._sent = self._fetched = ()
+        self._launcher.close()
+        self._loaded.close()
         self._is_ready = False
 
     @property
@@ -143,18 +163,6 @@ class OpenClFunction:
                 f"{tensor_type} takes {tensor_type.size_bytes}",
                 self._where,
             )
-
-    def _attach(
-        self,
-        attached: list[BufferMemory | None],
-        index: int,
-        memory: BufferMemory,
-        uses: Sequence[Sequence[Use]],
-    ) -> None:
-        attached[index] = memory
-        self._is_ready = False
-        for kernel, argument in uses[index]:
-            kernel.set_arg(argument, memory.buffer)
 
     def _detach(
         self, attached: list[BufferMemory | None], index: int, memory: BufferMemory
@@ -172,6 +180,13 @@ class OpenClFunction:
                 f"nothing is attached to {', '.join(missing)}",
                 self._where,
             )
+        for index, memory in enumerate(self._inputs):
+            assert memory is not None
+            self._check_size(f"input {index}", self._loaded.input_type(index), memory)
+        try:
+            self._launcher.get_ready(self._queue)
+        except cl.Error as error:
+            raise self._failure(error) from error
         self._sent = [memory for memory in self._inputs if memory is not None and memory.is_copy]
         self._fetched = [
             memory for memory in self._outputs if memory is not None and memory.is_copy
@@ -183,8 +198,9 @@ class OpenClFunction:
         queue = self._queue
         for memory in self._sent:
             memory.send(queue)
-        for kernel, global_size, local_size in self._launches:
-            events.append(enqueue_nd_range_kernel(queue, kernel, global_size, local_size))
+        self._launcher.enqueue(queue, events)
+        if self._tells_shapes:
+            self._launcher.tell_shapes(queue, self._outputs)
         for memory in self._fetched:
             memory.fetch(queue)
 
@@ -212,9 +228,10 @@ class OpenClFunction:
           task: that could not be enqueued; None, or past the last, for a failure in the run.
         """
         self._renew_queue()
-        tasks = self._loaded.tasks
-        failed = tasks[task : task + 1] if task is not None else ()
-        kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in failed or tasks)
+        tasks = self._loaded.function.tasks
+        launched = [tasks[index] for index in self._launcher.launched]
+        failed = launched[task : task + 1] if task is not None else ()
+        kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in failed or launched)
         return opencl_error(error, f"{self._where}, {kernels}")
 
     def _renew_queue(self) -> None:
@@ -224,7 +241,7 @@ class OpenClFunction:
         self._queue = _create_queue(self._context, self._device, has_times)
 
     def _keep_variants(self) -> None:
-        self._loaded.keep_variants()
+        self._loaded.keep_variants(self._launcher.launched, self._launcher.launches)
         self._is_kept = True
 
 

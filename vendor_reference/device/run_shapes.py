@@ -41,15 +41,10 @@ class RunShapes:
         """Whether the shape can be asked for."""
         return self._values[index] is not None
 
-    def size_bytes(self, output: int) -> int:
-        """Of an output of the function as this run has it; at its bound, where that is not known."""
-        tensor_type = self._function.outputs[output]
-        return tensor_type.size_bytes
-
-    def find_input(self, index: int) -> ShapeValue | None:
-        """What there is to know of input `index`; None where its shape is fixed."""
+    def input_shape(self, index: int) -> Shape | None:
+        """The shape of input `index` as it is set; None where it is fixed."""
         found = self._inputs.get(index)
-        return None if found is None else self._shapes[found]
+        return None if found is None else self[found]
 
     def set_input(self, index: int, shape: Sequence[int]) -> bool:
         """Sets the shape of input `index`, which is dynamic.
@@ -134,7 +129,9 @@ def _check(
         )
     if any(d > most for d, most in zip(value, shape.bound, strict=True)):
         bound = format_shape(shape.bound)
-        hint = f"Compile the model for larger ones: --shape_bounds={shape.name}:{format_shape(value)}."
+        hint = (
+            f"Compile the model for larger ones: --shape_bounds={shape.name}:{format_shape(value)}."
+        )
         if status is not Status.INVALID_ARGUMENT:
             hint = "The kernel has written past its output, or the bound is too small."
         raise LiteRtError(status, f"{what} is above its bound {bound}", where, hint)

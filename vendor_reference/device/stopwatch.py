@@ -27,14 +27,14 @@ class Stopwatch:
         self._total_s = 0.0
         self._best_s = inf
 
-    def add(self, time_s: float, events: Sequence[cl.Event]) -> None:
-        """Adds a run that has ended, with the event of each task."""
+    def add(self, time_s: float, launched: Sequence[int], events: Sequence[cl.Event]) -> None:
+        """Adds a run that has ended, with the tasks that had something to do, and the event of each."""
         self._runs += 1
         self._total_s += time_s
         self._best_s = min(self._best_s, time_s)
-        for index in range(len(self._tasks)):
-            profile = events[index].profile
-            self._task_ns[index] += profile.end - profile.start
+        if self.has_tasks:
+            for index, event in zip(launched, events, strict=True):
+                self._task_ns[index] += event.profile.end - event.profile.start
 
     def measurement(self) -> Measurement:
         """All that was added."""

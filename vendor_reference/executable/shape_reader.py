@@ -75,12 +75,13 @@ def check_order(node: JsonNode, function: Function, programs: Sequence[Program])
     """
     times = find_times(function.shapes)
     for index, task in enumerate(function.tasks):
-        for dimension in find_dimensions(task, programs[task.program]):
+        holes = programs[task.program].holes
+        for dimension in find_dimensions(task, holes):
             _check_dimension(node, dimension, function.shapes)
         for argument in task.arguments:
             if argument.kind is ArgumentKind.SHAPE and argument.index >= len(function.shapes):
                 raise node.error(f"shape {argument.index} of {len(function.shapes)}")
-        for needed in find_needed(index, task, programs[task.program], function.shapes):
+        for needed in find_needed(index, task, holes, function.shapes):
             if times[needed] >= index:
                 raise node.error(f"task {index} needs shape {needed} before it is known")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vendor_reference.executable.executable import ArgumentKind, KernelTask, Program
+from vendor_reference.executable.executable import ArgumentKind, KernelTask
 from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
-from vendor_reference.executable.sizes import Dimension, shapes_in
+from vendor_reference.executable.sizes import Dimension, Size, shapes_in
 
 BEFORE_ALL = -1
 """A shape that is known before the first task."""
@@ -29,16 +29,16 @@ def find_written(task: int, shapes: Sequence[ShapeValue]) -> Sequence[int]:
     return [i for i, s in enumerate(shapes) if s.kind is ShapeKind.WRITTEN and s.index == task]
 
 
-def find_dimensions(task: KernelTask, program: Program) -> Sequence[Dimension]:
-    """The dimensions that a task's sizes and text depend on."""
-    sizes = (*task.global_size, *(task.local_size or ()), *program.holes)
+def find_dimensions(task: KernelTask, holes: Sequence[Size]) -> Sequence[Dimension]:
+    """The dimensions that a task's sizes and its program's text depend on."""
+    sizes = (*task.global_size, *(task.local_size or ()), *holes)
     return list(dict.fromkeys(d for size in sizes for d in shapes_in(size)))
 
 
 def find_needed(
-    index: int, task: KernelTask, program: Program, shapes: Sequence[ShapeValue]
+    index: int, task: KernelTask, holes: Sequence[Size], shapes: Sequence[ShapeValue]
 ) -> Sequence[int]:
     """The shapes that must be known, and have been checked, before a task starts."""
     read = {a.index for a in task.arguments if a.kind is ArgumentKind.SHAPE}
     read.difference_update(find_written(index, shapes))
-    return sorted(read.union(d.shape for d in find_dimensions(task, program)))
+    return sorted(read.union(d.shape for d in find_dimensions(task, holes)))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 
 import pyopencl as cl
 
-from vendor_reference.device.loaded_task import FindProgram, Launch, LoadedTask, Port, Value
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.device.device import Programs
+from vendor_reference.device.loaded_task import Launch, LoadedTask, Port, Value
 from vendor_reference.device.opencl_arena import Arena
 from vendor_reference.device.opencl_memory import BufferMemory
+from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.run_shapes import RunShapes
 from vendor_reference.executable.executable import Argument, ArgumentKind, Function
+from vendor_reference.executable.sizes import Size
 
 
 class LoadedTasks:
@@ -27,16 +32,16 @@ class LoadedTasks:
         context: cl.Context,
         device: cl.Device,
         function: Function,
-        find_program: FindProgram,
+        programs: Programs[DeviceProgram],
         constants: Mapping[int, BufferMemory],
     ) -> None:
-        """Allocates what the function needs; tasks that no shape decides about get their kernels.
+        """Allocates what the function needs.
 
         Args:
           context: of the device.
           device: that they will run on.
           function: of an executable.
-          find_program: gives the programs that its tasks name.
+          programs: those that its tasks name.
           constants: those that its tasks name, by their index.
 
         Raises:
@@ -44,7 +49,7 @@ class LoadedTasks:
         """
         self.function = function
         self.shapes = RunShapes(function)
-        self._find_program = find_program
+        self._programs = programs
         self._constants = constants
         self._arenas = {
             ArgumentKind.DDR: Arena(context, device, function.ddr_size),
@@ -55,9 +60,7 @@ class LoadedTasks:
             LoadedTask(task, device, self._values(task.arguments), self._attached)
             for task in function.tasks
         ]
-        self._kept: dict[int, object] = {}
-        if not function.shapes:
-            self.launches = self.settle_all()
+        self._kept: weakref.WeakSet[DeviceProgram] = weakref.WeakSet()
 
     def attach(self, kind: ArgumentKind, index: int, buffer: cl.Buffer | None) -> None:
         """Sets what runs read or write as an input or output."""
@@ -67,7 +70,17 @@ class LoadedTasks:
 
     def settle(self, index: int) -> Launch | None:
         """The launch of a task for the shapes as they are, which it needs; None where it has nothing to do."""
-        return self.tasks[index].settle(self._find_program, self.shapes.__getitem__)
+        return self.tasks[index].settle(self._programs, self.shapes.__getitem__)
+
+    def input_type(self, index: int) -> RankedTensorType:
+        """The type of an input for the shapes as they are."""
+        largest = self.function.inputs[index]
+        shape = self.shapes.input_shape(index)
+        return largest if shape is None else RankedTensorType.of(largest.element_type, shape)
+
+    def holes(self, index: int) -> Sequence[Size]:
+        """The sizes that the text of a task's program has holes for."""
+        return self._programs.holes(self.function.tasks[index].program)
 
     def shape_place(self, index: int) -> cl.Buffer:
         """Where a shape's numbers lie."""
@@ -76,8 +89,31 @@ class LoadedTasks:
         assert place is not None
         return place
 
-    def keep_variants(self, launched: Sequence[int]) -> None:
-        """Keeps what the driver has compiled for the work sizes of tasks; called after their run."""
+    def keep_variants(self, launched: Sequence[int], launches: Sequence[Launch]) -> None:
+        """Keeps what the driver has compiled for a program's first work sizes; called after a run.
+
+        Args:
+          launched: the tasks of the run.
+          launches: theirs.
+        """
+        variants: dict[DeviceProgram, list[str]] = {}
+        for index, (_, global_size, local_size) in zip(launched, launches, strict=True):
+            task = self.tasks[index]
+            assert task.program is not None
+            if task.program not in self._kept:
+                group = list(local_size) if local_size else None
+                shown = f"{task.task.entry} {list(global_size)} {group}"
+                variants.setdefault(task.program, []).append(shown)
+        for program, found in variants.items():
+            program.keep_variants(frozenset(found))
+            self._kept.add(program)
+
+    def close(self) -> None:
+        """Lets go of all that the tasks use."""
+        self.tasks = ()
+        self._attached.clear()
+        self._arenas.clear()
+        self._constants = {}
 
     def _values(self, arguments: Sequence[Argument]) -> Mapping[int, Value]:
         ports = (ArgumentKind.INPUT, ArgumentKind.OUTPUT)

@@ -1,0 +1,92 @@
+"""The programs of a module on a device: each built once; with shapes in its text, once for each shape."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from vendor_reference.device.asset_sources import AssetSources
+from vendor_reference.device.device import Device
+from vendor_reference.device.program_text import ProgramText, compose_text
+from vendor_reference.device.recent import Recent
+from vendor_reference.executable.executable import Program
+from vendor_reference.executable.filled_program import fill_program, hole_values
+from vendor_reference.executable.sizes import Shapes, Size
+
+MOST_FILLED = 64
+"""Programs for certain shapes that a module holds; older ones are on disk."""
+
+
+class ModulePrograms:
+    """Builds programs when a function or a shape asks for them."""
+
+    def __init__(
+        self,
+        device: Device[Any, Any],
+        programs: Sequence[Program],
+        sources: AssetSources,
+        allow_native_assets: bool,
+    ) -> None:
+        """Builds nothing yet.
+
+        Args:
+          device: that they will run on.
+          programs: of the executable.
+          sources: read the assets that they are made of.
+          allow_native_assets: whether machine code in assets may run.
+        """
+        self._device = device
+        self._programs = programs
+        self._sources = sources
+        self._allow_native_assets = allow_native_assets
+        self._built: dict[int, Any] = {}
+        self._filled: Recent[tuple[int, tuple[int, ...]], Any] = Recent(MOST_FILLED)
+
+    def prepare(self, indices: Collection[int]) -> None:
+        """Builds those of some programs that no shape decides about, together.
+
+        Raises:
+          LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing or is another; UNSUPPORTED, for code
+            that may not or cannot run here; COMPILATION.
+        """
+        texts: dict[int, ProgramText] = {}
+        for index in sorted(set(indices) - self._built.keys()):
+            program = self._programs[index]
+            if not program.holes:
+                made = self._load_code(program)
+                if made is None:
+                    texts[index] = compose_text(program, self._sources.read)
+                else:
+                    self._built[index] = made
+        self._built.update(zip(texts, self._device.build(list(texts.values())), strict=True))
+
+    def holes(self, index: int) -> Sequence[Size]:
+        """The sizes that the text of a program has holes for."""
+        return self._programs[index].holes
+
+    def find(self, index: int, shapes: Shapes) -> Any:
+        """The program of that index for the shapes as they are.
+
+        Raises:
+          LiteRtError: as `prepare`; INVALID_ARGUMENT, if its text has a size without a value.
+        """
+        program = self._programs[index]
+        if not program.holes:
+            return self._built[index]
+        values = hole_values(program, shapes)
+        return self._filled.get((index, values), lambda: self._make(fill_program(program, values)))
+
+    def _make(self, program: Program) -> Any:
+        made = self._load_code(program)
+        if made is None:
+            made = self._device.build([compose_text(program, self._sources.read)])[0]
+        return made
+
+    def _load_code(self, program: Program) -> Any:
+        """A program from machine code, if its asset has some for this device."""
+        identity = self._device.info.identity
+        code = self._sources.find_code(program, identity, self._allow_native_assets)
+        if code is None:
+            return None
+        name = ", ".join(source.file_name for source in program.sources)
+        return self._device.load_code(name, code)
