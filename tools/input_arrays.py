@@ -88,22 +88,26 @@ def read_inputs(
 
 
 def complete_inputs(
-    given: Mapping[str, InputArray], specs: Sequence[TensorSpec], seed: int
+    given: Mapping[str, InputArray],
+    specs: Sequence[TensorSpec],
+    seed: int,
+    value_range: Range = (0.0, 1.0),
 ) -> dict[str, InputArray]:
     """Adds random values for the inputs that are not given: the same for the same seed.
 
-    Real numbers are from 0 to 1, integers of 8 bits any, larger ones from 0 to 99.
+    Real numbers are in the range, integers of 8 bits any, larger ones from 0 to 99.
 
     Raises:
       LiteRtError: UNSUPPORTED, for an element type that NumPy has not.
     """
     return {
-        spec.name: given.get(spec.name) or InputArray(_random(spec, seed, index), "random")
+        spec.name: given.get(spec.name)
+        or InputArray(_random(spec, seed, index, value_range), "random")
         for index, spec in enumerate(specs)
     }
 
 
-def _random(spec: TensorSpec, seed: int, index: int) -> np.ndarray[Any, Any]:
+def _random(spec: TensorSpec, seed: int, index: int, value_range: Range) -> np.ndarray[Any, Any]:
     import numpy as np
 
     generator = np.random.default_rng([seed, index])
@@ -115,7 +119,7 @@ def _random(spec: TensorSpec, seed: int, index: int) -> np.ndarray[Any, Any]:
     elif dtype.kind in "iub":
         value = generator.integers(0, 2 if dtype.kind == "b" else 100, spec.shape)
     else:
-        value = generator.random(spec.shape)
+        value = generator.uniform(*value_range, spec.shape)
     return np.asarray(value, dtype)
 
 

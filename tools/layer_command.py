@@ -10,6 +10,7 @@ from .command import Command, usage_error
 COMMANDS = {
     "build": "compile a layer ahead, into a .bin",
     "check": "read, bind and build a layer; show what its kernel gets",
+    "run": "run a layer on one op; compare it with a reference, and measure it",
 }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..command import Command
 from .layer_flags import define_layer_flags, layer_request, open_layer
-from .safe_process import answer, check_asset, run_safely, stage
+from .safe_process import answer, check_asset, compiling, run_safely
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -18,7 +18,7 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     from vendor_reference.authoring.layer_check import check_layer
 
     with open_layer(request) as layer:
-        yield stage(f"{layer.options.path} was compiled")
+        yield compiling(layer.options.path)
         report = check_layer(layer.options, layer.op_name, layer.subjects)
     yield answer(report.passed, report.to_text(request["show_kernel"]), report.to_values())
 

@@ -29,6 +29,10 @@ _CRASH_HINT = (
 _TIMEOUT_HINT = (
     "A loop in the kernel that does not end does that; --timeout_s gives honest work more time."
 )
+_COMPILER_HINT = (
+    "OpenCL compilers crash or hang on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, such as "
+    "float8; --timeout_s gives honest work more time."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,11 @@ def stage(what: str) -> dict[str, object]:
     return {"stage": what}
 
 
+def compiling(path: str) -> dict[str, object]:
+    """Says that a layer is being compiled."""
+    return {"stage": f"{path} was being compiled", "hint": _COMPILER_HINT}
+
+
 def answer(passed: bool, text: str, values: object) -> dict[str, object]:
     """The end of the child's work."""
     return {"passed": passed, "text": text, "values": values}
@@ -73,14 +82,14 @@ def run_safely(target: str, request: object, *, path: str, timeout_s: float) -> 
     Raises:
       LiteRtError: what the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with what was going on.
     """
-    last = "it was starting"
+    last, hint = "it was starting", ""
     try:
         for message in call_in_child(
             target, request, timeout_s=timeout_s, subject="the process", hear=_pass_on
         ):
             assert isinstance(message, dict)
             if "stage" in message:
-                last = str(message["stage"])
+                last, hint = str(message["stage"]), str(message.get("hint", ""))
             else:
                 return Answer(message["passed"], message["text"], message["values"])
     except LiteRtError as error:
@@ -91,7 +100,7 @@ def run_safely(target: str, request: object, *, path: str, timeout_s: float) -> 
         if error.where != target or error.status not in hints:
             raise
         what = f"{error.what}, while {last}"
-        raise LiteRtError(error.status, what, path, hints[error.status]) from error
+        raise LiteRtError(error.status, what, path, hint or hints[error.status]) from error
     raise LiteRtError(Status.RUNTIME_FAILURE, "the process gave no answer", path)
 
 

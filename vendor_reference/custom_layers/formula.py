@@ -70,21 +70,24 @@ class Formula:
         self.has_letters = parser.has_letters
         self.tensor_sizes: Sequence[TensorSize] = tuple(parser.tensor_sizes)
 
-    def evaluate(self, dims: Sequence[int], inputs: Shapes = (), outputs: Shapes = ()) -> int:
+    def evaluate(
+        self, dims: Sequence[int], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
+    ) -> int:
         """The formula's value.
 
         Args:
           dims: what B, F, Y, X are.
           inputs: shapes of the op's inputs, for `INPUT0_DIMS[3]` and its like.
           outputs: shapes of its outputs.
+          most: the greatest value that is taken.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a zero divisor, a tensor or dimension that the op does not have, and
-            a value below 0 or above 2^31 - 1.
+            a value below 0 or above `most`.
         """
         sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
         value = self._value(_Scope(dims, sizes))
-        if not 0 <= value <= _MOST:
+        if not 0 <= value <= most:
             used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
             used += [f"{size}={n}" for size, n in sizes.items()]
             raise _error(self.text, f"is {value}{' where ' if used else ''}{', '.join(used)}")

@@ -1,0 +1,215 @@
+"""`litert-npu layer run`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tools.conftest import LitertNpu
+from tests.tools.layer.conftest import SHAPES, SOFTSIGN
+
+Capture = pytest.CaptureFixture[str]
+OPTIONS = '--options={"alpha": 2.0}'
+REFERENCE = """
+import numpy as np
+
+def softsign(inputs, options):
+    (x,) = inputs
+    return options["alpha"] * x / (1 + np.abs(x))
+
+def wrong(inputs, options):
+    y = softsign(inputs, options)
+    y[1, 2] += 0.5
+    return [y]
+
+def fails(inputs, options):
+    raise ValueError("of a kind")
+
+def too_many(inputs, options):
+    return inputs + inputs
+"""
+RUN = ("layer", "run", "Softsign.cl", *SHAPES, OPTIONS, "--repeat=0")
+
+
+@pytest.fixture(autouse=True)
+def reference(author: Path) -> None:
+    (author / "ref.py").write_text(REFERENCE)
+
+
+def test_a_layer_is_compared_with_a_reference(litert_npu: LitertNpu, capsys: Capture) -> None:
+    assert litert_npu(*RUN, "--reference=ref.py:softsign", "--report=json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] and report["kernel"] == "Softsign" and not report["problems"]
+    assert report["comparisons"][0]["greatest_difference"] < 1e-6
+
+
+def test_the_place_of_the_largest_difference_is_shown(
+    litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu(*RUN, "--reference=ref.py:wrong") == 1
+    printed = capsys.readouterr().out
+    assert "FAILED: greatest difference 0.5" in printed and "at [1, 2]" in printed
+    assert litert_npu(*RUN, "--reference=ref.py:wrong", "--tolerance=0.6") == 0
+
+
+def test_inputs_and_golden_outputs_come_from_files(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    x = np.linspace(-4, 4, 8, dtype=np.float32).reshape(2, 4)
+    np.save("x.npy", x)
+    np.save("y.npy", 2 * x / (1 + abs(x)))
+    assert litert_npu(*RUN, "--input=x.npy", "--golden=y.npy", "--output=out.npz") == 0
+    assert "-4 to" not in capsys.readouterr().out
+    np.testing.assert_allclose(np.load("out.npz")["output0"], np.load("y.npy"), rtol=1e-6)
+    np.savez("y.npz", out0=x)
+    assert litert_npu(*RUN, "--input=0=x.npy", "--golden=y.npz") == 1
+
+
+def test_an_op_of_a_model_has_its_constants(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    from litert.core.quantization import Quantization
+    from litert.model.builder import ModelBuilder
+    from litert.model.writer import write_model
+
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 3))
+    stored = b.constant(
+        "w8", np.array([[1], [3]], np.int8), quantization=Quantization((0.5, 0.25), (0, 1), 0)
+    )
+    w = b.op("DEQUANTIZE", [stored], [("w", "float32", (2, 1))])
+    bias = b.constant("bias", np.array([10.0], np.float32))
+    b.output(b.custom("Scale", [x, w, bias], [("y", "float32", (2, 3))], options=b"struct"))
+    write_model(b.build(), "scale.tflite")
+    (author / "Scale.cl").write_text(
+        "__kernel void Scale(__global float* x, __global float* w, __global float* b, __global float* y)\n"
+        "{ int i = get_global_id(0); y[i] = x[i] * w[i / 3] + b[0]; }\n"
+    )
+    (author / "scale.py").write_text(
+        "def scale(inputs, options):\n"
+        "    assert options == b'struct' and inputs[1].tolist() == [[0.5], [0.5]]\n"
+        "    return inputs[0] * inputs[1] + inputs[2]\n"
+    )
+    arguments = ("Scale.cl", "--model=scale.tflite", "--reference=scale.py:scale", "--repeat=0")
+    assert litert_npu("layer", "run", *arguments) == 0
+    assert "y: ok: greatest difference" in capsys.readouterr().out
+
+
+def test_speed_is_told_beside_the_device_s_limits(litert_npu: LitertNpu, capsys: Capture) -> None:
+    run = [a for a in RUN if a != "--repeat=0"]
+    assert litert_npu(*run, "--repeat=3", "--flops=3*B*F", "--report=json") == 0
+    speed = json.loads(capsys.readouterr().out)["speed"]
+    assert speed["runs"] == 3 and speed["moved_bytes"] == 64
+    median, least, most = speed["kernel_us"]
+    assert 0 < least <= median <= most
+    assert speed["gb_per_s"] == pytest.approx(64e-9 / (median * 1e-6))
+    assert speed["gflop_per_s"] == pytest.approx(24e-9 / (median * 1e-6))
+    assert min(speed["copy_gb_per_s"]) > 0 and speed["peak_gflop_per_s"] > 0
+
+
+def test_what_a_kernel_prints_reaches_the_user_once(
+    author: Path, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (author / "Softsign.cl").write_text(
+        SOFTSIGN.replace("y[i]", 'if (i == 3) printf("here is %d\\n", (int) i);\n y[i]')
+    )
+    run = [a for a in RUN if a != "--repeat=0"]
+    assert litert_npu(*run, "--repeat=3") == 0
+    assert 1 <= capfd.readouterr().err.count("here is 3") <= 2  # the two runs that compare
+
+
+FAULTS = {
+    "past the end": (
+        "y[i + 1] = x[i];",
+        "the kernel writes at byte 32 of output 0, which has 32 bytes",
+    ),
+    "before the start": ("y[(int) i - 2] = x[i];", "the kernel writes 8 bytes before output 0"),
+    "an input": ("((__global float*) x)[i] = 7; y[i] = 0;", "the kernel changes its input 0"),
+    "not all": (
+        "if (i != 5) y[i] = x[i];",
+        "1 of 8 elements of output 0 are never written, the first at [1, 1]",
+    ),
+    "its own output": (
+        "y[i] = x[i] + (y[i] > 0 ? 1 : 2);",
+        "8 elements of output 0 differ between two runs on equal inputs, the first at [0, 0]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "said"), FAULTS.values(), ids=FAULTS)
+def test_what_a_kernel_must_not_do_is_found(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, body: str, said: str
+) -> None:
+    (author / "k.cl").write_text(
+        "__kernel void k(__global const float* x, __global float* y) {\n"
+        f"  size_t i = get_global_id(0);\n  {body}\n}}\n"
+    )
+    assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 1
+    assert f"FAILED: {said}" in capsys.readouterr().out
+
+
+HOSTILE = {
+    "an endless loop": (
+        "volatile int go = 1; while (go) y[0] = x[0];",
+        "--timeout_s=3",
+        "TIMEOUT_EXPIRED: the process was not done after 3 s, and was stopped, while kernel 'k' was running",
+    ),
+    "a wild write": (
+        "y[1L << 36] = x[0];",
+        "--timeout_s=60",
+        "RUNTIME_FAILURE: the process crashed (SIGSEGV: Segmentation fault), while kernel 'k' was running",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "limit", "said"), HOSTILE.values(), ids=HOSTILE)
+def test_a_kernel_that_crashes_or_hangs_costs_a_message(
+    author: Path,
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    body: str,
+    limit: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(author / "cache"))
+    good = "__kernel void k(__global const float* x, __global float* y) {\n  y[get_global_id(0)] = 1;\n}"
+    (author / "k.cl").write_text(good)
+    assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 0  # with nothing cached
+    (author / "k.cl").write_text(good.replace("  y[", f"  {body}\n  y["))
+    capsys.readouterr()
+    assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0", limit) == 1
+    assert said in capsys.readouterr().err
+    # The cache has whole programs alone, and the next run is none the worse.
+    from vendor_reference.device.program_cache import _parse
+
+    built = list((author / "cache" / "programs").iterdir())
+    assert built and all(_parse(path.read_bytes()) for path in built)
+    (author / "k.cl").write_text(good)
+    assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 0
+
+
+WRONG = {
+    "another shape": (["--input=x.npy"], "input 0 is float64[3], the op takes float32[2, 4]"),
+    "no such input": (["--input=z=x.npy"], "'z' is no tensor"),
+    "no reference": (["--reference=ref.py:none"], "no function 'none' in it"),
+    "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
+    "no module": (["--reference=f"], "--reference=f. Write it as file.py:function"),
+    "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
+    "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, the op has 1 outputs"),
+    "a formula": (["--flops=2*Q"], "formula '2*Q'"),
+    "golden": (["--golden=nothing.npy"], "no such file"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_wrong_arguments_give_a_message(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
+) -> None:
+    np.save("x.npy", np.zeros(3))
+    assert litert_npu(*RUN, *arguments) == 1
+    printed = capsys.readouterr()
+    assert said in printed.err and "Traceback" not in printed.err

@@ -1,0 +1,249 @@
+"""One layer on the device: run on arrays, watched for what it must not do, measured beside the device's limits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Model, Op, Tensor
+from vendor_reference.authoring.compiled_layer import CompiledLayer
+from vendor_reference.authoring.defines import read_defines
+from vendor_reference.authoring.device_limits import (
+    LARGE_BYTES,
+    measure_copy,
+    measure_multiply_add,
+)
+from vendor_reference.authoring.guarded_memory import GuardedMemory
+from vendor_reference.authoring.kernel_view import find_layer_task
+from vendor_reference.authoring.loaded_call import LoadedCall, load_call
+from vendor_reference.custom_layers.formula import Formula
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_FILLS = (0xA5, 0x5A)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a layer ran; rates are of its kernel's median.
+
+    Attributes:
+      runs: that were measured.
+      kernel_us: median, least and greatest.
+      others_us: median of what reorders and converts for the kernel.
+      call_us: median of a whole call, as the runtime sees it.
+      moved_bytes: of the op's inputs and outputs, each once.
+      gb_per_s, gflop_per_s: None where nobody has said how many operations there are.
+      copy_gb_per_s: of a copy of as many bytes, and of one that no cache holds.
+      peak_gflop_per_s: of multiply-adds alone.
+    """
+
+    runs: int
+    kernel_us: tuple[float, float, float]
+    others_us: float
+    call_us: float
+    moved_bytes: int
+    gb_per_s: float
+    gflop_per_s: float | None
+    copy_gb_per_s: tuple[float, float]
+    peak_gflop_per_s: float
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        middle, least, most = self.kernel_us
+        others = f"; around it {self.others_us:.1f} us" if self.others_us else ""
+        yield (
+            f"time     {middle:.1f} us, the median of {self.runs} runs ({least:.1f} to {most:.1f})"
+            f"{others}; a whole call {self.call_us:.1f} us"
+        )
+        same, large = self.copy_gb_per_s
+        yield (
+            f"memory   {self.gb_per_s:.2f} GB/s; a copy of as many bytes {same:.2f}, of "
+            f"{LARGE_BYTES >> 20} MiB {large:.1f}"
+        )
+        rate = "give --flops" if self.gflop_per_s is None else f"{self.gflop_per_s:.2f} GFLOP/s"
+        yield f"compute  {rate}; the device's multiply-adds {self.peak_gflop_per_s:.1f} GFLOP/s"
+
+
+class RunningLayer:
+    """A compiled layer on the device.
+
+    Attributes:
+      op: that it runs.
+      entry: the kernel's name.
+    """
+
+    def __init__(self, compiled: CompiledLayer, call: LoadedCall) -> None:
+        task = find_layer_task(compiled)
+        self.op: Op = compiled.subject.op
+        self.entry = task.entry
+        self._call = call
+        prelude = compiled.executable.programs[task.program].prelude
+        self._dims = read_defines(prelude).numbers("OUTPUT0_DIMS") or (1, 1, 1, 1)
+
+    def set_inputs(self, arrays: Sequence[Array]) -> None:
+        """Sets the inputs that are no constants, in the order of the subject's model.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for an array of another shape, or whose numbers do not fit.
+        """
+        for index, (memory, array) in enumerate(zip(self._call.inputs, arrays, strict=True)):
+            wanted = memory.array
+            if array.shape != wanted.shape or not np.can_cast(
+                array.dtype, wanted.dtype, "same_kind"
+            ):
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"input {index} is {array.dtype}{list(array.shape)}, the op takes "
+                    f"{wanted.dtype}{list(wanted.shape)}",
+                )
+            wanted[...] = array
+
+    def run(self) -> tuple[list[Array], list[str]]:
+        """Runs the layer twice, on outputs that hold something else each time.
+
+        Returns:
+          The outputs; and what the kernel did that it must not, in sentences.
+
+        Raises:
+          LiteRtError: the device's.
+        """
+        before = [memory.content() for memory in self._call.inputs]
+        contents: list[list[bytes]] = []
+        for fill in _FILLS:
+            for memory in self._call.outputs:
+                memory.fill(fill)
+            self._call.run()
+            contents.append([memory.content() for memory in self._call.outputs])
+        problems = list(self._damages())
+        for index, (memory, old) in enumerate(zip(self._call.inputs, before, strict=True)):
+            if memory.content() != old:
+                problems.append(f"the kernel changes its input {index}")
+        for index, (memory, first, second) in enumerate(
+            zip(self._call.outputs, *contents, strict=True)
+        ):
+            problems += _differences(index, memory, first, second)
+        return [memory.array.copy() for memory in self._call.outputs], problems
+
+    def measure(self, repeat: int, flops: Formula | None) -> Speed:
+        """Measures the layer, and then the device's limits.
+
+        Args:
+          repeat: how many runs count.
+          flops: operations of a run, in output 0's B, F, Y, X; None is not known.
+        """
+        with _quiet():
+            timing = self._call.measure(repeat)
+        times = [seconds * 1e6 for seconds in timing.kernels[self.entry]]
+        kernel_s = max(timing.kernel_s(self.entry), 1e-9)
+        moved = sum(t.type.size_bytes for t in {*self.op.inputs, *self.op.outputs} if t)
+        operations = self._operations(flops) if flops else None
+        return Speed(
+            repeat,
+            (median(times), min(times), max(times)),
+            timing.others_s(self.entry) * 1e6,
+            median(timing.calls) * 1e6,
+            moved,
+            moved / kernel_s / 1e9,
+            operations / kernel_s / 1e9 if operations is not None else None,
+            (measure_copy(moved) / 1e9, measure_copy(LARGE_BYTES) / 1e9),
+            measure_multiply_add() / 1e9,
+        )
+
+    def _operations(self, flops: Formula) -> int:
+        inputs = [tensor.shape if tensor else () for tensor in self.op.inputs]
+        outputs = [tensor.shape for tensor in self.op.outputs]
+        return flops.evaluate(self._dims, inputs, outputs, most=2**62)
+
+    def _damages(self) -> Iterator[str]:
+        for kind, memories in (("input", self._call.inputs), ("output", self._call.outputs)):
+            for index, memory in enumerate(memories):
+                place = memory.damage()
+                if place is not None:
+                    size = memory.tensor_type.size_bytes
+                    side = f"{-place} bytes before" if place < 0 else f"at byte {place} of"
+                    yield f"the kernel writes {side} {kind} {index}, which has {size} bytes"
+
+
+@contextmanager
+def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
+    """Loads a compiled layer onto the device.
+
+    Raises:
+      LiteRtError: the vendor's.
+    """
+    with load_call(compiled.byte_code, compiled.function, compiled.assets) as call:
+        yield RunningLayer(compiled, call)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Drops what kernels print: they have printed it before they are measured."""
+    before = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+
+
+def freeze_shapes(model: Model) -> None:
+    """Makes dynamic shapes those that the model starts with."""
+    for tensor in model.subgraphs[0].tensors:
+        tensor.shape_signature = None
+
+
+def constant_value(tensor: Tensor) -> Array:
+    """A constant's numbers; those of a DEQUANTIZE as real numbers, as kernels get them.
+
+    Args:
+      tensor: a constant, or what a DEQUANTIZE makes of one.
+    """
+    stored = tensor if tensor.is_constant else None
+    if stored is None:
+        assert tensor.producer is not None and tensor.producer.inputs[0] is not None
+        stored = tensor.producer.inputs[0]
+    numbers = np.frombuffer(stored.data, stored.element_type.numpy_dtype).reshape(stored.shape)
+    quantization = stored.quantization
+    if stored is tensor or quantization is None or not quantization.scale:
+        return numbers if stored is tensor else numbers.astype(np.float32)
+    along = [1] * len(stored.shape)
+    if len(quantization.scale) > 1:
+        along[quantization.quantized_dimension] = len(quantization.scale)
+    zero_point = np.array(list(quantization.zero_point) or [0], np.int64)
+    zero_points = np.broadcast_to(zero_point, (len(quantization.scale),)).reshape(along)
+    scales = np.array(quantization.scale, np.float32).reshape(along)
+    return ((numbers - zero_points) * scales).astype(np.float32)
+
+
+def _differences(index: int, memory: GuardedMemory, first: bytes, second: bytes) -> Iterator[str]:
+    """What two runs on different outputs say about them."""
+    itemsize = memory.array.dtype.itemsize
+    shape = memory.array.shape
+    old, new = (
+        np.frombuffer(content, np.uint8).reshape(-1, itemsize) for content in (first, second)
+    )
+    left = np.all(old == _FILLS[0], axis=1) & np.all(new == _FILLS[1], axis=1)
+    if left.any():
+        place = [int(i) for i in np.unravel_index(int(np.argmax(left)), shape)]
+        yield (
+            f"{int(left.sum())} of {len(left)} elements of output {index} are never written, the first "
+            f"at {place}"
+        )
+    other = np.any(old != new, axis=1) & ~left
+    if other.any():
+        place = [int(i) for i in np.unravel_index(int(np.argmax(other)), shape)]
+        yield (
+            f"{int(other.sum())} elements of output {index} differ between two runs on equal inputs, the "
+            f"first at {place}: a race, or a read of what nobody wrote"
+        )
