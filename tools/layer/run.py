@@ -35,10 +35,9 @@ _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat",
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part."""
     from vendor_reference.authoring.compiled_layer import compile_layer
-    from vendor_reference.authoring.layer_run import freeze_shapes, run_on_device
-    from vendor_reference.custom_layers.formula import Formula
+    from vendor_reference.authoring.layer_run import freeze_shapes, read_flops, run_on_device
 
-    flops = Formula(request["flops"]) if request["flops"] else None
+    flops = read_flops(request["flops"])
     with open_layer(request) as layer:
         subject = layer.subjects[0]
         freeze_shapes(subject.model)

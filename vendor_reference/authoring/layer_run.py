@@ -197,6 +197,15 @@ def _quiet() -> Iterator[None]:
         os.close(before)
 
 
+def read_flops(text: str) -> Formula | None:
+    """The formula of a layer's floating-point operations; None for "".
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    return Formula(text) if text else None
+
+
 def freeze_shapes(model: Model) -> None:
     """Makes dynamic shapes those that the model starts with."""
     for tensor in model.subgraphs[0].tensors:
