@@ -36,7 +36,7 @@ def measure() -> Sequence[Row]:
 
 
 def _start(npu: Path, cache: str) -> float:
-    module = [sys.executable, "-m", "benchmarks.warm_start", npu]
+    module = [sys.executable, "-m", "benchmarks.warm_start", str(npu)]
     child = run_child(module, environment={"LITERT_NPU_CACHE_DIR": cache})
     if child.status != 0:
         raise RuntimeError(child.errors)
