@@ -18,6 +18,7 @@ from .command import Command
 from .console import ProgressBar, print_text
 from .input_arrays import InputArray, TensorSpec, complete_inputs, read_inputs
 from .loading import LoadOptions, define_load_flags, load_options, open_model
+from .native_output import native_output_to_stderr
 from .stock_model import StockModel
 from .wording import count_text, json_text, name_text
 
@@ -315,7 +316,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     options = BenchmarkOptions(
         load_options(flags), flags.input, flags.stock_model, flags.warm_up, flags.runs, flags.seed
     )
-    with ProgressBar() as progress:
+    with native_output_to_stderr(flags.report == "json"), ProgressBar() as progress:
         report = benchmark_model(arguments[0], options, progress)
     print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
     return 0

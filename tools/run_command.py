@@ -16,6 +16,7 @@ from .comparison import Comparison, compare
 from .console import print_text
 from .input_arrays import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
 from .loading import LoadOptions, define_load_flags, load_options, open_model
+from .native_output import native_output_to_stderr
 from .output_arrays import plan_outputs, write_outputs
 from .pictures import Range
 from .wording import json_text, name_text
@@ -238,7 +239,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.seed,
         _range(flags.picture_range),
     )
-    report = run_model(arguments[0], options)
+    with native_output_to_stderr(flags.report == "json"):
+        report = run_model(arguments[0], options)
     print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
     return 0 if report.passed else 1
 
