@@ -1,0 +1,335 @@
+"""A library of CPU layers (`litert_npu/cpu_layer.h`); what it answers is checked, as far as answers can be."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.cpu_layer.abi import (
+    ENTRY,
+    VERSION,
+    CallStatus,
+    Library,
+    LogCallback,
+    Tensor,
+    TensorType,
+)
+from vendor_reference.cpu_layer.marshal import (
+    ConfigMemory,
+    MessageRoom,
+    OpMemory,
+    fill_tensor,
+    fill_type,
+    simplest_config,
+)
+from vendor_reference.cpu_layer.shared_object import load_shared_object
+from vendor_reference.executable.cpu_op import CpuConfig, CpuOp, CpuOperand, TensorConfig
+
+_LOG = logging.getLogger(__name__)
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+_MOST = 1 << 10  # types, implementations, configurations: more are a mistake
+_HINT = "See litert_npu/cpu_layer.h; python -m vendor_reference.cpu_layer prints its folder."
+
+_STATUSES = {
+    CallStatus.INVALID_ARGUMENT: Status.INVALID_ARGUMENT,
+    CallStatus.NOT_IMPLEMENTED: Status.UNSUPPORTED,
+    CallStatus.OUT_OF_MEMORY: Status.MEMORY_ALLOCATION_FAILURE,
+}
+
+
+class ConfigurationRefusedError(Exception):
+    """`init` asks for another configuration.
+
+    Attributes:
+      proposed: what it made of the one that it got; None where it left it as it was.
+    """
+
+    def __init__(self, said: str, proposed: CpuConfig | None) -> None:
+        super().__init__(said)
+        self.proposed = proposed
+
+
+@dataclass(frozen=True, slots=True)
+class TensorPlace:
+    """Where a tensor's elements lie: `strides` and `offset` as `CpuPlace` has them; `data` is an address, or 0."""
+
+    strides: Sequence[int] = ()
+    offset: int = 0
+    data: int = 0
+
+
+class Kernel:
+    """A kernel that `init` made; for one thread at a time. It ends with this object."""
+
+    def __init__(
+        self, library: CpuLayerLibrary, name: str, handle: int | None, inputs: Any, outputs: Any
+    ) -> None:
+        self._library = library
+        self._name = name
+        self._handle = handle
+        self._message = MessageRoom()
+        self._inputs = inputs
+        self._outputs = outputs
+        if library.table.destroy:
+            end = weakref.finalize(self, library.table.destroy, handle)
+            end.atexit = False  # nothing of it outlives the process
+
+    def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Runs it.
+
+        Args:
+          inputs: addresses; 0 for no bytes, or an input that is left out.
+          outputs: likewise.
+
+        Raises:
+          LiteRtError: with what the library says.
+        """
+        for struct, address in zip(self._inputs, inputs, strict=True):
+            struct.data = address
+        for struct, address in zip(self._outputs, outputs, strict=True):
+            struct.data = address
+        status = self._library.table.execute(
+            self._handle, self._inputs, self._outputs, self._message.struct
+        )
+        if status != CallStatus.OK:
+            raise self._library.failure("execute", status, self._message, self._name)
+
+
+class CpuLayerLibrary:
+    """A library that is loaded.
+
+    Attributes:
+      table: its functions.
+      name, version: its own.
+    """
+
+    def __init__(self, data: memoryview, where: str) -> None:
+        """Loads a library, and asks it who it is.
+
+        Args:
+          data: the shared object.
+          where: its file's name, for messages.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING; NOT_FOUND, without the entry; UNSUPPORTED_RUNTIME_VERSION;
+            INVALID_ARGUMENT.
+        """
+        self._where = where
+        loaded = load_shared_object(data, where)
+        try:
+            entry = getattr(loaded, ENTRY)
+        except AttributeError:
+            raise LiteRtError(
+                Status.NOT_FOUND, f"the library exports no function '{ENTRY}'", where, _HINT
+            ) from None
+        entry.restype = ctypes.c_void_p
+        entry.argtypes = (ctypes.c_uint32,)
+        self.table = self._check_table(entry(VERSION))
+        self.name = self._text(self.table.name, "name")
+        self.version = self._text(self.table.version, "version")
+        self._lock = threading.Lock()
+        if self.table.set_log_callback:
+            self.table.set_log_callback(ctypes.cast(_LOG_CALLBACK, ctypes.c_void_p), None)
+
+    def __str__(self) -> str:
+        return f"library '{self.name}' {self.version}"
+
+    def layer_types(self) -> Sequence[str]:
+        """The layers that it has."""
+        count = self._count(self.table.get_num_layer_types(), "get_num_layer_types")
+        if not count:
+            raise self._lie("get_num_layer_types: none")
+        return [
+            self._text(self.table.get_layer_type(i), f"get_layer_type({i})") for i in range(count)
+        ]
+
+    def output_shapes(
+        self, op: CpuOp, known: Sequence[Sequence[int]]
+    ) -> Sequence[tuple[int, ...]] | None:
+        """The shapes of an op's outputs; None where the library leaves that to the model.
+
+        Args:
+          op: with the shapes of its inputs.
+          known: of the outputs, by the model: -1 for what it does not know.
+        """
+        if not self.table.get_output_shapes:
+            return None
+        memory, message = OpMemory(op), MessageRoom()
+        types = (TensorType * len(op.outputs))()
+        for struct, operand, shape in zip(types, op.outputs, known, strict=True):
+            fill_type(struct, operand.tensor_type.element_type, shape)
+        status = self.table.get_output_shapes(memory.struct, types, message.struct)
+        self._check(status, "get_output_shapes", message, op)
+        shapes = []
+        for index, (struct, shape) in enumerate(zip(types, known, strict=True)):
+            dims = tuple(struct.dims[: len(shape)])
+            if struct.rank != len(shape) or any(not 0 <= d < 2**31 for d in dims):
+                raise self._lie(f"get_output_shapes: output {index} of rank {struct.rank}, {dims}")
+            shapes.append(dims)
+        return shapes
+
+    def implementations(self, op: CpuOp) -> Sequence[str]:
+        """Names of an op's implementations, of which there is one at least."""
+        memory, message = OpMemory(op), MessageRoom()
+        count = self.table.get_num_implementations(memory.struct, message.struct)
+        if not count:
+            raise self.failure(
+                "get_num_implementations", CallStatus.INVALID_ARGUMENT, message, op.name
+            )
+        self._count(count, "get_num_implementations")
+        return [
+            self._text(
+                self.table.get_implementation_name(memory.struct, i),
+                f"get_implementation_name({i})",
+            )
+            for i in range(count)
+        ]
+
+    def configurations(self, op: CpuOp, implementation: int) -> Sequence[CpuConfig]:
+        """How an implementation takes its tensors, in the library's order; one at least."""
+        memory, message = OpMemory(op), MessageRoom()
+        call = f"get_configuration of implementation {implementation}"
+        count = self.table.get_num_configurations(memory.struct, implementation)
+        if not self._count(count, "get_num_configurations"):
+            raise self._lie(f"get_num_configurations of implementation {implementation}: none")
+        found = []
+        for index in range(count):
+            config = ConfigMemory(simplest_config(op))
+            status = self.table.get_configuration(
+                memory.struct, implementation, index, config.struct, message.struct
+            )
+            self._check(status, call, message, op)
+            try:
+                found.append(config.read(op))
+            except ValueError as error:
+                raise self._lie(f"{call}: number {index}: {error}") from None
+        return found
+
+    def init(
+        self,
+        op: CpuOp,
+        implementation: int,
+        config: CpuConfig,
+        inputs: Sequence[TensorPlace | None],
+        outputs: Sequence[TensorPlace],
+    ) -> Kernel:
+        """Makes a kernel.
+
+        Args:
+          op: that it is for.
+          implementation: of the op.
+          config: with all layouts settled.
+          inputs: None for one that is left out; data only of constants.
+          outputs: without data.
+
+        Raises:
+          ConfigurationRefusedError: the library asks for another configuration.
+          LiteRtError: with what the library says.
+        """
+        memory, message, given = OpMemory(op), MessageRoom(), ConfigMemory(config)
+        structs = _tensors(op.inputs, config.inputs, inputs)
+        results = _tensors(op.outputs, config.outputs, outputs)
+        handle = ctypes.c_void_p()
+        with self._lock:
+            status = self.table.init(
+                memory.struct,
+                implementation,
+                given.struct,
+                structs,
+                results,
+                handle,
+                message.struct,
+            )
+        if status == CallStatus.NOT_IMPLEMENTED:
+            try:
+                left = given.read(op)
+            except ValueError as error:
+                raise self._lie(f"init: what it asks for: {error}") from None
+            raise ConfigurationRefusedError(message.take(), left if left != config else None)
+        self._check(status, "init", message, op)
+        return Kernel(self, op.name, handle.value, structs, results)
+
+    def failure(self, call: str, status: int, message: MessageRoom, op_name: str) -> LiteRtError:
+        """The error of a function that failed for an op."""
+        said = message.take()
+        try:
+            known = CallStatus(status)
+        except ValueError:
+            return self._lie(f"{call}: status {status}" + (f", {said}" if said else ""))
+        what = said or f"it gives no reason, only status {known.name}"
+        return LiteRtError(
+            _STATUSES.get(known, Status.RUNTIME_FAILURE),
+            f"{self}, {call}: {what}",
+            f"{self._where}, op '{op_name}'",
+        )
+
+    def _check(self, status: int, call: str, message: MessageRoom, op: CpuOp) -> None:
+        if status != CallStatus.OK:
+            raise self.failure(call, status, message, op.name)
+
+    def _check_table(self, address: int | None) -> Library:
+        if not address:
+            raise LiteRtError(
+                Status.UNSUPPORTED_RUNTIME_VERSION,
+                f"the library has no interface of version {VERSION}",
+                self._where,
+                "Build it with this version's litert_npu/cpu_layer.h.",
+            )
+        table = Library.from_address(address)
+        if table.interface_version != VERSION or table.size < ctypes.sizeof(Library):
+            raise LiteRtError(
+                Status.UNSUPPORTED_RUNTIME_VERSION,
+                f"the library's interface is of version {table.interface_version} ({table.size} bytes), this "
+                f"is version {VERSION} ({ctypes.sizeof(Library)} bytes)",
+                self._where,
+                "Build it with this version's litert_npu/cpu_layer.h.",
+            )
+        optional = ("set_log_callback", "get_output_shapes", "destroy")
+        for field in Library._fields_[4:]:
+            if field[0] not in optional and not getattr(table, field[0]):
+                raise self._lie(f"the library's table has no function '{field[0]}'")
+        return table
+
+    def _text(self, value: bytes | None, what: str) -> str:
+        text = (value or b"").decode("utf-8", "replace")
+        if not text or not text.isprintable():
+            raise self._lie(f"{what}: {text!r} is no name")
+        return text
+
+    def _count(self, count: int, call: str) -> int:
+        if count > _MOST:
+            raise self._lie(f"{call}: {count}, expected {_MOST} at most")
+        return count
+
+    def _lie(self, what: str) -> LiteRtError:
+        return LiteRtError(Status.INVALID_ARGUMENT, what, self._where, _HINT)
+
+
+def _tensors(
+    operands: Sequence[CpuOperand | None],
+    configs: Sequence[TensorConfig | None],
+    places: Sequence[TensorPlace | None],
+) -> Any:
+    structs = (Tensor * len(operands))()
+    for struct, operand, config, place in zip(structs, operands, configs, places, strict=True):
+        if operand is not None and config is not None and place is not None:
+            fill_tensor(struct, operand, config, place.strides, place.offset)
+            struct.data = place.data
+    return structs
+
+
+def _log(user_data: int | None, level: int, message: bytes | None) -> None:
+    """What a library says goes to Python's log; it may do so from a thread of its own."""
+    known = _LEVELS[min(max(level, 0), len(_LEVELS) - 1)]
+    _LOG.log(known, "%s", (message or b"").decode("utf-8", "replace").rstrip())
+
+
+_LOG_CALLBACK = LogCallback(_log)
+"""Libraries keep it as long as the process lives."""
