@@ -33,7 +33,12 @@ from vendor_reference.device_presence import check_device
 from vendor_reference.executable.executable import Function
 
 _OPENCL = "opencl"
-"""The one option of this vendor: `platform[:device]`, as $LITERT_NPU_OPENCL has it."""
+"""`platform[:device]`, as $LITERT_NPU_OPENCL has it."""
+
+_NATIVE = "allow_native_assets"
+"""`true` where machine code in assets may run; else it is refused."""
+
+_OPTIONS = (_OPENCL, _NATIVE)
 
 
 class DeviceContext:
@@ -43,10 +48,12 @@ class DeviceContext:
       device: shared by all models in the process.
       assets: by name, as they were registered: mapped, and read where a function needs them.
       modules: by the address of their byte code: calls may share one.
+      allow_native_assets: whether machine code in assets may run.
     """
 
-    def __init__(self, device: Device[Any, Any]) -> None:
+    def __init__(self, device: Device[Any, Any, Any], allow_native_assets: bool = False) -> None:
         self.device = device
+        self.allow_native_assets = allow_native_assets
         self.assets: dict[str, MemBuffer] = {}
         self.modules: dict[tuple[int, int], Module] = {}
 
@@ -97,18 +104,19 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         options: Mapping[str, str],
     ) -> None:
         for name in options:
-            if name != _OPENCL:
+            if name not in _OPTIONS:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT, f"no option '{name}'", "vendor 'Reference'",
-                    f"It has one, '{_OPENCL}': platform[:device].",
+                    f"It has '{_OPENCL}': platform[:device], and '{_NATIVE}': true or false.",
                 )  # fmt: skip
+        _is_set(options, _NATIVE)
         check_installed()
 
     def check_device(self, soc_model: str) -> str:
         return check_device(soc_model)
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
-        return DeviceContext(open_device(options.get(_OPENCL, "")))
+        return DeviceContext(open_device(options.get(_OPENCL, "")), _is_set(options, _NATIVE))
 
     def device_context_destroy(self, device_context: DeviceContext) -> None:
         for module in device_context.modules.values():
@@ -138,7 +146,12 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         place = (byte_code.base_address + byte_code.offset, byte_code.size)
         module = device_context.modules.get(place)
         if module is None:
-            module = Module(device_context.device, byte_code.view, device_context.assets)
+            module = Module(
+                device_context.device,
+                byte_code.view,
+                device_context.assets,
+                device_context.allow_native_assets,
+            )
             device_context.modules[place] = module
         function = module.find_function(function_name)
         for kind, given, wanted in (
@@ -213,6 +226,18 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             name = f"task {index}, kernel '{task.entry}' of op '{task.op_name}', mean_us"
             metrics.append(Metric(name, task.mean_us))
         return metrics
+
+
+def _is_set(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name, "false")
+    if value not in ("true", "false"):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"option '{name}' is '{value}'",
+            "vendor 'Reference'",
+            "It is true or false.",
+        )
+    return value == "true"
 
 
 def _host_memory(size_bytes: int) -> TensorBufferRequirements:

@@ -149,7 +149,7 @@ def compiled(path: Path, check: bool = True) -> tuple[KernelTask, list[str]]:
     infos = [CustomOpInfo("Mine", str(path))]
     plugin = PLUGIN.create(EnvironmentOptions(), CompilerOptions(infos, check_kernels=check))
     result = plugin.compile("EMU8", [model()])
-    (task,) = read_executable(result.byte_code[0].view).functions[0].tasks
+    (task,) = read_executable(result.byte_code[0].view).functions[0].kernel_tasks
     return task, list(result.notes)
 
 

@@ -78,7 +78,7 @@ def test_inputs_then_outputs_are_the_arguments() -> None:
     b.output(*b.custom("Mine", [x0, x1], [("y0", "float32", (2, 3)), ("y1", "int32", (5,))]))
     executable = lower(b.build().subgraphs, layer())
     (function,) = executable.functions
-    (task,) = function.tasks
+    (task,) = function.kernel_tasks
     assert [(a.kind, a.index) for a in task.arguments] == [
         (ArgumentKind.INPUT, 0), (ArgumentKind.INPUT, 1), (ArgumentKind.OUTPUT, 0), (ArgumentKind.OUTPUT, 1),
     ]  # fmt: skip
@@ -104,7 +104,7 @@ def test_constants_are_dequantized_at_load_and_stored_once() -> None:
         return b.build().subgraphs[0]
 
     executable = lower([partition(np.ones(4, np.float16))], layer())
-    (task,) = executable.functions[0].tasks
+    (task,) = executable.functions[0].kernel_tasks
     assert [a.index for a in task.arguments if a.kind is ArgumentKind.CONSTANT] == [0, 1, 0]
     half, quantized = executable.constants
     assert half.tensor_type.element_type is ElementType.FLOAT16
@@ -127,7 +127,7 @@ def test_functions_share_programs_and_constants() -> None:
 def test_ops_with_other_shapes_or_options_have_programs_of_their_own() -> None:
     partitions = [one_op((4,)), one_op((5,)), one_op((4,), {"alpha": 0.5}), one_op((4,))]
     executable = lower(partitions, layer(defines_options=True))
-    assert [f.tasks[0].program for f in executable.functions] == [0, 1, 2, 0]
+    assert [f.kernel_tasks[0].program for f in executable.functions] == [0, 1, 2, 0]
 
 
 @st.composite
@@ -185,7 +185,7 @@ def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
     y = b.custom("Mine", [w], [("y", "float32", (4,))])
     b.output(y, w)
     (function,) = lower(b.build().subgraphs, layer()).functions
-    copy, mine = function.tasks
+    copy, mine = function.kernel_tasks
     assert copy.entry == "copy_floats" and copy.global_size == [4]
     assert [a.kind for a in copy.arguments] == [ArgumentKind.CONSTANT, ArgumentKind.OUTPUT]
     assert mine.arguments[0].kind is ArgumentKind.CONSTANT
@@ -194,7 +194,7 @@ def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
 def bound(*bindings: Binding, options: dict[str, object] | bytes | None = None) -> Argument:
     """What the first of these bindings becomes."""
     executable = lower([one_op((4,), options)], layer(arguments=[*bindings, X, Y]))
-    return executable.functions[0].tasks[0].arguments[0]
+    return executable.functions[0].kernel_tasks[0].arguments[0]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_work_sizes_are_those_of_the_tensor_named() -> None:
     x = b.input("x", "float32", (1, 8, 16, 3))  # N, H, W, C
     b.output(b.custom("Mine", [x], [("y", "float32", (1, 1, 1, 1))]))
     sizes = WorkSizes([Formula("X"), Formula("Y*F")], [Formula("4"), Formula("1")], X)
-    (task,) = lower(b.build().subgraphs, layer(work_sizes=sizes)).functions[0].tasks
+    (task,) = lower(b.build().subgraphs, layer(work_sizes=sizes)).functions[0].kernel_tasks
     assert (list(task.global_size), list(task.local_size or ())) == ([16, 24], [4, 1])
 
 
@@ -339,7 +339,7 @@ def test_a_define_without_a_value_is_refused_by_name() -> None:
 
 
 def test_empty_tensors_have_no_work_items() -> None:
-    (task,) = lower([one_op((0, 4))], layer()).functions[0].tasks
+    (task,) = lower([one_op((0, 4))], layer()).functions[0].kernel_tasks
     assert task.global_size == [0]
 
 
@@ -347,6 +347,7 @@ def test_what_is_lowered_can_be_written_and_read() -> None:
     local = LocalBinding(F32, Formula("B-4"))
     executable = lower([one_op((4,))], layer(arguments=[local, X, Y]))
     functions = [
-        replace(f, tasks=[replace(t, entry="k") for t in f.tasks]) for f in executable.functions
+        replace(f, tasks=[replace(t, entry="k") for t in f.kernel_tasks])
+        for f in executable.functions
     ]
     read_executable(bytes(write_executable(replace(executable, functions=functions))))

@@ -87,7 +87,10 @@ def _kernels_in_text(layer: CustomLayer) -> Sequence[str]:
 
 
 def _with_tasks(executable: Executable, change: Callable[[KernelTask], KernelTask]) -> Executable:
-    functions = [replace(f, tasks=[change(t) for t in f.tasks]) for f in executable.functions]
+    functions = [
+        replace(f, tasks=[change(t) if isinstance(t, KernelTask) else t for t in f.tasks])
+        for f in executable.functions
+    ]
     return replace(executable, functions=functions)
 
 

@@ -22,6 +22,9 @@ Program = TypeVar("Program")
 Memory = TypeVar("Memory")
 """Memory that kernels can use."""
 
+Library = TypeVar("Library")
+"""A library of CPU layers."""
+
 _Built = TypeVar("_Built", covariant=True)
 _Attached = TypeVar("_Attached", contravariant=True)
 
@@ -114,7 +117,7 @@ class LoadedFunction(Protocol[_Attached]):
         """Releases all that it holds."""
 
 
-class Device(Protocol[Program, Memory]):
+class Device(Protocol[Program, Memory, Library]):
     """An open device; safe to use from several threads."""
 
     info: DeviceInfo
@@ -137,6 +140,18 @@ class Device(Protocol[Program, Memory]):
           LiteRtError: COMPILATION, if the driver does not take it.
         """
 
+    def load_library(self, name: str, sha256: str, data: memoryview) -> Library:
+        """Loads a library of CPU layers, once.
+
+        Args:
+          name: of its file, for messages.
+          sha256: of its bytes.
+          data: all of it, which is copied.
+
+        Raises:
+          LiteRtError: if it cannot be loaded here, or is none.
+        """
+
     def load_constant(self, constant: Constant) -> Memory:
         """A constant as kernels read it; its data must live as long as the result."""
 
@@ -148,6 +163,7 @@ class Device(Protocol[Program, Memory]):
         function: Function,
         programs: Programs[Program],
         constants: Mapping[int, Memory],
+        libraries: Mapping[str, Library],
     ) -> LoadedFunction[Memory]:
         """Makes a function ready to run.
 
@@ -155,6 +171,7 @@ class Device(Protocol[Program, Memory]):
           function: of an executable.
           programs: those that its tasks name.
           constants: those that its tasks name, by their index.
+          libraries: of CPU layers that its tasks name, by SHA-256.
 
         Raises:
           LiteRtError: NOT_FOUND, if a program has not the kernel; INVALID_ARGUMENT, if a kernel takes other

@@ -13,11 +13,11 @@ from pyopencl import enqueue_nd_range_kernel
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.device.loaded_task import Launch
-from vendor_reference.device.loaded_tasks import LoadedTasks
+from vendor_reference.device.cpu_launch import CpuLaunch, HostTime
+from vendor_reference.device.loaded_tasks import Launch, LoadedTasks
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.run_shapes import NOT_WRITTEN
-from vendor_reference.executable.executable import ArgumentKind
+from vendor_reference.executable.executable import ArgumentKind, CpuTask, KernelTask
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
 from vendor_reference.executable.shape_value import ShapeKind
 
@@ -29,6 +29,7 @@ class Launcher:
       launches: of the last run, or of the next where they are known.
       launched: the tasks that these are of, by index.
       is_staged: whether kernels decide about launches, so that a run waits in between.
+      waits: whether a run waits, for that or for CPU layers.
     """
 
     def __init__(self, loaded: LoadedTasks) -> None:
@@ -41,6 +42,7 @@ class Launcher:
         self.launches: list[Launch] = []
         self.launched: list[int] = []
         self.is_staged = any(s.kind is ShapeKind.WRITTEN for s in function.shapes)
+        self.waits = self.is_staged or any(isinstance(t, CpuTask) for t in function.tasks)
         self._loaded = loaded
         self._is_settled = False
         self._written = [
@@ -48,7 +50,9 @@ class Launcher:
             for i in range(len(function.tasks))
         ]
         self._needed = [
-            find_needed(i, task, loaded.holes(i), function.shapes) if self.is_staged else ()
+            find_needed(i, task, loaded.holes(i), function.shapes)
+            if self.is_staged and isinstance(task, KernelTask)
+            else ()
             for i, task in enumerate(function.tasks)
         ]
         self._in_memory = {
@@ -83,7 +87,7 @@ class Launcher:
                 self._settle_all()
             self._is_settled = True
 
-    def enqueue(self, queue: cl.CommandQueue, events: list[cl.Event]) -> None:
+    def enqueue(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
         """Enqueues a run; `events` gets one for each launch.
 
         Raises:
@@ -92,8 +96,8 @@ class Launcher:
         if self.is_staged:
             self._enqueue_in_stages(queue, events)
             return
-        for kernel, global_size, local_size in self.launches:
-            events.append(enqueue_nd_range_kernel(queue, kernel, global_size, local_size))
+        for launch in self.launches:
+            events.append(_launch(queue, launch))
 
     def tell_shapes(self, queue: cl.CommandQueue, outputs: Sequence[BufferMemory | None]) -> None:
         """Enqueues the writing of the outputs' shapes, where the caller reads them."""
@@ -115,7 +119,7 @@ class Launcher:
                 self.launches.append(launch)
                 self.launched.append(index)
 
-    def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[cl.Event]) -> None:
+    def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
         shapes = self._loaded.shapes
         self.launches, self.launched = [], []
         if events or not self._is_settled:
@@ -134,8 +138,7 @@ class Launcher:
                 continue
             self.launches.append(launch)
             self.launched.append(index)
-            kernel, global_size, local_size = launch
-            events.append(enqueue_nd_range_kernel(queue, kernel, global_size, local_size))
+            events.append(_launch(queue, launch))
         self._read_shapes(queue, len(self._loaded.tasks))
 
     def _read_shapes(self, queue: cl.CommandQueue, end: int) -> None:
@@ -169,6 +172,13 @@ class Launcher:
                 f"kernel '{task.entry}' of op '{task.op_name}'",
                 "Make its work sizes at least 1, as in X+1, and let the kernel check its index.",
             )
+
+
+def _launch(queue: cl.CommandQueue, launch: Launch) -> cl.Event | HostTime:
+    if isinstance(launch, CpuLaunch):
+        return launch.run(queue)
+    kernel, global_size, local_size = launch
+    return enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
 
 
 def _send(queue: cl.CommandQueue, place: cl.Buffer, numbers: Sequence[int]) -> None:

@@ -24,7 +24,7 @@ from vendor_reference.executable.work_size import work_size
 Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
 """What is bound to a kernel argument."""
 
-Launch: TypeAlias = "tuple[cl.Kernel, tuple[int, ...], tuple[int, ...] | None]"
+KernelLaunch: TypeAlias = "tuple[cl.Kernel, tuple[int, ...], tuple[int, ...] | None]"
 """A kernel, its global and its local size."""
 
 Port: TypeAlias = tuple[ArgumentKind, int]
@@ -71,7 +71,7 @@ class LoadedTask:
         ]
         self._where = f"kernel '{task.entry}' of op '{task.op_name}'"
 
-    def settle(self, programs: Programs[DeviceProgram], shapes: Shapes) -> Launch | None:
+    def settle(self, programs: Programs[DeviceProgram], shapes: Shapes) -> KernelLaunch | None:
         """The launch for the shapes as they are; None where there is nothing to do.
 
         Raises:

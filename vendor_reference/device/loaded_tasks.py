@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import pyopencl as cl
 
 from litert.core.tensor_type import RankedTensorType
+from vendor_reference.cpu_layer.library import CpuLayerLibrary
+from vendor_reference.device.cpu_launch import CpuLaunch
 from vendor_reference.device.device import Programs
-from vendor_reference.device.loaded_task import Launch, LoadedTask, Port, Value
+from vendor_reference.device.loaded_cpu_task import LoadedCpuTask
+from vendor_reference.device.loaded_task import KernelLaunch, LoadedTask, Port, Value
 from vendor_reference.device.opencl_arena import Arena
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.run_shapes import RunShapes
-from vendor_reference.executable.executable import Argument, ArgumentKind, Function
+from vendor_reference.executable.executable import Argument, ArgumentKind, CpuTask, Function
 from vendor_reference.executable.sizes import Size
+
+Launch: TypeAlias = "KernelLaunch | CpuLaunch"
 
 
 class LoadedTasks:
@@ -34,6 +40,7 @@ class LoadedTasks:
         function: Function,
         programs: Programs[DeviceProgram],
         constants: Mapping[int, BufferMemory],
+        libraries: Mapping[str, CpuLayerLibrary],
     ) -> None:
         """Allocates what the function needs.
 
@@ -43,6 +50,7 @@ class LoadedTasks:
           function: of an executable.
           programs: those that its tasks name.
           constants: those that its tasks name, by their index.
+          libraries: of CPU layers that its tasks name, by SHA-256.
 
         Raises:
           LiteRtError: NOT_FOUND, INVALID_ARGUMENT, MEMORY_ALLOCATION_FAILURE.
@@ -56,8 +64,11 @@ class LoadedTasks:
             ArgumentKind.CMX: Arena(context, device, function.cmx_size),
         }
         self._attached: dict[Port, cl.Buffer | None] = {}
-        self.tasks: Sequence[LoadedTask] = [
-            LoadedTask(task, device, self._values(task.arguments), self._attached)
+        queue = cl.CommandQueue(context, device)
+        self.tasks: Sequence[LoadedTask | LoadedCpuTask] = [
+            LoadedCpuTask(task, libraries[task.asset.sha256], queue, self._value, self._attached)
+            if isinstance(task, CpuTask)
+            else LoadedTask(task, device, self._values(task.arguments), self._attached)
             for task in function.tasks
         ]
         self._kept: weakref.WeakSet[DeviceProgram] = weakref.WeakSet()
@@ -80,7 +91,8 @@ class LoadedTasks:
 
     def holes(self, index: int) -> Sequence[Size]:
         """The sizes that the text of a task's program has holes for."""
-        return self._programs.holes(self.function.tasks[index].program)
+        task = self.function.tasks[index]
+        return () if isinstance(task, CpuTask) else self._programs.holes(task.program)
 
     def shape_place(self, index: int) -> cl.Buffer:
         """Where a shape's numbers lie."""
@@ -97,8 +109,11 @@ class LoadedTasks:
           launches: theirs.
         """
         variants: dict[DeviceProgram, list[str]] = {}
-        for index, (_, global_size, local_size) in zip(launched, launches, strict=True):
+        for index, launch in zip(launched, launches, strict=True):
             task = self.tasks[index]
+            if isinstance(task, LoadedCpuTask) or isinstance(launch, CpuLaunch):
+                continue
+            _, global_size, local_size = launch
             assert task.program is not None
             if task.program not in self._kept:
                 group = list(local_size) if local_size else None

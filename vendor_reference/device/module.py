@@ -11,7 +11,7 @@ from litert.core.status import Status
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.device import Device, LoadedFunction
 from vendor_reference.device.module_programs import ModulePrograms
-from vendor_reference.executable.executable import ArgumentKind, Function
+from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Source
 from vendor_reference.executable.reader import read_executable
 
 
@@ -20,7 +20,7 @@ class Module:
 
     def __init__(
         self,
-        device: Device[Any, Any],
+        device: Device[Any, Any, Any],
         byte_code: memoryview,
         assets: Mapping[str, MemBuffer],
         allow_native_assets: bool = False,
@@ -38,12 +38,11 @@ class Module:
         """
         self._device = device
         self._executable = read_executable(byte_code)
+        self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
         self._programs = ModulePrograms(
-            device,
-            self._executable.programs,
-            AssetSources(lambda name: assets[name].view if name in assets else None),
-            allow_native_assets,
+            device, self._executable.programs, self._sources, allow_native_assets
         )
+        self._allow_native_assets = allow_native_assets
         self._constants: dict[int, Any] = {}
         self._idle: dict[str, LoadedFunction[Any]] = {}
 
@@ -70,7 +69,9 @@ class Module:
         """
         if self._idle.get(function.name):
             return self._idle.pop(function.name)
-        self._programs.prepare({task.program for task in function.tasks})
+        cpu_tasks = [task for task in function.tasks if isinstance(task, CpuTask)]
+        libraries = {task.asset.sha256: self._load_library(task.asset) for task in cpu_tasks}
+        self._programs.prepare({task.program for task in function.kernel_tasks})
         constants = {
             argument.index
             for task in function.tasks
@@ -81,7 +82,10 @@ class Module:
             constant = self._executable.constants[index]
             self._constants[index] = self._device.load_constant(constant)
         return self._device.load(
-            function, self._programs, {index: self._constants[index] for index in constants}
+            function,
+            self._programs,
+            {index: self._constants[index] for index in constants},
+            libraries,
         )
 
     def give_back(self, function: Function, loaded: LoadedFunction[Any]) -> None:
@@ -101,3 +105,13 @@ class Module:
         for loaded in self._idle.values():
             loaded.close()
         self._idle.clear()
+
+    def _load_library(self, asset: Source) -> Any:
+        if not self._allow_native_assets:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"asset '{asset.asset}' ({asset.file_name}) is machine code, which may not run here",
+                "option allow_native_assets",
+                "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
+            )
+        return self._device.load_library(asset.file_name, asset.sha256, self._sources.read(asset))

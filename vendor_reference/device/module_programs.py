@@ -22,7 +22,7 @@ class ModulePrograms:
 
     def __init__(
         self,
-        device: Device[Any, Any],
+        device: Device[Any, Any, Any],
         programs: Sequence[Program],
         sources: AssetSources,
         allow_native_assets: bool,

@@ -7,7 +7,7 @@ from typing import Any
 from vendor_reference.device.device import Device
 
 
-def open_device(wanted: str = "") -> Device[Any, Any]:
+def open_device(wanted: str = "") -> Device[Any, Any, Any]:
     """The device of this process, opened on first use.
 
     Args:

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
+from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.constants import read_constant
+from vendor_reference.device.cpu_libraries import load_library
 from vendor_reference.device.device import Programs
 from vendor_reference.device.device_choice import choose_device
 from vendor_reference.device.device_info import describe_device, find_usable_devices
@@ -46,6 +48,9 @@ class OpenClDevice:
     def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
         return self._builder.load_code(name, code)
 
+    def load_library(self, name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
+        return load_library(name, sha256, data)
+
     def load_constant(self, constant: Constant) -> BufferMemory:
         data = read_constant(constant)
         try:
@@ -64,9 +69,12 @@ class OpenClDevice:
         function: Function,
         programs: Programs[DeviceProgram],
         constants: Mapping[int, BufferMemory],
+        libraries: Mapping[str, CpuLayerLibrary],
     ) -> OpenClFunction:
         try:
-            loaded = LoadedTasks(self._context, self._device, function, programs, constants)
+            loaded = LoadedTasks(
+                self._context, self._device, function, programs, constants, libraries
+            )
             return OpenClFunction(self._context, self._device, loaded, self.home_process)
         except cl.Error as error:
             raise self._no_memory(error, f"function '{function.name}'") from error

@@ -13,6 +13,7 @@ from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from vendor_reference.device.cpu_launch import HostTime
 from vendor_reference.device.device import Measurement
 from vendor_reference.device.home_process import HomeProcess
 from vendor_reference.device.launcher import Launcher
@@ -85,14 +86,14 @@ class OpenClFunction:
         self._home_process.check()
         if not self._is_ready:
             self._get_ready()
-        events: list[cl.Event] = []
+        events: list[cl.Event | HostTime] = []
         begin = perf_counter()
         try:
             self._enqueue(events)
             self._queue.finish()
         except cl.Error as error:
             raise self._failure(error, len(events)) from error
-        except LiteRtError:  # about shapes, between two tasks
+        except LiteRtError:  # about shapes, or of a CPU layer, between two tasks
             self._renew_queue()
             raise
         if self._stopwatch is not None:
@@ -112,9 +113,10 @@ class OpenClFunction:
                 return self._start_in_thread(after)
             else:
                 event.wait()  # raises its error, if it has one
-        if self._stopwatch is not None or self._launcher.is_staged:  # one by one, or with waits
+        # Runs are measured one by one; some wait between tasks.
+        if self._stopwatch is not None or self._launcher.waits:
             return self._start_in_thread(after)
-        events: list[cl.Event] = []
+        events: list[cl.Event | HostTime] = []
         try:
             if on_device:
                 cl.enqueue_barrier(self._queue, wait_for=on_device)
@@ -193,7 +195,7 @@ class OpenClFunction:
         ]
         self._is_ready = True
 
-    def _enqueue(self, events: list[cl.Event]) -> None:
+    def _enqueue(self, events: list[cl.Event | HostTime]) -> None:
         """Enqueues a run; `events` gets one for each task."""
         queue = self._queue
         for memory in self._sent:

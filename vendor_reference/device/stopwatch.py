@@ -7,8 +7,9 @@ from math import inf
 
 import pyopencl as cl
 
+from vendor_reference.device.cpu_launch import HostTime
 from vendor_reference.device.device import Measurement, TaskTime
-from vendor_reference.executable.executable import KernelTask
+from vendor_reference.executable.executable import CpuTask, KernelTask
 
 
 class Stopwatch:
@@ -18,7 +19,7 @@ class Stopwatch:
       has_tasks: whether events have times, as those of a profiling queue do.
     """
 
-    def __init__(self, tasks: Sequence[KernelTask]) -> None:
+    def __init__(self, tasks: Sequence[KernelTask | CpuTask]) -> None:
         """Starts at nothing; `tasks` are those to measure one by one, or none."""
         self.has_tasks = bool(tasks)
         self._tasks = tasks
@@ -27,7 +28,9 @@ class Stopwatch:
         self._total_s = 0.0
         self._best_s = inf
 
-    def add(self, time_s: float, launched: Sequence[int], events: Sequence[cl.Event]) -> None:
+    def add(
+        self, time_s: float, launched: Sequence[int], events: Sequence[cl.Event | HostTime]
+    ) -> None:
         """Adds a run that has ended, with the tasks that had something to do, and the event of each."""
         self._runs += 1
         self._total_s += time_s

@@ -11,6 +11,7 @@ from enum import Enum
 
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.executable.shape_value import DynamicOutput, ShapeValue
 from vendor_reference.executable.sizes import Size
 
@@ -104,6 +105,53 @@ class KernelTask:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuPlace:
+    """Where a tensor of a CPU layer lies.
+
+    Attributes:
+      argument: an input, output, constant or place in DDR.
+      strides: in elements, of each memory dimension; empty where nothing lies between the elements.
+      offset: of the first element, in elements.
+    """
+
+    argument: Argument
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTask:
+    """One call of a function in a shared object.
+
+    Attributes:
+      op_name: the custom op that it is for, for messages and metrics.
+      asset: the shared object.
+      op: what it is told of the op.
+      implementation: index of the one that was chosen.
+      config: that was chosen, with every layout settled.
+      inputs: None for one that is left out.
+    """
+
+    op_name: str
+    asset: Source
+    op: CpuOp
+    implementation: int
+    config: CpuConfig
+    inputs: tuple[CpuPlace | None, ...]
+    outputs: tuple[CpuPlace, ...]
+
+    @property
+    def entry(self) -> str:
+        """What is called, for metrics and messages."""
+        return self.op.layer_type
+
+    @property
+    def arguments(self) -> Sequence[Argument]:
+        """Where its tensors lie, in order, without inputs that are left out."""
+        return [place.argument for place in (*self.inputs, *self.outputs) if place is not None]
+
+
+@dataclass(frozen=True, slots=True)
 class Dequantization:
     """How a stored constant becomes the float32 tensor that kernels read; done once, at load.
 
@@ -146,11 +194,16 @@ class Function:
     name: str
     inputs: Sequence[RankedTensorType]
     outputs: Sequence[RankedTensorType]
-    tasks: Sequence[KernelTask]
+    tasks: Sequence[KernelTask | CpuTask]
     ddr_size: int = 0
     cmx_size: int = 0
     shapes: Sequence[ShapeValue] = ()
     dynamic_outputs: Sequence[DynamicOutput] = ()
+
+    @property
+    def kernel_tasks(self) -> Sequence[KernelTask]:
+        """The tasks that are kernel launches."""
+        return [task for task in self.tasks if isinstance(task, KernelTask)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 
 MAGIC = b"LRT-REF\n"
-VERSION = 1
+VERSION = 2
 ALIGNMENT = 64
 PREFIX = struct.Struct("<8sIxxxxQQ")
 

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob, MappedFile
+from vendor_reference.executable.cpu_op_json import dump_config, dump_op, dump_type
 from vendor_reference.executable.executable import (
     Argument,
     Constant,
+    CpuPlace,
+    CpuTask,
     Dequantization,
     Executable,
     Function,
@@ -97,8 +99,8 @@ def _header(executable: Executable, offsets: Sequence[int]) -> bytes:
 def _function(function: Function) -> Mapping[str, object]:
     fields: dict[str, object] = {
         "name": function.name,
-        "inputs": [_type(t) for t in function.inputs],
-        "outputs": [_type(t) for t in function.outputs],
+        "inputs": [dump_type(t) for t in function.inputs],
+        "outputs": [dump_type(t) for t in function.outputs],
         "ddr_size": function.ddr_size,
         "cmx_size": function.cmx_size,
         "tasks": [_task(t) for t in function.tasks],
@@ -127,7 +129,11 @@ def _shape(shape: ShapeValue) -> Mapping[str, object]:
     return fields
 
 
-def _task(task: KernelTask) -> Mapping[str, object]:
+def _task(task: KernelTask | CpuTask) -> Mapping[str, object]:
+    return _cpu_task(task) if isinstance(task, CpuTask) else _kernel_task(task)
+
+
+def _kernel_task(task: KernelTask) -> Mapping[str, object]:
     fields: dict[str, object] = {
         "op_name": task.op_name,
         "program": task.program,
@@ -139,6 +145,27 @@ def _task(task: KernelTask) -> Mapping[str, object]:
         fields["local_size"] = [dump_size(size) for size in task.local_size]
     if task.num_shaves:
         fields["num_shaves"] = task.num_shaves
+    return fields
+
+
+def _cpu_task(task: CpuTask) -> Mapping[str, object]:
+    return {
+        "op_name": task.op_name,
+        "asset": _source(task.asset),
+        "op": dump_op(task.op),
+        "implementation": task.implementation,
+        "config": dump_config(task.config),
+        "inputs": [None if place is None else _place(place) for place in task.inputs],
+        "outputs": [_place(place) for place in task.outputs],
+    }
+
+
+def _place(place: CpuPlace) -> Mapping[str, object]:
+    fields: dict[str, object] = {"argument": _argument(place.argument)}
+    if place.strides:
+        fields["strides"] = list(place.strides)
+    if place.offset:
+        fields["offset"] = place.offset
     return fields
 
 
@@ -174,7 +201,7 @@ def _source(source: Source) -> Mapping[str, object]:
 
 
 def _constant(constant: Constant, offset: int) -> Mapping[str, object]:
-    fields: dict[str, object] = {"type": _type(constant.tensor_type), "offset": offset}
+    fields: dict[str, object] = {"type": dump_type(constant.tensor_type), "offset": offset}
     if constant.dequantization is not None:
         fields["dequantization"] = _dequantization(constant.dequantization)
     return fields
@@ -188,7 +215,3 @@ def _dequantization(dequantization: Dequantization) -> Mapping[str, object]:
         "zero_point": [int(z) for z in dequantization.zero_point],
         "dimension": dequantization.dimension,
     }
-
-
-def _type(tensor_type: RankedTensorType) -> Sequence[object]:
-    return [tensor_type.element_type.name, list(tensor_type.shape)]

@@ -1,0 +1,139 @@
+"""CPU layers in an executable: written, read, and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from tests.vendor_reference.executables import ddr, floats, in_, out, source
+from vendor_reference.executable.cpu_op import (
+    CpuConfig,
+    CpuOp,
+    CpuOperand,
+    MemoryLayout,
+    TensorConfig,
+)
+from vendor_reference.executable.executable import CpuPlace, CpuTask, Executable, Function
+from vendor_reference.executable.format import MAGIC, PREFIX, VERSION
+from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.writer import write_executable
+
+F32 = ElementType.FLOAT32
+SHAPE = (1, 2, 3, 10)
+BLOCKED = MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))
+BYTES = 2 * 2 * 3 * 8 * 4
+
+X = CpuOperand(RankedTensorType.of(F32, SHAPE))
+W = CpuOperand(
+    RankedTensorType.of(ElementType.INT8, (10,)), False, (0.5,) * 10, (-1,) * 10, dimension=0
+)
+TASK = CpuTask(
+    "PReLU",
+    source("not read here", file_name="prelu.so"),
+    CpuOp("PReLU", "y", (X, None, W), (X,), b"\x01\x02"),
+    1,
+    CpuConfig(
+        (
+            TensorConfig(F32, BLOCKED, takes_view=True),
+            None,
+            TensorConfig(ElementType.INT8, MemoryLayout.row_order(1)),
+        ),
+        (TensorConfig(F32, BLOCKED, in_place=0),),
+        dynamic_batch=True,
+    ),
+    (CpuPlace(ddr(0, 512), (200, 48, 24, 8, 1), 3), None, CpuPlace(in_(1))),
+    (CpuPlace(out()),),
+)
+MADE = Executable(
+    "EMU8",
+    [
+        Function(
+            "f",
+            [floats(4), RankedTensorType.of(ElementType.INT8, (10,))],
+            [floats(BYTES // 4)],
+            [TASK],
+            ddr_size=512,
+        )
+    ],
+    [],
+    [],
+)
+
+
+def changed(change: Callable[[Any], None]) -> bytes:
+    """The module with another task in its header."""
+    module = bytes(write_executable(MADE).view)
+    size = PREFIX.unpack_from(module)[2]
+    header = json.loads(module[PREFIX.size : PREFIX.size + size])
+    change(header["functions"][0]["tasks"][0])
+    text = json.dumps(header).encode()
+    return PREFIX.pack(MAGIC, VERSION, len(text), PREFIX.size + len(text)) + text
+
+
+def test_what_is_written_is_read() -> None:
+    assert read_executable(bytes(write_executable(MADE).view)).functions[0].tasks == [TASK]
+
+
+def test_layouts_are_called_by_their_names() -> None:
+    names = {
+        "nhwc": MemoryLayout.row_order(4),
+        "nchw": MemoryLayout((0, 3, 1, 2), (0, 0, 0, 0)),
+        "nChw8c": BLOCKED,
+        "0": MemoryLayout.row_order(1),
+        "102": MemoryLayout((1, 0, 2), (0, 0, 0)),
+    }
+    assert [str(layout) for layout in names.values()] == list(names)
+
+
+def put(*path: Any) -> Callable[[Any], None]:
+    """Puts the last of `path` to where the others lead."""
+
+    def change(task: Any) -> None:
+        *steps, last, value = path
+        for step in steps:
+            task = task[step]
+        task[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (put("implementation", -1), "-1 is not from 0"),
+        (put("asset", "sha256", "00"), "not a SHA-256"),
+        (put("asset", "file_name", "../x.so"), "not a path inside the asset's folder"),
+        (put("op", "options", "xyz"), "not hex"),
+        (put("op", "outputs", []), "0 elements, expected 1 or more"),
+        (put("op", "inputs", 2, "scales", [0.5, 0.5]), "2 scales"),
+        (put("op", "inputs", 2, "dimension", 4), "4 is not from 0 to 0"),
+        (put("config", "inputs", []), "0 elements, expected 3 to 3"),
+        (put("config", "inputs", 0, "order", [0, 1, 2]), "blocks"),
+        (put("config", "inputs", 0, "blocks", [0] * 5), "dimensions"),
+        (put("config", "inputs", 0, "blocks", [0, 0, 0, 0, 1 << 20]), "a block of 1048576"),
+        (put("config", "inputs", 0, "element_type", "STRING"), "elements of type STRING"),
+        (put("config", "outputs", 0, "in_place", 3), "3 is not from -1 to 2"),
+        (put("config", "outputs", 0, "element_type", "FLOAT64"), "768 bytes in 384"),
+        (put("inputs", 0, "offset", 33), "516 bytes in 512"),
+        (put("inputs", 0, "strides", [1]), "1 elements, expected 5 to 5"),
+        (put("inputs", 0, "strides", 4, 1 << 62), "bytes in 512"),
+        (put("inputs", 0, "argument", {"kind": "scalar", "scalar": "00"}), "a tensor that is scalar"),
+        (put("inputs", 2, "argument", "index", 2), "input 2 of 2"),
+        (put("outputs", 0, "argument", {"kind": "input"}), "an output that is input 0"),
+        (put("outputs", 0, None), "null is not an object"),
+        (put("inputs", 2, None), "null is not an object"),
+        (put("extra", 1), "unknown field 'extra'"),
+    ],
+)  # fmt: skip
+def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_executable(changed(change))
+    assert error.value.status is Status.SERIALIZATION
+    assert "$.functions[0].tasks[0]" in error.value.what and says in error.value.what
