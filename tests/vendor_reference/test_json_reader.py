@@ -24,7 +24,10 @@ from vendor_reference.custom_layers.custom_layer import (
     Define,
     InternalBinding,
     LocalBinding,
+    SameShape,
     ScalarBinding,
+    ShapeBinding,
+    ShapeKernel,
     TensorBinding,
 )
 from vendor_reference.custom_layers.formula import Formula
@@ -50,6 +53,8 @@ FULL: dict[str, Any] = {
         {"constant": {"type": "int32", "value": [1, 2, 3]}},
         {"local": {"type": "float32", "size": "X*4"}},
         {"internal": {"type": "float32", "size": 16}},
+        {"shape": {"input": 1}},
+        {"shape": {"output": 0}},
     ],
     "defines": [
         {"name": "STRIDE", "field": {"type": "int32", "offset": 4}},
@@ -59,6 +64,7 @@ FULL: dict[str, Any] = {
         {"name": "FAST", "value": True},
     ],
     "work_sizes": {"global": ["((X+15)/16)*16", 4], "local": [16, 1], "of": {"input": 0}},
+    "output_shapes": [["B", "Y*2", "X", 3], {"input": 1}, None],
 }
 
 SCHEMA = json.loads(
@@ -72,6 +78,7 @@ SCHEMA = json.loads(
 def read(tmp_path: Path) -> Callable[[object], CustomLayer]:
     (tmp_path / "k.cl").write_text('#include "h.h"\n__kernel void run() {}')
     (tmp_path / "h.h").write_text("")
+    (tmp_path / "s.cl").write_text("__kernel void calc() {}")
 
     def read(description: object) -> CustomLayer:
         text = description if isinstance(description, str) else json.dumps(description)
@@ -93,6 +100,8 @@ def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
         ConstantBinding(ElementType.INT32, Literal((1, 2, 3))),
         LocalBinding(ElementType.FLOAT32, Formula("X*4")),
         InternalBinding(ElementType.FLOAT32, Formula("16")),
+        ShapeBinding(is_output=False, index=1),
+        ShapeBinding(is_output=True, index=0),
     ]
     assert layer.defines == [
         Define("STRIDE", StructField(ElementType.INT32, 4)),
@@ -104,6 +113,19 @@ def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
     assert [f.text for f in layer.work_sizes.global_size] == ["((X+15)/16)*16", "4"]
     assert [f.text for f in layer.work_sizes.local_size] == ["16", "1"]
     assert layer.work_sizes.of == TensorBinding(is_output=False, index=0)
+    formulas = [Formula(text) for text in ("B", "Y*2", "X", "3")]
+    assert layer.output_shapes == [formulas, SameShape(1), None]
+
+
+def test_a_shape_kernel_is_read(read: Callable[[object], CustomLayer]) -> None:
+    fields: dict[str, Any] = {"version": 1, "sources": ["k.cl"]}
+    own = {**fields, "shape_kernel": {"entry": "calc", "sources": ["s.cl"]}}
+    layer = read(own)
+    assert layer.shape_kernel is not None and layer.shape_kernel.entry == "calc"
+    assert [f.path for f in layer.files()] == ["k.cl", "h.h", "s.cl"]
+    shared = read({**fields, "shape_kernel": {"entry": "calc"}})
+    assert shared.shape_kernel == ShapeKernel("calc", shared.sources)
+    jsonschema.validate(own, SCHEMA)
 
 
 def test_little_is_enough(read: Callable[[object], CustomLayer]) -> None:
@@ -120,6 +142,12 @@ DELETE = object()
 CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("no version", ["version"], DELETE, "$: field 'version' is missing"),
     ("another version", ["version"], 2, "$.version: version 2, this reader knows 1"),
+    ("no output shapes", ["output_shapes"], [], "$.output_shapes: 0 elements, expected 1 or more"),
+    ("an output shape of no size", ["output_shapes", 0], [], "$.output_shapes[0]: 0 elements"),
+    ("an output shape that is a text", ["output_shapes", 0], "B", "is not an object"),
+    ("a shape that is an output's", ["output_shapes", 1], {"output": 0}, "unknown field 'output'"),
+    ("two ways to find shapes", ["shape_kernel"], {"entry": "calc"}, "a second way to find shapes"),
+    ("a shape of nothing", ["arguments", 6], {"shape": {}}, "none given, expected one of"),
     ("no sources", ["sources"], [], "$.sources: 0 elements, expected 1 or more"),
     ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
     ("an unknown field", ["source"], "k.cl", "$: unknown field 'source'. Did you mean 'sources'?"),

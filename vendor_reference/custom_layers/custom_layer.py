@@ -170,6 +170,33 @@ class WorkSizes:
 
 
 @dataclass(frozen=True, slots=True)
+class SameShape:
+    """An output has the shape of an input."""
+
+    input: int
+
+
+OutputShape = SameShape | Sequence[Formula]
+"""How an output's shape is found: it is an input's, or there is a formula for each of its dimensions, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeKernel:
+    """A kernel of its own that finds the shapes of outputs.
+
+    It runs as one work item, before the layer's kernel. Its arguments are the shapes of the op's inputs, then
+    those of its outputs, which it writes: pointers to `uint` in global memory.
+
+    Attributes:
+      entry: the kernel's name.
+      sources: files that make up its program, in order.
+    """
+
+    entry: str
+    sources: Sequence[LayerFile]
+
+
+@dataclass(frozen=True, slots=True)
 class CustomLayer:
     """A kernel for an op.
 
@@ -186,8 +213,9 @@ class CustomLayer:
       title: the name that the description gives the layer; "" for the op's.
       type: what runs it.
       max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.
-      output_shapes: for each output, a formula for each dimension, where its shape is not what the model says;
-        in input 0's B, F, Y, X unless a formula says otherwise. None: not given.
+      output_shapes: for each output how its shape is found, where the model leaves it open; formulas are in input
+        0's B, F, Y, X unless they say otherwise. None: not given.
+      shape_kernel: finds the shapes of all outputs instead; None where there is none.
       notes: sentences for the report about what its description has, and is read otherwise than it may seem.
     """
 
@@ -205,12 +233,14 @@ class CustomLayer:
     title: str = ""
     type: LayerType = LayerType.OCL
     max_num_shaves: int = 0
-    output_shapes: Sequence[Sequence[Formula]] | None = None
+    output_shapes: Sequence[OutputShape | None] | None = None
+    shape_kernel: ShapeKernel | None = None
     notes: Sequence[str] = ()
 
     def files(self) -> Sequence[LayerFile]:
-        """Sources, then headers; a file that is both occurs twice."""
-        return (*self.sources, *self.headers)
+        """Sources, then headers, then a shape kernel's sources; a file that is several occurs several times."""
+        more = self.shape_kernel.sources if self.shape_kernel else ()
+        return (*self.sources, *self.headers, *more)
 
     def asset_name(self, file: LayerFile) -> str:
         """What `register_asset` calls a file of this layer."""

@@ -20,8 +20,13 @@ from vendor_reference.custom_layers.custom_layer import (
     CustomLayer,
     Define,
     InternalBinding,
+    LayerFile,
     LocalBinding,
+    OutputShape,
+    SameShape,
     ScalarBinding,
+    ShapeBinding,
+    ShapeKernel,
     TensorBinding,
     WorkSizes,
 )
@@ -39,13 +44,14 @@ from vendor_reference.custom_layers.value_sources import (
 _VERSION = 1
 _FIELDS = (
     "$schema", "description", "entry", "headers", "build_options", "arguments", "defines",
-    "work_sizes",
+    "work_sizes", "output_shapes", "shape_kernel",
 )  # fmt: skip
-_ARGUMENTS = ("input", "output", "scalar", "constant", "local", "internal")
+_ARGUMENTS = ("input", "output", "shape", "scalar", "constant", "local", "internal")
 _SOURCES = ("value", "option", "field", "quantization")
 _DEFINE_TYPES = ("int", "float", "int[]", "float[]")
 _MOST_PORTS = 65_535
 _MOST_ELEMENTS = 1 << 20
+_MOST_DIMENSIONS = 16
 
 
 class JsonReader(AssetReader):
@@ -64,7 +70,15 @@ class JsonReader(AssetReader):
                 fields[name].text()
         sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
         named = [files.read(n.text(), n.path) for n in _items(fields, "headers")]
-        included = files.headers([*sources, *named])
+        shape_kernel = None
+        if "shape_kernel" in fields:
+            shape_kernel = _shape_kernel(fields["shape_kernel"], files, sources)
+            if "output_shapes" in fields:
+                raise fields["shape_kernel"].error(
+                    "a second way to find shapes, beside output_shapes"
+                )
+        more = shape_kernel.sources if shape_kernel else ()
+        included = files.headers([*sources, *more, *named])
         return CustomLayer(
             op_name,
             files.file_name,
@@ -77,11 +91,31 @@ class JsonReader(AssetReader):
             defines=_defines(_items(fields, "defines")),
             build_options=_line(fields["build_options"]) if "build_options" in fields else "",
             work_sizes=_work_sizes(fields["work_sizes"]) if "work_sizes" in fields else WorkSizes(),
+            output_shapes=[_output_shape(n) for n in fields["output_shapes"].items(1)]
+            if "output_shapes" in fields
+            else None,
+            shape_kernel=shape_kernel,
         )
 
 
 def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
     return fields[name].items() if name in fields else ()
+
+
+def _output_shape(node: JsonNode) -> OutputShape | None:
+    if node.value is None:
+        return None
+    if isinstance(node.value, list):
+        return [_formula(item) for item in node.items(1, _MOST_DIMENSIONS)]
+    return SameShape(node.fields(("input",))["input"].integer(0, _MOST_PORTS))
+
+
+def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile]) -> ShapeKernel:
+    fields = node.fields(("entry",), ("sources",))
+    entry = _identifier(fields["entry"])
+    if "sources" in fields:
+        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
+    return ShapeKernel(entry, sources)
 
 
 def _argument(node: JsonNode) -> Binding:
@@ -90,6 +124,10 @@ def _argument(node: JsonNode) -> Binding:
     value = fields[kind]
     if kind in ("input", "output"):
         return TensorBinding(kind == "output", value.integer(0, _MOST_PORTS))
+    if kind == "shape":
+        ports = value.fields((), ("input", "output"))
+        port = _only(value, ports, ("input", "output"))
+        return ShapeBinding(port == "output", ports[port].integer(0, _MOST_PORTS))
     if kind in ("local", "internal"):
         parts = value.fields(("type", "size"))
         binding = LocalBinding if kind == "local" else InternalBinding
