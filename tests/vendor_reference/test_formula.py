@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.executable.sizes import Dimension, evaluate
 
 DIMS = (2, 3, 4, 5)  # B, F, Y, X
 
@@ -149,3 +150,15 @@ def test_sums_and_products_are_those_of_arithmetic(text: str) -> None:
     expected = eval(text, dict(zip("BFYX", DIMS, strict=True)))
     if 0 <= expected <= 2**31 - 1:
         assert Formula(text).evaluate(DIMS) == expected
+
+
+def test_a_formula_of_sizes_that_a_run_tells_is_one_too() -> None:
+    rows = Dimension(0, 0)
+    size = Formula("((B+15)/16)*16 - INPUT1_SHAPE[0]%3").resolve((rows, 1, 1, 1), [None, (rows, 2)])
+    for number in (1, 16, 17, 33):
+        expected = Formula("((B+15)/16)*16 - B%3").evaluate((number, 1, 1, 1))
+        assert evaluate(size, lambda _, n=number: (n, 2), "") == expected  # type: ignore[misc]
+    assert Formula("F*2").resolve((rows, 3, 1, 1)) == 6
+    with pytest.raises(LiteRtError) as error:
+        Formula("B/0").resolve((rows, 1, 1, 1))
+    assert "divides by zero" in error.value.what

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.custom_layers.layout import kernel_dims
+from vendor_reference.executable.sizes import Size, divide, remainder
 
 _TOKEN = re.compile(
     r"[ \t]*(?:\d+|[A-Za-z_]\w*(?:[ \t]*\[[ \t]*\d+[ \t]*\])?|[-+*/%()])[ \t]*", re.ASCII
@@ -26,7 +27,7 @@ _DEPTH = 50
 _MOST = 2**31 - 1
 _HINT = "Formulas have whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / % and parentheses."
 
-Shapes = Sequence[Sequence[int] | None]
+Shapes = Sequence[Sequence[Size] | None]
 """Of an op's inputs or outputs; None for an input that is left out."""
 
 
@@ -73,7 +74,15 @@ class Formula:
     def evaluate(
         self, dims: Sequence[int], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
     ) -> int:
-        """The formula's value.
+        """The formula's value, where all sizes are numbers; see `resolve`."""
+        value = self.resolve(dims, inputs, outputs, most)
+        assert isinstance(value, int)
+        return value
+
+    def resolve(
+        self, dims: Sequence[Size], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
+    ) -> Size:
+        """The formula's value, or what it is of sizes that a run tells.
 
         Args:
           dims: what B, F, Y, X are.
@@ -87,13 +96,13 @@ class Formula:
         """
         sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
         value = self._value(_Scope(dims, sizes))
-        if not 0 <= value <= most:
+        if isinstance(value, int) and not 0 <= value <= most:
             used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
             used += [f"{size}={n}" for size, n in sizes.items()]
             raise _error(self.text, f"is {value}{' where ' if used else ''}{', '.join(used)}")
         return value
 
-    def _size(self, size: TensorSize, inputs: Shapes, outputs: Shapes) -> int:
+    def _size(self, size: TensorSize, inputs: Shapes, outputs: Shapes) -> Size:
         shapes = outputs if size.is_output else inputs
         shape = shapes[size.tensor] if size.tensor < len(shapes) else None
         if shape is None:
@@ -117,11 +126,11 @@ class Formula:
 class _Scope(NamedTuple):
     """What the variables of a formula are."""
 
-    dims: Sequence[int]
-    sizes: dict[TensorSize, int]
+    dims: Sequence[Size]
+    sizes: dict[TensorSize, Size]
 
 
-_Value = Callable[[_Scope], int]
+_Value = Callable[[_Scope], Size]
 
 
 class _Parser:
@@ -162,7 +171,7 @@ class _Parser:
         if not rest:
             return first
 
-        def value(scope: _Scope) -> int:
+        def value(scope: _Scope) -> Size:
             total = first(scope)
             for operator, operand in rest:
                 total = self._apply(operator, total, operand(scope))
@@ -211,7 +220,7 @@ class _Parser:
     def _peek(self) -> str:
         return self._tokens[self._next] if self._next < len(self._tokens) else ""
 
-    def _apply(self, operator: str, lhs: int, rhs: int) -> int:
+    def _apply(self, operator: str, lhs: Size, rhs: Size) -> Size:
         if operator == "+":
             return lhs + rhs
         if operator == "-":
@@ -220,8 +229,7 @@ class _Parser:
             return lhs * rhs
         if rhs == 0:
             raise _error(self._text, "divides by zero")
-        quotient = abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
-        return quotient if operator == "/" else lhs - quotient * rhs
+        return divide(lhs, rhs) if operator == "/" else remainder(lhs, rhs)
 
 
 def _error(text: str, what: str) -> LiteRtError:
