@@ -17,6 +17,7 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_binding
 from vendor_reference.compiler.memory_planner import LiveRange, plan_memory
 from vendor_reference.compiler.module_builder import ModuleBuilder, pack_numbers
+from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.prelude import write_prelude
 from vendor_reference.compiler.selection import find_refusal
 from vendor_reference.compiler.work_items import evaluate_work_sizes, op_dims
@@ -133,7 +134,7 @@ class _FunctionLowering:
         self._steps: list[_Step] = []
 
     def lower(self, name: str, partition: Subgraph) -> Function:
-        if not any(op.is_custom for op in partition.ops):  # a half of one that was refused
+        if all(find_layer(op, self._layers) is None for op in partition.ops):  # a half of one
             raise LiteRtError(
                 Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
             )
@@ -145,8 +146,9 @@ class _FunctionLowering:
             self._places[tensor] = Argument(ArgumentKind.INPUT, index)
         outputs = {t: Argument(ArgumentKind.OUTPUT, i) for i, t in enumerate(partition.outputs)}
         for op in partition.ops:
-            if op.is_custom:
-                self._lower_custom(op, self._layers[op.name], outputs)
+            layer = find_layer(op, self._layers)
+            if layer is not None:
+                self._lower_custom(op, layer, outputs)
             else:
                 self._lower_dequantize(op, outputs)
         plan = plan_memory(self._ranges)
@@ -294,8 +296,9 @@ def _bindings(layer: CustomLayer, op: Op) -> Sequence[Binding]:
     if layer.arguments is None:
         inputs = [TensorBinding(False, i) for i in range(len(op.inputs))]
         return [*inputs, *(TensorBinding(True, i) for i in range(len(op.outputs)))]
+    bound = {b.index for b in layer.arguments if isinstance(b, TensorBinding) and b.is_output}
     for index in range(len(op.outputs)):
-        if TensorBinding(True, index) not in layer.arguments:
+        if index not in bound:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"output {index} of the op is no argument of the kernel",

@@ -1,8 +1,8 @@
-"""One run of the reference vendor's compiler: custom ops with an asset become kernels of the emulated NPU."""
+"""One run of the reference vendor's compiler: ops with an asset become kernels of the emulated NPU."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from compiler_plugin.plugin import (
     CallInfo,
@@ -11,16 +11,18 @@ from compiler_plugin.plugin import (
     CompilerPlugin,
     OpList,
 )
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
+from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.selection import select_ops
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.layer_folders import find_layers
 from vendor_reference.executable.executable import Executable
 from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import get_soc_model
@@ -32,12 +34,21 @@ class ReferencePlugin(CompilerPlugin):
     def __init__(self, compiler_options: CompilerOptions) -> None:
         self._options = compiler_options
         self._layers: dict[str, CustomLayer] = {}
+        self._notes: dict[str, None] = {}
         for info in compiler_options.custom_op_infos:
             with MappedFile(info.asset_path) as file:
-                self._layers[info.op_name] = read_layer(info.op_name, info.asset_path, file.view)
+                self._layers[info.op_name] = self._read(info.op_name, info.asset_path, file.view)
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        found = find_layers(paths, op_names, self._options.asset_root)
+        self._layers.update({name: layer.layer for name, layer in found.items()})
+        return [CustomOpInfo(name, layer.path) for name, layer in found.items()]
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         selected = select_ops(subgraph, self._layers)
+        self._notes.update(dict.fromkeys(overriding_notes(selected.taken, self._layers)))
         for op in selected.taken:
             op_list.push(op)
         for op, reason in selected.refused.items():
@@ -45,7 +56,9 @@ class ReferencePlugin(CompilerPlugin):
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         lowered = lower_partitions(get_soc_model(soc_model), partitions, self._layers)
-        notes = list(lowered.notes)
+        used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
+        notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
+        notes += lowered.notes
         notes += find_parameter_notes((op for p in partitions for op in p.ops), self._layers)
         executable = None
         if not self._options.check_kernels:
@@ -56,12 +69,15 @@ class ReferencePlugin(CompilerPlugin):
         return CompiledResult([write_executable(executable)], calls, notes)
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        layer = self._layers.get(op_name) or read_layer(op_name, asset_path, data)
+        layer = self._layers.get(op_name) or self._read(op_name, asset_path, data)
         files = {file.path: file.data for file in layer.files() if not file.is_asset}
         return [Companion(path, Blob(text)) for path, text in files.items()]
 
     def close(self) -> None:
         self._layers.clear()
+
+    def _read(self, op_name: str, path: str, data: memoryview) -> CustomLayer:
+        return read_layer(op_name, path, data, self._options.asset_root)
 
     def _check_kernels(self, lowered: Lowered, notes: list[str]) -> Executable:
         assets = {

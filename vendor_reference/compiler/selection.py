@@ -1,6 +1,7 @@
 """Which ops of a subgraph the reference NPU takes, and why it leaves the others.
 
-It takes custom ops that have a layer, with the DEQUANTIZE ops of constants that feed only them.
+It takes custom ops that have a layer, with the DEQUANTIZE ops of constants that feed only them; and builtin ops
+that a layer overrides: one for an op of their name, where no custom op of the subgraph has that name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, TensorBinding
 
@@ -49,9 +51,11 @@ def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selecte
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
     dequantize: list[Op] = []
+    custom = {op.name for op in subgraph.ops if op.is_custom}
     for op in subgraph.ops:
-        if op.is_custom:
-            reason = _custom_refusal(op, layers.get(op.name))
+        overrides = op.name not in custom and find_layer(op, layers) is not None
+        if op.is_custom or overrides:
+            reason = _layer_refusal(op, layers.get(op.name))
             if reason:
                 refused[op] = reason
             else:
@@ -73,18 +77,20 @@ def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selecte
 
 def find_refusal(op: Op, layers: Mapping[str, CustomLayer]) -> str:
     """Why the NPU cannot do an op, wherever its neighbours run; "" where it can."""
-    if op.is_custom:
-        return _custom_refusal(op, layers.get(op.name))
+    if op.is_custom or find_layer(op, layers) is not None:
+        return _layer_refusal(op, layers.get(op.name))
     if op.name != "DEQUANTIZE":
         return _BUILTIN
     stored = _dequantized_constant(op)
     return _conversion_refusal(stored, op.outputs[0]) if stored else _NO_CONSTANT
 
 
-def _custom_refusal(op: Op, layer: CustomLayer | None) -> str:
-    """Why a custom op stays on the CPU; "" where it does not."""
+def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
+    """Why an op that a layer is for, or should be, stays on the CPU; "" where it does not."""
     if layer is None:
         return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
+    if reason := activation_refusal(op, layer):
+        return reason
     for binding in layer.arguments or ():
         if isinstance(binding, TensorBinding) and not binding.is_output:
             left_out = binding.index < len(op.inputs) and op.inputs[binding.index] is None

@@ -1,0 +1,102 @@
+"""Layers for any model: which files count, and which layers are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.custom_layers.layer_folders import find_layers
+
+
+def write_xml(path: Path, *names: str) -> Path:
+    path.write_text("".join(
+        f'<CustomLayer name="{name}" type="SimpleGPU" version="1">'
+        '<Kernel entry="k"><Source filename="k.cl"/></Kernel>'
+        '<Buffers><Tensor arg-index="0" type="output" port-index="0"/></Buffers></CustomLayer>'
+        for name in names
+    ))  # fmt: skip
+    (path.parent / "k.cl").write_text("__kernel void k() {}")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "layers"
+    (folder / "deeper").mkdir(parents=True)
+    write_xml(folder / "several.xml", "Sinh", "Cosh")
+    write_xml(folder / "another.xml", "RELU")
+    write_xml(folder / "deeper" / "tanh.xml", "Tanh")
+    (folder / "README.md").write_text("no description")
+    return folder
+
+
+def found(*paths: Path, names: str = "Sinh,Cosh,RELU,Tanh", root: str = "") -> dict[str, str]:
+    layers = find_layers([str(path) for path in paths], names.split(","), root)
+    assert all(layer.layer.op_name == name for name, layer in layers.items())
+    return {name: Path(layer.path).name for name, layer in layers.items()}
+
+
+def test_all_descriptions_of_a_folder_count_but_not_those_below(folder: Path) -> None:
+    assert found(folder) == {"RELU": "another.xml", "Sinh": "several.xml", "Cosh": "several.xml"}
+
+
+def test_only_the_layers_of_the_models_ops_are_found(folder: Path) -> None:
+    assert found(folder, names="Cosh,Other") == {"Cosh": "several.xml"}
+    assert found(folder, names="sinh,Relu") == {}  # names are exact
+
+
+def test_files_and_folders_may_be_mixed_and_named_twice(folder: Path) -> None:
+    assert found(folder, folder / "several.xml", folder / "deeper") == {
+        "RELU": "another.xml", "Sinh": "several.xml", "Cosh": "several.xml", "Tanh": "tanh.xml",
+    }  # fmt: skip
+
+
+def test_two_files_for_one_op_are_an_error_that_names_both(folder: Path) -> None:
+    write_xml(folder / "other.xml", "Sinh")
+    with pytest.raises(LiteRtError) as error:
+        found(folder)
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
+    assert "two layers for op 'Sinh': in" in error.value.what
+    assert "other.xml and in" in error.value.what and "several.xml" in error.value.what
+    assert found(folder, names="Cosh") == {"Cosh": "several.xml"}  # nobody asks for the others
+
+
+def test_one_bad_description_fails_the_folder(folder: Path) -> None:
+    (folder / "bad.xml").write_text("<CustomLayer/>")
+    with pytest.raises(LiteRtError, match="<CustomLayer>: attribute 'name'"):
+        found(folder, names="Other")
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [
+        ("nowhere", Status.NOT_FOUND, "no such file or folder"),
+        ("empty", Status.NOT_FOUND, "no layer descriptions in the folder"),
+        ("k.cl", Status.INVALID_TOOL_CONFIG, "a file that does not name the op that it is for"),
+        (
+            "README.md",
+            Status.INVALID_TOOL_CONFIG,
+            "a file that does not name the op that it is for",
+        ),
+    ],
+)
+def test_a_path_that_is_no_description_is_refused(
+    folder: Path, name: str, status: Status, says: str
+) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(LiteRtError) as error:
+        found(folder / name)
+    assert error.value.status is status and says in error.value.what
+    assert name in error.value.where and error.value.hint
+
+
+def test_sources_may_lie_in_the_asset_root(folder: Path) -> None:
+    text = (folder / "another.xml").read_text().replace("k.cl", "../common.cl")
+    (folder / "another.xml").write_text(text)
+    (folder.parent / "common.cl").write_text("__kernel void k() {}")
+    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+        found(folder / "another.xml")
+    assert found(folder / "another.xml", root=str(folder.parent)) == {"RELU": "another.xml"}

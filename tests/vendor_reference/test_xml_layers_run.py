@@ -1,0 +1,197 @@
+"""Custom layer configurations from file to result: compiled, and run on the emulated NPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.model.assets import read_assets
+from litert.model.builder import ModelBuilder
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+
+Array = npt.NDArray[Any]
+SHAPE = (2, 3, 5, 4)
+
+RELU_XML = """\
+<!-- the seed's example, its slope an option of the op -->
+<CustomLayer name="{name}" type="SimpleGPU" version="1">
+  <Kernel entry="example_relu_kernel">
+    <Source filename="custom_layer_kernel.cl"/>
+    <Define name="neg_slope" type="float" param="{param}" default="0.0"/>
+  </Kernel>
+  <Buffers>
+    <Tensor arg-index="0" type="input" port-index="0" format="BFYX"/>
+    <Tensor arg-index="1" type="output" port-index="0" format="BFYX"/>
+  </Buffers>
+  <CompilerOptions options="-cl-mad-enable"/>
+  <WorkSizes global="X,Y,B*F"/>
+</CustomLayer>
+"""
+
+RELU_CL = """\
+__kernel void example_relu_kernel(const __global INPUT0_TYPE* input0, __global OUTPUT0_TYPE* output)
+{
+    const uint idx  = get_global_id(0);
+    const uint idy  = get_global_id(1);
+    const uint idbf = get_global_id(2);
+    const uint feature = idbf % OUTPUT0_DIMS[1];
+    const uint batch   = idbf / OUTPUT0_DIMS[1];
+    const uint in_id  = batch*INPUT0_PITCHES[0] + feature*INPUT0_PITCHES[1] + idy*INPUT0_PITCHES[2]
+                      + idx*INPUT0_PITCHES[3] + INPUT0_OFFSET;
+    const uint out_id = batch*OUTPUT0_PITCHES[0] + feature*OUTPUT0_PITCHES[1] + idy*OUTPUT0_PITCHES[2]
+                      + idx*OUTPUT0_PITCHES[3] + OUTPUT0_OFFSET;
+    INPUT0_TYPE value = input0[in_id];
+    output[out_id] = value < 0 ? value * neg_slope : value;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path_factory.getbasetemp() / "litert-npu-cache"
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(folder))
+
+
+def write_layer(folder: Path, name: str = "ReLU", param: str = "negative_slope") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "custom_layer_kernel.cl").write_text(RELU_CL)
+    path = folder / "relu.xml"
+    path.write_text(RELU_XML.format(name=name, param=param))
+    return path
+
+
+def write_custom_op(path: Path, **options: float) -> Path:
+    b = ModelBuilder()
+    x = b.input("x", "float32", SHAPE)
+    b.output(b.custom("MyRelu", [x], [("y", "float32", SHAPE)], options=options))
+    write_model(b.build(), path)
+    return path
+
+
+def compile_and_run(
+    source: Path,
+    inputs: Sequence[Array],
+    assets: Mapping[str, Path] | None = None,
+    **options: Any,
+) -> tuple[Array, Report]:
+    """The first output, and the report; the compiled file is moved to where its assets are not."""
+    infos = [CustomOpInfo(op, str(path)) for op, path in (assets or {}).items()]
+    target = source.parent / "compiled.tflite"
+    compiler = CompilerOptions(infos, **options)
+    report = apply_plugin(source, target, ApplyOptions(compiler=compiler))
+    model = CompiledModel.from_file(str(target))
+    input_buffers, output_buffers = model.create_input_buffers(0), model.create_output_buffers(0)
+    for buffer, array in zip(input_buffers, inputs, strict=True):
+        buffer.write(array)
+    model.run_by_index(0, input_buffers, output_buffers)
+    return np.array(output_buffers[0].read(int(np.prod(SHAPE)), np.float32)).reshape(SHAPE), report
+
+
+def random(seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=SHAPE).astype(np.float32)
+
+
+@pytest.mark.parametrize(("options", "slope"), [({}, 0.0), ({"negative_slope": 0.25}, 0.25)])
+def test_the_seeds_layer_runs_with_its_parameter_or_its_default(
+    tmp_path: Path, options: dict[str, float], slope: float
+) -> None:
+    source = write_custom_op(tmp_path / "in.tflite", **options)
+    layer = write_layer(tmp_path / "layer")
+    x = random()
+    y, report = compile_and_run(source, [x], {"MyRelu": layer})
+    np.testing.assert_array_equal(y, np.where(x < 0, x * np.float32(slope), x))
+    assert [op.name for op in report.npu_ops] == ["MyRelu"]
+    with read_model(tmp_path / "compiled.tflite") as model:
+        assets = {asset.name: bytes(asset.blob) for asset in read_assets(model)}
+    assert assets == {
+        "MyRelu": layer.read_bytes(),
+        "MyRelu/custom_layer_kernel.cl": RELU_CL.encode(),
+    }
+
+
+def test_a_builtin_op_is_overridden_and_the_report_says_what_it_costs(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", SHAPE)
+    leaky = b.op(
+        "LEAKY_RELU",
+        [b.op("NEG", [x], [("n", "float32", SHAPE)])],
+        [("l", "float32", SHAPE)],
+        alpha=0.5,
+    )
+    b.output(b.op("ABS", [leaky], [("y", "float32", SHAPE)]))
+    write_model(b.build(), tmp_path / "in.tflite")
+    layer = write_layer(tmp_path / "layer", param="alpha")
+    data = random()
+    y, report = compile_and_run(tmp_path / "in.tflite", [data], {"LEAKY_RELU": layer})
+    np.testing.assert_array_equal(y, np.where(data > 0, data * 0.5, -data))
+    assert [op.name for op in report.npu_ops] == ["LEAKY_RELU"]
+    (note,) = [note for note in report.notes if "overridden" in note]
+    assert note.startswith("LEAKY_RELU: 1 builtin op is overridden by layer 'ReLU' of relu.xml.")
+    assert "fusing with NEG, ABS. 2 tensors pass between CPU and NPU" in note
+
+
+def test_layers_for_any_model_are_found_embedded_and_run(tmp_path: Path) -> None:
+    source = write_custom_op(tmp_path / "in.tflite", negative_slope=2.0)
+    layer = write_layer(tmp_path / "layers", name="MyRelu")
+    x = random()
+    y, report = compile_and_run(source, [x], custom_layers=[str(tmp_path / "layers")])
+    np.testing.assert_array_equal(y, np.where(x < 0, 2 * x, x))
+    assert [(a.name, a.path) for a in report.assets] == [
+        ("MyRelu", str(layer)),
+        ("MyRelu/custom_layer_kernel.cl", ""),
+    ]
+
+
+def test_a_flag_goes_before_a_layer_for_any_model(tmp_path: Path) -> None:
+    source = write_custom_op(tmp_path / "in.tflite", negative_slope=2.0)
+    write_layer(tmp_path / "layers", name="MyRelu", param="nothing")
+    mine = write_layer(tmp_path / "mine")
+    x = random()
+    y, _ = compile_and_run(source, [x], {"MyRelu": mine}, custom_layers=[str(tmp_path / "layers")])
+    np.testing.assert_array_equal(y, np.where(x < 0, 2 * x, x))
+
+
+def test_sources_in_an_asset_root_run_from_the_compiled_file_alone(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    layer = write_layer(root / "layers")
+    (root / "common").mkdir()
+    kernel = root / "layers" / "custom_layer_kernel.cl"
+    (root / "common" / "relu.cl").write_text(RELU_CL)
+    kernel.write_text('#include "../common/relu.cl"\n')
+    source = write_custom_op(tmp_path / "in.tflite", negative_slope=2.0)
+    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+        compile_and_run(source, [random()], {"MyRelu": layer})
+    x = random()
+    y, report = compile_and_run(source, [x], {"MyRelu": layer}, asset_root=str(root))
+    np.testing.assert_array_equal(y, np.where(x < 0, 2 * x, x))
+    assert [asset.name for asset in report.assets] == [
+        "MyRelu", "MyRelu/layers/custom_layer_kernel.cl", "MyRelu/common/relu.cl",
+    ]  # fmt: skip
+    assert str(tmp_path).encode() not in (tmp_path / "compiled.tflite").read_bytes()
+
+
+def test_what_a_configuration_leaves_unsaid_is_in_the_report(tmp_path: Path) -> None:
+    source = write_custom_op(tmp_path / "in.tflite")
+    layer = write_layer(tmp_path / "layer")
+    text = layer.read_text().replace(
+        '<CompilerOptions options="', '<Extra/><CompilerOptions options="-w '
+    )
+    layer.write_text(text.replace('param="negative_slope" default="0.0"', 'param="negative_slope"'))
+    with pytest.raises(LiteRtError) as error:  # `value *`, and nothing behind it
+        compile_and_run(source, [random()], {"MyRelu": layer})
+    assert "custom_layer_kernel.cl" in error.value.where
+    layer.write_text(text)
+    _, report = compile_and_run(source, [random()], {"MyRelu": layer})
+    assert "relu.xml, line 11: <Extra> is unknown in <CustomLayer>, and ignored." in report.notes

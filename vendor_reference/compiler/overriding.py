@@ -1,0 +1,102 @@
+"""Builtin ops that a custom layer stands for: what it must do for them, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from litert.model.builtin_options import read_builtin_options
+from litert.model.graph import Op, Tensor
+from litert.model.schema_types import enum_name
+from vendor_reference.custom_layers.custom_layer import (
+    ConstantBinding,
+    CustomLayer,
+    ScalarBinding,
+)
+from vendor_reference.custom_layers.value_sources import FlexOption
+
+_ACTIVATION = "fused_activation_function"
+
+
+def find_layer(op: Op, layers: Mapping[str, CustomLayer]) -> CustomLayer | None:
+    """The layer for an op: a custom op's, or one that overrides a builtin op.
+
+    A DEQUANTIZE of a constant is never overridden: it is no work for a kernel.
+    """
+    first = op.inputs[0] if op.inputs else None
+    is_constant = first is not None and first.is_constant
+    if is_constant and op.name == "DEQUANTIZE" and not op.is_custom:
+        return None
+    return layers.get(op.name)
+
+
+def activation_refusal(op: Op, layer: CustomLayer) -> str:
+    """Why a layer cannot stand for an op with a fused activation; "" where there is none, or it reads which."""
+    if op.is_custom:
+        return ""
+    activation = read_builtin_options(op).get(_ACTIVATION, 0)
+    if not activation or _reads(layer, _ACTIVATION):
+        return ""
+    assert isinstance(activation, int)
+    name = enum_name("ActivationFunctionType", activation)
+    return (
+        f"it has a fused {name}, which {layer.file_name} would leave out: its kernel must compute it, and read "
+        f"which one it is from the option '{_ACTIVATION}'"
+    )
+
+
+def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> Iterator[str]:
+    """What it costs to override ops, a sentence for each kind of op.
+
+    Args:
+      taken: what the NPU takes of a subgraph.
+      layers: by the ops' names.
+    """
+    overridden: dict[str, list[Op]] = {}
+    on_npu = set(taken)
+    for op in taken:
+        if not op.is_custom and find_layer(op, layers) is not None:
+            overridden.setdefault(op.name, []).append(op)
+    for name, ops in overridden.items():
+        layer = layers[name]
+        title = f" '{layer.title}'" if layer.title else ""
+        count = f"{len(ops)} builtin ops are" if len(ops) > 1 else "1 builtin op is"
+        neighbours, crossing = _surroundings(ops, on_npu)
+        fused = f", and their fusing with {', '.join(neighbours)}" if neighbours else ""
+        tensors = "1 tensor passes" if crossing == 1 else f"{crossing} tensors pass"
+        hand_over = f" {tensors} between CPU and NPU for it." if crossing else ""
+        yield (
+            f"{name}: {count} overridden by layer{title} of {layer.file_name}. Lost are the CPU's own kernels "
+            f"(XNNPACK){fused}.{hand_over} Override what gains more than that: litert-npu benchmark tells."
+        )
+
+
+def _surroundings(ops: Sequence[Op], on_npu: AbstractSet[Op]) -> tuple[list[str], int]:
+    """Names of the neighbours on the CPU, and how many tensors lie between them and the ops."""
+    names: dict[str, None] = {}
+    tensors: set[Tensor] = set()
+    for op in ops:
+        for tensor in op.inputs:
+            producer = tensor.producer if tensor is not None else None
+            if tensor is not None and producer is not None and producer not in on_npu:
+                names[producer.name] = None
+                tensors.add(tensor)
+        for output in op.outputs:
+            readers = [use for use in output.uses if use not in on_npu]
+            names.update(dict.fromkeys(use.name for use in readers))
+            if readers:
+                tensors.add(output)
+    return list(names), len(tensors)
+
+
+def _reads(layer: CustomLayer, option: str) -> bool:
+    sources = [define.source for define in layer.defines]
+    sources += [
+        argument.source
+        for argument in layer.arguments or ()
+        if isinstance(argument, (ScalarBinding, ConstantBinding))
+    ]
+    if any(isinstance(source, FlexOption) and source.key == option for source in sources):
+        return True
+    name = f"PARAM_{option}".encode()
+    return layer.defines_options and any(name in file.data for file in layer.files())

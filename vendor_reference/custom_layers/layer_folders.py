@@ -1,0 +1,104 @@
+"""Layers for any model: files of descriptions, and folders of them; those are taken whose op a model has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import MappedFile
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.asset_reader import (
+    DescriptionReader,
+    description_suffixes,
+    find_reader,
+    read_layer,
+)
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLayer:
+    """A layer, and the file that describes it."""
+
+    path: str
+    layer: CustomLayer
+
+
+def find_layers(
+    paths: Sequence[str], op_names: Collection[str], asset_root: str = ""
+) -> Mapping[str, FoundLayer]:
+    """The layers for ops of those names.
+
+    Args:
+      paths: of descriptions, and of folders whose descriptions all count, but not those of folders in them.
+      op_names: of a model's ops.
+      asset_root: see `read_layer`.
+
+    Returns:
+      A layer for each op that has one: a description's layer is for the ops of exactly its name.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, where two files have a layer for one of the ops; NOT_FOUND or FILE_IO, for
+        a path that leads nowhere; those of reading, for any description, whether its op is there or not.
+    """
+    found: dict[str, FoundLayer] = {}
+    for path in _descriptions(paths):
+        reader = find_reader(path)
+        assert isinstance(reader, DescriptionReader)  # its suffix says so
+        with MappedFile(path) as file:
+            names = reader.layer_names(AssetFiles(path, asset_root), file.view)
+            for name in names:
+                if name not in op_names:
+                    continue
+                if name in found:
+                    raise LiteRtError(
+                        Status.INVALID_TOOL_CONFIG,
+                        f"two layers for op '{name}': in {found[name].path} and in {path}",
+                        hint=f"Take one away, or choose with --npu_custom_op_info={name},path.",
+                    )
+                found[name] = FoundLayer(path, read_layer(name, path, file.view, asset_root))
+    return found
+
+
+def _descriptions(paths: Sequence[str]) -> Sequence[str]:
+    """The files that paths mean, each once; those of a folder sorted by name."""
+    files: dict[str, str] = {}
+    for path in paths:
+        for file in _of_folder(path) if os.path.isdir(path) else [path]:
+            if not os.path.exists(file):
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    "no such file or folder",
+                    file,
+                    "Check the paths of --custom_layers.",
+                )
+            if not _is_description(file):
+                raise LiteRtError(
+                    Status.INVALID_TOOL_CONFIG,
+                    "a file that does not name the op that it is for",
+                    file,
+                    f"Layers for any model are {', '.join(description_suffixes())}; give others to their op "
+                    "with --npu_custom_op_info=op,path.",
+                )
+            files.setdefault(os.path.realpath(file), file)
+    return list(files.values())
+
+
+def _of_folder(folder: str) -> Sequence[str]:
+    files = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    found = [file for file in files if _is_description(file) and not os.path.isdir(file)]
+    if not found:
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "no layer descriptions in the folder",
+            folder,
+            f"They are {', '.join(description_suffixes())}.",
+        )
+    return found
+
+
+def _is_description(path: str) -> bool:
+    return isinstance(find_reader(path), DescriptionReader)
