@@ -11,6 +11,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.soc import get_soc_model
 
+SIMULATOR = "oclgrind"
+"""The driver that checks each access; nothing runs on it but what asks for it by name."""
+
 _SYSTEM_FOLDER = "/etc/OpenCL/vendors"
 
 
@@ -25,7 +28,8 @@ def check_device(soc_model: str) -> str:
         raise LiteRtError(
             Status.NOT_FOUND, "pyopencl is not installed", hint="pip install pyopencl"
         )
-    drivers = [name for path in find_registrations() if (name := _driver(path))]
+    names = [name for path in find_registrations() if (name := _driver(path))]
+    drivers = [name for name in names if SIMULATOR not in name]
     if not drivers:
         raise LiteRtError(
             Status.NOT_FOUND,
@@ -33,6 +37,11 @@ def check_device(soc_model: str) -> str:
             hint="Install one: pip install pocl-binary-distribution (x86-64 Linux), or your device's own.",
         )
     return f"{soc.name}, emulated on OpenCL ({', '.join(dict.fromkeys(drivers))})"
+
+
+def has_simulator() -> bool:
+    """Whether Oclgrind is installed."""
+    return any(SIMULATOR in _driver(path) for path in find_registrations())
 
 
 def find_registrations() -> Sequence[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference import device_presence
 from vendor_reference.device.device_choice import VARIABLE, DeviceInfo, choose_device
 
 
@@ -90,7 +93,17 @@ def test_a_device_that_is_not_there_is_an_error_with_those_that_are() -> None:
     assert VARIABLE in error.value.hint
 
 
-def test_a_simulator_alone_is_not_taken_by_accident() -> None:
+@pytest.mark.parametrize("wanted", ["", "opencl", ":o"])
+def test_a_simulator_alone_is_not_taken_by_accident(wanted: str) -> None:
     with pytest.raises(LiteRtError) as error:
-        choose_device([SIMULATOR])
-    assert "simulator" in error.value.what
+        choose_device([SIMULATOR], wanted)
+    assert "no OpenCL device" in error.value.what
+
+
+def test_a_simulator_is_no_driver_to_run_models_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "oclgrind.icd").write_text("liboclgrind-rt-icd.so")
+    monkeypatch.setattr(device_presence, "find_registrations", lambda: [f"{tmp_path}/oclgrind.icd"])
+    with pytest.raises(LiteRtError, match="no OpenCL driver is installed"):
+        device_presence.check_device("")

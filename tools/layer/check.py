@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..command import Command
 from .layer_flags import define_layer_flags, layer_request, open_layer
-from .safe_process import answer, check_asset, compiling, run_safely
+from .op_arrays import define_input_flags, read_op_inputs
+from .safe_process import answer, check_asset, compiling, run_safely, stage
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -23,6 +25,33 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     yield answer(report.passed, report.to_text(request["show_kernel"]), report.to_values())
 
 
+def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+    """The child's part with --sanitize; nothing has loaded OpenCL before it."""
+    from vendor_reference.authoring.layer_run import freeze_shapes
+    from vendor_reference.authoring.oclgrind_log import show_findings
+    from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
+    from vendor_reference.authoring.sanitizer import simulated_device
+
+    with simulated_device() as log, open_layer(request) as layer:
+        subject = layer.subjects[0]
+        freeze_shapes(subject.model)
+        inputs = read_op_inputs(subject, request["input"], request["seed"])
+        yield stage(
+            "Oclgrind ran the kernel, a thousand times slower than a device: try smaller --inputs"
+        )
+        arrays = [given.value for given in inputs.values()]
+        findings, text = run_sanitized(subject, layer.options, arrays, log)
+    number = len(findings)
+    head = f"Oclgrind, {subject.title}: " + (
+        f"{number} finding{'s' if number > 1 else ''}" if number else "nothing to complain of"
+    )
+    yield answer(
+        not findings,
+        "\n".join([head, *(f"  {line}" for line in show_findings(findings, text))]),
+        {"passed": not findings, "op": subject.title, "findings": [asdict(f) for f in findings]},
+    )
+
+
 def _define_flags(flags: FlagValues) -> None:
     from absl.flags import DEFINE_bool, DEFINE_enum
 
@@ -30,13 +59,23 @@ def _define_flags(flags: FlagValues) -> None:
     DEFINE_bool(
         "show_kernel", False, "Prints all that the OpenCL compiler gets.", flag_values=flags
     )
+    DEFINE_bool(
+        "sanitize",
+        False,
+        "Runs the layer on Oclgrind instead, which finds accesses out of bounds, races and reads of what nobody "
+        "wrote.",
+        flag_values=flags,
+    )
+    define_input_flags(flags)
     DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     path = check_asset(arguments[0])
-    request = {**layer_request(flags, path), "show_kernel": flags.show_kernel}
-    found = run_safely(f"{__name__}:check", request, path=path, timeout_s=flags.timeout_s)
+    own = {name: flags[name].value for name in ("show_kernel", "input", "seed")}
+    request = {**layer_request(flags, path), **own}
+    target = f"{__name__}:{'sanitize' if flags.sanitize else 'check'}"
+    found = run_safely(target, request, path=path, timeout_s=flags.timeout_s)
     return found.show(flags.report)
 
 

@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 from ..command import Command
 from ..comparison import Comparison, compare
-from ..input_arrays import (
-    InputArray,
-    TensorSpec,
-    complete_inputs,
-    find_arrays,
-    read_inputs,
-)
+from ..input_arrays import InputArray
 from ..output_arrays import plan_outputs, write_outputs
 from ..wording import name_text
 from .layer_flags import define_layer_flags, layer_request, open_layer
+from .op_arrays import (
+    VALUE_RANGE,
+    all_inputs,
+    define_input_flags,
+    read_golden,
+    read_op_inputs,
+    tensor_names,
+    tensor_specs,
+)
 from .reference_function import call_reference
 from .safe_process import answer, check_asset, compiling, run_safely, stage
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
-    from litert.model.graph import Op, Tensor
+    from litert.model.graph import Op
     from vendor_reference.authoring.layer_run import RunningLayer, Speed
     from vendor_reference.authoring.subject import Subject
 
-_RANGE = (-1.0, 1.0)
 _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat", "flops")
 
 
@@ -41,8 +43,8 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     with open_layer(request) as layer:
         subject = layer.subjects[0]
         freeze_shapes(subject.model)
-        inputs = _read_inputs(subject, request)
-        plan = plan_outputs(request["output"], _specs(subject.op.outputs, "output"))
+        inputs = read_op_inputs(subject, request["input"], request["seed"])
+        plan = plan_outputs(request["output"], tensor_specs(subject.op.outputs, "output"))
         yield compiling(layer.options.path)
         with compile_layer(subject, layer.options) as compiled:
             yield stage("the device was opened")
@@ -50,8 +52,8 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 running.set_inputs([i.value for i in inputs.values()])
                 yield stage(f"kernel '{running.entry}' was running")
                 arrays, problems = running.run()
-                outputs = dict(zip(_names(subject.op.outputs, "output"), arrays, strict=True))
-                write_outputs(plan, outputs, _RANGE, [layer.options.path, layer.choice.model])
+                outputs = dict(zip(tensor_names(subject.op.outputs, "output"), arrays, strict=True))
+                write_outputs(plan, outputs, VALUE_RANGE, [layer.options.path, layer.choice.model])
                 yield stage("the reference was computed")
                 comparisons = _compare(subject.op, inputs, outputs, request)
                 speed = None
@@ -102,13 +104,6 @@ def _lines(
         yield from (f"  {line}" for line in speed.lines())
 
 
-def _read_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, InputArray]:
-    """Values of the inputs that are no constants, by name and in order."""
-    specs = _specs(subject.model.subgraphs[0].inputs, "input")
-    given = read_inputs(request["input"], specs, _RANGE)
-    return complete_inputs(given, specs, request["seed"], _RANGE)
-
-
 def _compare(
     op: Op,
     inputs: Mapping[str, InputArray],
@@ -116,40 +111,13 @@ def _compare(
     request: Mapping[str, Any],
 ) -> list[Comparison]:
     """The outputs beside golden ones, then beside the reference's."""
-    expected = _golden(op, request["golden"])
+    expected = read_golden(op, request["golden"])
     if request["reference"]:
         arrays = call_reference(
-            request["reference"], _all_inputs(op, inputs), _options(op), len(op.outputs)
+            request["reference"], all_inputs(op, inputs), _options(op), len(op.outputs)
         )
         expected |= dict(zip(outputs, arrays, strict=True))
     return compare(outputs, expected, request["tolerance"])
-
-
-def _golden(op: Op, paths: Sequence[str]) -> dict[str, Any]:
-    specs = _specs(op.outputs, "output")
-    whole = [path for path in paths if path.endswith(".npz")]
-    single = read_inputs([path for path in paths if path not in whole], specs, _RANGE)
-    found = {name: array.value for name, array in single.items()}
-    for path in whole:
-        found |= find_arrays(path, specs, "out")
-    return found
-
-
-def _all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
-    """What the reference gets: each input of the op, constants included."""
-    from vendor_reference.authoring.layer_run import constant_value
-
-    subgraph_inputs = dict(zip(inputs, inputs.values(), strict=True))
-    names = iter(subgraph_inputs)
-    by_tensor: dict[Tensor, Any] = {}
-    for tensor in op.inputs:
-        if tensor is None or tensor in by_tensor:
-            continue
-        is_constant = tensor.is_constant or tensor.producer is not None
-        by_tensor[tensor] = (
-            constant_value(tensor) if is_constant else subgraph_inputs[next(names)].value
-        )
-    return [None if tensor is None else by_tensor[tensor] for tensor in op.inputs]
 
 
 def _options(op: Op) -> Mapping[str, Any] | bytes:
@@ -158,22 +126,6 @@ def _options(op: Op) -> Mapping[str, Any] | bytes:
     data = bytes(op.custom_options or b"")
     found = find_flexbuffer_options(data)
     return found if isinstance(found, Mapping) else data
-
-
-def _specs(tensors: Sequence[Tensor | None], kind: str) -> list[TensorSpec]:
-    return [
-        TensorSpec(name, str(tensor.element_type.numpy_dtype), tensor.shape)
-        for name, tensor in zip(_names(tensors, kind), tensors, strict=True)
-        if tensor is not None
-    ]
-
-
-def _names(tensors: Sequence[Tensor | None], kind: str) -> list[str]:
-    """Names of tensors; where they are not there, or not unique, `input0` and its like."""
-    names = [tensor.name if tensor else "" for tensor in tensors]
-    if all(names) and len(set(names)) == len(names):
-        return names
-    return [f"{kind}{index}" for index in range(len(names))]
 
 
 def _array_text(array: Any) -> str:
@@ -196,14 +148,7 @@ def _define_flags(flags: FlagValues) -> None:
     )
 
     define_layer_flags(flags)
-    DEFINE_multi_string(
-        "input",
-        [],
-        "[input=]file: a .npy or .npz for an input, by name or index; without one, for the next. Inputs that have "
-        "none are random, real ones from -1 to 1.",
-        flag_values=flags,
-    )
-    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
+    define_input_flags(flags)
     DEFINE_string(
         "reference",
         "",

@@ -26,7 +26,7 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
 )
 from vendor_reference.custom_layers.value_sources import OpValues
-from vendor_reference.executable.executable import Argument, KernelTask, Program
+from vendor_reference.executable.executable import Argument, CpuTask, KernelTask, Program
 from vendor_reference.executable.kernel_signature import KernelSignature
 from vendor_reference.executable.sizes import HOLE
 
@@ -79,16 +79,25 @@ class KernelView:
             yield f"build options: {self.build_options}"
 
 
-def find_layer_task(compiled: CompiledLayer) -> KernelTask:
-    """The task that runs the user's kernel: others reorder and convert for it.
+def find_layer_task(compiled: CompiledLayer) -> KernelTask | CpuTask:
+    """The task that runs the user's code: others reorder and convert for it."""
+    return next(
+        task
+        for task in compiled.function.tasks
+        if isinstance(task, CpuTask) or compiled.executable.programs[task.program].sources
+    )
+
+
+def find_kernel_task(compiled: CompiledLayer) -> KernelTask:
+    """The task that runs the user's kernel.
 
     Raises:
       LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
     """
-    for task in compiled.function.tasks:
-        if isinstance(task, KernelTask) and compiled.executable.programs[task.program].sources:
-            return task
-    raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel, so there is none to show")
+    task = find_layer_task(compiled)
+    if isinstance(task, KernelTask):
+        return task
+    raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel", task.asset.file_name)
 
 
 def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
@@ -97,7 +106,7 @@ def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
     Raises:
       LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
     """
-    task = find_layer_task(compiled)
+    task = find_kernel_task(compiled)
     program = compiled.executable.programs[task.program]
     declared = _find_signature(program, task.entry)
     defines = read_defines(program.prelude)

@@ -15,7 +15,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Op, Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer
-from vendor_reference.authoring.defines import read_defines
 from vendor_reference.authoring.device_limits import (
     LARGE_BYTES,
     measure_copy,
@@ -24,7 +23,9 @@ from vendor_reference.authoring.device_limits import (
 from vendor_reference.authoring.guarded_memory import GuardedMemory
 from vendor_reference.authoring.kernel_view import find_layer_task
 from vendor_reference.authoring.loaded_call import LoadedCall, load_call
+from vendor_reference.authoring.separate_places import separate_places
 from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.layout import kernel_dims
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -74,7 +75,7 @@ class Speed:
 
 
 class RunningLayer:
-    """A compiled layer on the device.
+    """A compiled layer on the device, with memory of its own for each place that its kernels use.
 
     Attributes:
       op: that it runs.
@@ -85,9 +86,12 @@ class RunningLayer:
         task = find_layer_task(compiled)
         self.op: Op = compiled.subject.op
         self.entry = task.entry
+        self._compiled = compiled
         self._call = call
-        prelude = compiled.executable.programs[task.program].prelude
-        self._dims = read_defines(prelude).numbers("OUTPUT0_DIMS") or (1, 1, 1, 1)
+        self._outputs = call.outputs[
+            : len(self.op.outputs)
+        ]  # others are places between its kernels
+        self._dims = kernel_dims(self.op.outputs[0].shape)
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
         """Sets the inputs that are no constants, in the order of the subject's model.
@@ -107,6 +111,14 @@ class RunningLayer:
                 )
             wanted[...] = array
 
+    def run_once(self) -> None:
+        """Runs the layer, and looks at nothing.
+
+        Raises:
+          LiteRtError: the device's.
+        """
+        self._call.run()
+
     def run(self) -> tuple[list[Array], list[str]]:
         """Runs the layer twice, on outputs that hold something else each time.
 
@@ -122,7 +134,7 @@ class RunningLayer:
             for memory in self._call.outputs:
                 memory.fill(fill)
             self._call.run()
-            contents.append([memory.content() for memory in self._call.outputs])
+            contents.append([memory.content() for memory in self._outputs])
         problems = list(self._damages())
         for index, (memory, old) in enumerate(zip(self._call.inputs, before, strict=True)):
             if memory.content() != old:
@@ -140,8 +152,14 @@ class RunningLayer:
           repeat: how many runs count.
           flops: operations of a run, in output 0's B, F, Y, X; None is not known.
         """
-        with _quiet():
-            timing = self._call.measure(repeat)
+        compiled = self._compiled
+        with (
+            _quiet(),
+            load_call(compiled.byte_code, compiled.function, compiled.assets) as call,
+        ):
+            for memory, own in zip(call.inputs, self._call.inputs, strict=True):
+                memory.array[...] = own.array
+            timing = call.measure(repeat)
         times = [seconds * 1e6 for seconds in timing.kernels[self.entry]]
         kernel_s = max(timing.kernel_s(self.entry), 1e-9)
         moved = sum(t.type.size_bytes for t in {*self.op.inputs, *self.op.outputs} if t)
@@ -164,13 +182,15 @@ class RunningLayer:
         return flops.evaluate(self._dims, inputs, outputs, most=2**62)
 
     def _damages(self) -> Iterator[str]:
-        for kind, memories in (("input", self._call.inputs), ("output", self._call.outputs)):
-            for index, memory in enumerate(memories):
-                place = memory.damage()
-                if place is not None:
-                    size = memory.tensor_type.size_bytes
-                    side = f"{-place} bytes before" if place < 0 else f"at byte {place} of"
-                    yield f"the kernel writes {side} {kind} {index}, which has {size} bytes"
+        names = [f"input {index}" for index in range(len(self._call.inputs))]
+        names += [f"output {index}" for index in range(len(self._outputs))]
+        for index, memory in enumerate((*self._call.inputs, *self._call.outputs)):
+            place = memory.damage()
+            if place is not None:
+                size = memory.tensor_type.size_bytes
+                side = f"{-place} bytes before" if place < 0 else f"at byte {place} of"
+                name = names[index] if index < len(names) else "a tensor in its own layout"
+                yield f"the kernel writes {side} {name}, which has {size} bytes"
 
 
 @contextmanager
@@ -180,7 +200,8 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
     Raises:
       LiteRtError: the vendor's.
     """
-    with load_call(compiled.byte_code, compiled.function, compiled.assets) as call:
+    separated = separate_places(compiled)
+    with load_call(separated.byte_code, separated.function, separated.assets) as call:
         yield RunningLayer(compiled, call)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.device_presence import SIMULATOR
 
 VARIABLE = "LITERT_NPU_OPENCL"
 """`platform[:device]`: parts of their names and versions, whatever the case."""
@@ -73,7 +74,7 @@ def choose_device(devices: Sequence[DeviceInfo], wanted: str = "") -> int:
         for index, device in enumerate(devices)
         if _is_called(platform, f"{device.platform} {device.platform_version}")
         and _is_called(name, f"{device.name} {device.version}")
-        and (platform or name or not is_simulator(device))
+        and (not is_simulator(device) or SIMULATOR in wanted.lower())
     ]
     if not fitting:
         what = f"no OpenCL device '{wanted}'" if wanted else "no OpenCL device but a simulator"
@@ -92,7 +93,7 @@ def _is_called(part: str, name: str) -> bool:
 
 def is_simulator(device: DeviceInfo) -> bool:
     """Whether a device checks each access rather than running kernels fast."""
-    return "oclgrind" in f"{device.platform} {device.name}".lower()
+    return SIMULATOR in f"{device.platform} {device.name}".lower()
 
 
 def _merit(device: DeviceInfo) -> tuple[bool, int, tuple[int, ...]]:

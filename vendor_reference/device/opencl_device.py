@@ -12,7 +12,7 @@ from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.constants import read_constant
 from vendor_reference.device.cpu_libraries import load_library
 from vendor_reference.device.device import Programs
-from vendor_reference.device.device_choice import choose_device
+from vendor_reference.device.device_choice import choose_device, is_simulator
 from vendor_reference.device.device_info import describe_device, find_usable_devices
 from vendor_reference.device.home_process import HomeProcess
 from vendor_reference.device.loaded_tasks import LoadedTasks
@@ -38,8 +38,8 @@ class OpenClDevice:
         self._device = device
         self._context = cl.Context([device])
         self._builder = ProgramBuilder(self._context, device, self.info)
-        # A CPU's kernels see host memory as it is; to others it must be sent.
-        self._in_place = self.info.kind == "CPU"
+        # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
+        self._in_place = self.info.kind == "CPU" and not is_simulator(self.info)
         self.home_process = HomeProcess(str(self.info))
 
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:

