@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.assets import Asset
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model
 from litert.model.reader import read_model
@@ -95,3 +96,21 @@ def _target(model: Model) -> str:
     except LiteRtError:  # older files have stamps of other sizes
         return ""
     return f" for {stamp.soc_manufacturer} {stamp.soc_model}" if stamp else ""
+
+
+def check_native_assets(
+    names: Collection[str], assets: Sequence[Asset], vendor: str
+) -> Collection[str]:
+    """The names, which are those of embedded assets.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a name that the vendor has made up.
+    """
+    unknown = sorted(set(names) - {asset.name for asset in assets})
+    if unknown:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"native_assets names '{unknown[0]:.100}', which is no asset of this model",
+            f"vendor '{vendor}', compile",
+        )
+    return names

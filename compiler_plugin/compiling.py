@@ -37,11 +37,13 @@ class Compilation:
     Attributes:
       partitions: compiled, by the plan's partition.
       notes: the vendor's sentences for the report, none twice.
+      native_assets: whose machine code the calls run.
       warnings: the host's.
     """
 
     partitions: dict[Partition, CompiledPartition] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    native_assets: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -119,6 +121,7 @@ def _keep(
     for note in result.notes:
         if note not in compilation.notes:
             compilation.notes.append(note)
+    compilation.native_assets.update(result.native_assets)
 
 
 def _reason(error: LiteRtError) -> str:

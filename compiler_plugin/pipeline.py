@@ -9,12 +9,17 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from compiler_plugin.asset_files import companion_paths, embed_assets, open_assets
-from compiler_plugin.checks import check_output, check_required, read_uncompiled
+from compiler_plugin.checks import (
+    check_native_assets,
+    check_output,
+    check_required,
+    read_uncompiled,
+)
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import replace_partitions
@@ -117,9 +122,13 @@ def apply_plugin(
         check_required(report, options.require_npu)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)
         _fill(report, plans, compilation, modules)
-        _report_assets(report, assets, infos)
+        native_assets = check_native_assets(compilation.native_assets, assets, plugin.vendor)
+        _report_assets(report, assets, infos, native_assets)
         set_stamp(model, Stamp(plugin.vendor, soc_model))
-        set_manifest(model, _manifest(plugin, registered, options, assets, modules, shape_outputs))
+        manifest = _manifest(
+            plugin, registered, options, assets, modules, shape_outputs, native_assets
+        )
+        set_manifest(model, manifest)
         if target:
             written = write_model(
                 model, target, progress=lambda done, total: tell("write", done, total)
@@ -206,10 +215,18 @@ def _fill(
     report.warnings += compilation.warnings
 
 
-def _report_assets(report: Report, assets: Sequence[Asset], infos: Sequence[CustomOpInfo]) -> None:
+def _report_assets(
+    report: Report,
+    assets: Sequence[Asset],
+    infos: Sequence[CustomOpInfo],
+    native_assets: Collection[str],
+) -> None:
     """The assets, what became of them, and the warning where nothing became of anything."""
     paths = {info.op_name: info.asset_path for info in infos}
-    report.assets = [AssetReport(a.name, a.blob.size, paths.get(a.name, "")) for a in assets]
+    report.assets = [
+        AssetReport(a.name, a.blob.size, paths.get(a.name, ""), a.name in native_assets)
+        for a in assets
+    ]
     report.warnings += _asset_warnings(report, assets)
     if report.ops and not report.calls:
         report.warnings.append("no op went to the NPU")
@@ -268,6 +285,7 @@ def _manifest(
     assets: Sequence[Asset],
     modules: Sequence[Blob],
     shape_outputs: Sequence[ShapeOutput],
+    native_assets: Collection[str],
 ) -> Manifest:
     return Manifest(
         plugin.vendor,
@@ -277,6 +295,7 @@ def _manifest(
         {asset.name: Digest.of(asset.blob) for asset in assets},
         [Digest.of(module) for module in modules],
         shape_outputs,
+        sorted(native_assets),
     )
 
 

@@ -83,11 +83,13 @@ class CompiledResult:
       byte_code: modules; calls may share one.
       calls: one for each partition.
       notes: sentences for the report, such as what a kernel's build printed.
+      native_assets: names of the assets whose machine code the byte code runs, and cannot run without.
     """
 
     byte_code: Sequence[Blob]
     calls: Sequence[CallInfo]
     notes: Sequence[str] = ()
+    native_assets: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

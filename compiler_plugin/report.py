@@ -59,11 +59,13 @@ class AssetReport:
       name: as `register_asset` gets it.
       size: in bytes.
       path: of an asset's file, as it was given or found; "" for a companion.
+      is_native: whether it is machine code, which runs where it is allowed.
     """
 
     name: str
     size: int
     path: str = ""
+    is_native: bool = False
 
 
 @dataclass(slots=True)
@@ -134,7 +136,8 @@ class Report:
             yield "Assets:"
             for asset in self.assets:
                 origin = f", from {asset.path}" if asset.path else ""
-                yield f"  {asset.name}: {_bytes(asset.size)}{origin}"
+                native = ": machine code, to be run with allow_native_assets"
+                yield f"  {asset.name}: {_bytes(asset.size)}{origin}{native if asset.is_native else ''}"
         yield from (f"Note: {note}" for note in self.notes)
         yield from (f"Warning: {warning}" for warning in self.warnings)
         written = (

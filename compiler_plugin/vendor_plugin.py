@@ -153,6 +153,7 @@ class VendorPlugin:
         modules = self._check_list(result.byte_code, Blob, "byte_code")
         calls = self._check_list(result.calls, CallInfo, "calls")
         self._check_list(result.notes, str, "notes")
+        self._check_list(result.native_assets, str, "native_assets")
         if len(calls) != len(partitions):
             raise self._nonsense(
                 "compile", f"it returns {len(calls)} calls for {len(partitions)} partitions"

@@ -32,11 +32,14 @@ class Options:
       dispatch_options: for the vendor's dispatch table, by name.
       check_digests: whether all assets and byte code are compared with the manifest's digests at load, rather
         than those of 16 MiB or less.
+      allow_native_assets: whether machine code in a file's assets may run in this process; the vendor's table gets
+        it as the option `allow_native_assets`.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
     check_digests: bool = False
+    allow_native_assets: bool = False
     _cpu_options: CpuOptions | None = None
     _gpu_options: GpuOptions | None = None
     _qualcomm_options: Any = None
@@ -52,10 +55,12 @@ class Options:
         *,
         dispatch_options: Mapping[str, str] | None = None,
         check_digests: bool = False,
+        allow_native_assets: bool = False,
     ) -> None:
         self.hardware_accelerators = hardware_accelerators
         self.dispatch_options = dispatch_options or {}
         self.check_digests = check_digests
+        self.allow_native_assets = allow_native_assets
         self._cpu_options = cpu_options
         self._gpu_options = gpu_options
         self._qualcomm_options = qualcomm_options
@@ -92,8 +97,8 @@ class Options:
         return self._intel_openvino_options
 
     def all_dispatch_options(self) -> dict[str, str]:
-        """`dispatch_options`, and what is set in stock's groups as `<group>.<field>`."""
-        found = {}
+        """`dispatch_options`, `allow_native_assets`, and what is set in stock's groups as `<group>.<field>`."""
+        found = {"allow_native_assets": "true"} if self.allow_native_assets else {}
         for group, options in (
             ("qualcomm", self._qualcomm_options),
             ("intel_openvino", self._intel_openvino_options),

@@ -176,6 +176,13 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
             text = "there is none: another compiler made the file, and nothing says what is in it"
             checks.add("manifest", Outcome.UNKNOWN, text)
         return
+    if manifest.native_assets:
+        names = ", ".join(f"'{name}'" for name in manifest.native_assets)
+        text = (
+            f"runs machine code, of the assets for {names}, and only where it is allowed: "
+            "litert-npu run --allow_native_assets, Options(allow_native_assets=True)"
+        )
+        checks.add("native", Outcome.UNKNOWN, text)
     made_by = f"made by litert-npu {manifest.sdk_version}; this is {SDK_VERSION}"
     same = manifest.sdk_version == SDK_VERSION
     checks.add("manifest", Outcome.PASSED if same else Outcome.UNKNOWN, made_by)

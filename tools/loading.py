@@ -30,6 +30,7 @@ class LoadOptions:
       accelerators: what may run it, of `ACCELERATORS`.
       dispatch_library_path: a folder with dispatch tables, beside those that are installed.
       dispatch_options: the vendor's own, by name.
+      allow_native_assets: whether machine code in the file's assets may run.
     """
 
     signature: str = ""
@@ -37,6 +38,7 @@ class LoadOptions:
     accelerators: Sequence[str] = ("npu", "cpu")
     dispatch_library_path: str = ""
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
+    allow_native_assets: bool = False
 
 
 @contextmanager
@@ -58,6 +60,7 @@ def open_model(path: str, options: LoadOptions) -> Iterator[tuple[CompiledModel,
         accelerators,
         CpuOptions(num_threads=options.threads),
         dispatch_options=options.dispatch_options,
+        allow_native_assets=options.allow_native_assets,
     )
     with CompiledModel.from_file(path, environment=environment, options=load) as model:
         keys = list(model.get_signature_list())
@@ -75,7 +78,13 @@ def open_model(path: str, options: LoadOptions) -> Iterator[tuple[CompiledModel,
 
 def define_load_flags(flags: FlagValues) -> None:
     """Defines the flags of `load_options`."""
-    from absl.flags import DEFINE_integer, DEFINE_list, DEFINE_multi_string, DEFINE_string
+    from absl.flags import (
+        DEFINE_bool,
+        DEFINE_integer,
+        DEFINE_list,
+        DEFINE_multi_string,
+        DEFINE_string,
+    )
 
     DEFINE_string("signature", "", "Which signature; the first by default.", flag_values=flags)
     DEFINE_integer("threads", 1, "Of the CPU.", lower_bound=1, flag_values=flags)
@@ -94,6 +103,12 @@ def define_load_flags(flags: FlagValues) -> None:
     )
     DEFINE_multi_string(
         "dispatch_option", [], "name=value: an option for the vendor's driver.", flag_values=flags
+    )
+    DEFINE_bool(
+        "allow_native_assets",
+        False,
+        "Let machine code in the file's assets run here, with all that you may do.",
+        flag_values=flags,
     )
 
 
@@ -117,5 +132,10 @@ def load_options(flags: FlagValues) -> LoadOptions:
             raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
         options[name] = value
     return LoadOptions(
-        flags.signature, flags.threads, flags.accelerator, flags.dispatch_library_path, options
+        flags.signature,
+        flags.threads,
+        flags.accelerator,
+        flags.dispatch_library_path,
+        options,
+        flags.allow_native_assets,
     )

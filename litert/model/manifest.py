@@ -84,6 +84,7 @@ class Manifest:
       assets: by name, as `register_asset` has it.
       modules: byte code, in the order in which it lies in the file (`Model.byte_code`).
       shape_outputs: of all calls.
+      native_assets: names of those whose machine code the calls run; it runs only where it is allowed.
       sdk_version: of this project, as it wrote the file.
     """
 
@@ -94,6 +95,7 @@ class Manifest:
     assets: Mapping[str, Digest] = field(default_factory=dict)
     modules: Sequence[Digest] = ()
     shape_outputs: Sequence[ShapeOutput] = ()
+    native_assets: Sequence[str] = ()
     sdk_version: str = SDK_VERSION
 
     def to_json(self) -> bytes:
@@ -108,6 +110,7 @@ class Manifest:
             "assets": {name: asdict(digest) for name, digest in self.assets.items()},
             "modules": [asdict(digest) for digest in self.modules],
             "shape_outputs": [asdict(output) for output in self.shape_outputs],
+            "native_assets": list(self.native_assets),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -232,7 +235,14 @@ def _manifest(document: _Object) -> Manifest:
         assets=document.map_of("assets", _digest),
         modules=document.list_of("modules", _digest),
         shape_outputs=document.list_of("shape_outputs", _shape_output),
+        native_assets=_native_assets(document),
     )
+
+
+def _native_assets(document: _Object) -> Sequence[str]:
+    if "native_assets" not in document.members:  # as files were written before there were any
+        return ()
+    return document.list_of("native_assets", _text)
 
 
 def _digest(value: Any, where: str) -> Digest:

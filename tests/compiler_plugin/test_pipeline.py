@@ -467,6 +467,30 @@ def test_a_vendor_may_change_the_partitions_it_is_given(
         assert [tensor.name for tensor in model.subgraphs[0].tensors] == ["x", "t0", "t1", "t2"]
 
 
+def test_assets_that_are_machine_code_are_named(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    for name in "AB":
+        (tmp_path / name).write_bytes(b"kernel")
+    assets = {name: tmp_path / name for name in "AB"}
+    options = fake_options(assets=assets, fake_mode="compile_native", fake_native="B")
+    report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
+    assert [(a.name, a.is_native) for a in report.assets] == [("A", False), ("B", True)]
+    assert "B: 6 bytes" in report.to_text() and "allow_native_assets" in report.to_text()
+    with read_model(tmp_path / "out.bin") as model:
+        manifest = read_manifest(model)
+    assert manifest and manifest.native_assets == ("B",)
+
+
+def test_machine_code_of_no_asset_names_the_vendor(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    options = fake_options(fake_mode="compile_native", fake_native="Nobody")
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A"), tmp_path / "out.bin", options)
+    assert "native_assets names 'Nobody'" in str(error.value) and "'Fake'" in str(error.value)
+
+
 def test_byte_code_that_no_call_is_in_is_left_out(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ MANIFEST = Manifest(
     assets={"MyOp": Digest.of(KERNEL)},
     modules=(Digest.of(MODULE),),
     shape_outputs=(ShapeOutput("Partition_0", 0, 1),),
+    native_assets=("MyOp",),
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 DIGESTS = st.builds(Digest, st.integers(0, 2**40), st.just("ab" * 32))
@@ -133,3 +134,15 @@ def test_what_is_above_the_limit_is_not_read() -> None:
     changed = [Asset("MyOp", "", Blob(b"kernfl"))]
     assert find_mismatches(MANIFEST, changed, [MODULE], size_limit=5) == []
     assert len(find_mismatches(MANIFEST, changed, [MODULE], size_limit=6)) == 1
+
+
+def test_a_manifest_from_before_native_assets_has_none() -> None:
+    old = json.loads(MANIFEST.to_json())
+    del old["native_assets"]
+    assert Manifest.from_json(json.dumps(old).encode()).native_assets == ()
+
+
+@pytest.mark.parametrize("value", [3, [1], "MyOp"])
+def test_native_assets_are_names(value: object) -> None:
+    with pytest.raises(LiteRtError, match="native_assets"):
+        Manifest.from_json(document(native_assets=value))

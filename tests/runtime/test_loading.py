@@ -201,11 +201,15 @@ def test_a_buffer_s_assets_have_no_file(load: Load, vendor: Any) -> None:
 
 
 def test_options_reach_the_vendor(load: Load, vendor: Any) -> None:
-    options = Options(dispatch_options={"clock": "low"})
+    options = Options(dispatch_options={"clock": "low"}, allow_native_assets=True)
     options.qualcomm_options.vtcm_size = 4
     load(one_call(), options)
     (device,) = vendor.devices
-    assert dict(device.options) == {"clock": "low", "qualcomm.vtcm_size": "4"}
+    assert dict(device.options) == {
+        "allow_native_assets": "true",
+        "clock": "low",
+        "qualcomm.vtcm_size": "4",
+    }
 
 
 @pytest.mark.parametrize("must_check", [False, True], ids=["as usual", "on request"])

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from litert_npu_tools.check_command import CheckReport, Outcome, check_file
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
-from litert.model.manifest import MANIFEST_KEY
+from litert.model.manifest import MANIFEST_KEY, read_manifest, set_manifest
 from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu, compiled_model
@@ -47,6 +48,18 @@ def test_a_file_as_it_was_compiled_will_run(
     report = check_file(compiled)
     assert report.will_run
     golden("check.txt", report.to_text() + "\n")
+
+
+def test_machine_code_is_said_to_be_allowed_or_not(compiled: str) -> None:
+    model = compiled_model()
+    manifest = read_manifest(model)
+    assert manifest
+    set_manifest(model, replace(manifest, native_assets=("MyOp",)))
+    write_model(model, compiled)
+    report = check_file(compiled)
+    (found,) = [f for f in report.findings if f.subject == "native"]
+    assert report.will_run and found.outcome is Outcome.UNKNOWN
+    assert "'MyOp'" in found.text and "--allow_native_assets" in found.text
 
 
 def test_the_exit_status_is_the_answer(
