@@ -31,6 +31,7 @@ from compiler_plugin.registry import (
     load_plugin,
 )
 from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
+from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
@@ -107,6 +108,7 @@ def apply_plugin(
         model = stack.enter_context(read_uncompiled(source))
         plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
+        check_shape_bounds(model, options.compiler.shape_bounds)
         found = find_custom_layers(plugin, options.compiler, model, report)
         infos = [*by_flag, *found]
         check_output(target, [info.asset_path for info in found])

@@ -1,0 +1,160 @@
+"""The largest shape of each tensor of a subgraph: given by the user, or derived from op to op.
+
+On the NPU it is derived of what layers say of their outputs, on the CPU for some ops (`builtin_shapes.py`).
+Where nothing says it, a bound can be given for the tensor itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.builtin_shapes import largest_builtin
+from vendor_reference.compiler.shape_rules import (
+    ByKernel,
+    alike_input,
+    declared_shape,
+    find_shape_rule,
+)
+from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape, SameShape
+from vendor_reference.custom_layers.layout import kernel_dims
+from vendor_reference.executable.shape_value import format_shape
+from vendor_reference.executable.sizes import Dimension, Size, find_largest
+
+Shape = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Bounds:
+    """What came of a subgraph.
+
+    Attributes:
+      shapes: the largest of each tensor; of fixed ones their shape.
+      reasons: why a tensor has none.
+    """
+
+    shapes: dict[Tensor, Shape] = field(default_factory=dict)
+    reasons: dict[Tensor, str] = field(default_factory=dict)
+
+
+def find_bounds(
+    subgraph: Subgraph,
+    given: Mapping[str, Sequence[int]],
+    layers: Mapping[str, CustomLayer],
+) -> Bounds:
+    """Finds bounds.
+
+    Args:
+      subgraph: is not changed.
+      given: by tensor name; of the tensor's rank, which the host has checked.
+      layers: by custom code.
+    """
+    bounds = Bounds()
+    for tensor in subgraph.inputs:
+        _find(tensor, given, bounds, "it is an input of the model")
+    for op in subgraph.ops:
+        for read in op.inputs:
+            if read is not None and read.producer is None:
+                _find(read, given, bounds, "nothing says how large it can be")
+        derived = _derive(op, layers.get(op.name), bounds)
+        for tensor, shape in zip(op.outputs, derived, strict=True):
+            reason = shape if isinstance(shape, str) else ""
+            if not _find(tensor, given, bounds, reason) and not isinstance(shape, str):
+                del bounds.reasons[tensor]
+                pattern = tensor.type.shape
+                bounds.shapes[tensor] = tuple(
+                    d if p < 0 else p for p, d in zip(pattern, shape, strict=True)
+                )
+    return bounds
+
+
+def bound_hint(tensor: Tensor) -> str:
+    """What to do about a tensor without a bound."""
+    example = format_shape([100 if d < 0 else d for d in tensor.type.shape])
+    return f"give one with --shape_bounds={tensor.name}:{example}"
+
+
+def _find(tensor: Tensor, given: Mapping[str, Sequence[int]], bounds: Bounds, reason: str) -> bool:
+    """Whether a tensor is fixed, or its bound is given."""
+    if tensor in bounds.shapes:
+        return True
+    if tensor.type.layout.is_static:
+        bounds.shapes[tensor] = tensor.shape
+        return True
+    if tensor.name in given and len(given[tensor.name]) == len(tensor.shape):
+        bounds.shapes[tensor] = tuple(given[tensor.name])
+        return True
+    bounds.reasons[tensor] = reason
+    return False
+
+
+def _derive(op: Op, layer: CustomLayer | None, bounds: Bounds) -> Sequence[Shape | str]:
+    """The largest shape of each output, or why there is none."""
+    for given in op.inputs:
+        if given is not None and given not in bounds.shapes:
+            return [f"{op.name} makes it of '{given.name}', which has none"] * len(op.outputs)
+    if layer is not None:
+        return [_derive_custom(op, layer, index, bounds) for index in range(len(op.outputs))]
+    inputs = [bounds.shapes[t] for t in op.inputs if t is not None]
+    return [largest_builtin(op, tensor, inputs) for tensor in op.outputs]
+
+
+def _derive_custom(op: Op, layer: CustomLayer, index: int, bounds: Bounds) -> Shape | str:
+    rule = find_shape_rule(op, layer, index)
+    if isinstance(rule, ByKernel):
+        rule = declared_shape(layer, index) or alike_input(op, index)
+        if rule is None:
+            return (
+                "a kernel finds its shape, and no formula (output_shapes) says how large it can be"
+            )
+    if rule is None:
+        return f"the layer of {op.name} does not say how its shape is found"
+    try:
+        shape = largest_output(rule, [bounds.shapes[t] if t else None for t in op.inputs])
+    except LiteRtError as error:
+        return f"by the layer of {op.name} it has none: {error.what}"
+    rank = len(op.outputs[index].shape)
+    if len(shape) != rank:
+        return f"the layer of {op.name} gives it {len(shape)} dimensions, the model {rank}"
+    return shape
+
+
+def largest_output(rule: OutputShape, inputs: Sequence[Shape | None]) -> Shape:
+    """The largest shape of an output, where inputs are no larger than these.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a formula has no value, or the op not the input.
+    """
+    symbolic = [
+        None if shape is None else tuple(Dimension(i, d) for d in range(len(shape)))
+        for i, shape in enumerate(inputs)
+    ]
+    sizes = output_sizes(rule, symbolic)
+
+    def bound(index: int) -> Shape:
+        shape = inputs[index]
+        assert shape is not None
+        return shape
+
+    return tuple(find_largest(size, bound) for size in sizes)
+
+
+def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
+    """The shape of an output, of the shapes of inputs.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, as `largest_output`.
+    """
+    if isinstance(rule, SameShape):
+        shape = inputs[rule.input] if rule.input < len(inputs) else None
+        if shape is None:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"it has the shape of input {rule.input}, which the op has not",
+            )
+        return shape
+    first = inputs[0] if inputs and inputs[0] is not None else ()
+    return [formula.resolve(kernel_dims(first), inputs) for formula in rule]

@@ -1,0 +1,60 @@
+"""How the shape of a custom op's output is found, where the model leaves it open."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from litert.model.graph import Op
+from vendor_reference.custom_layers.custom_layer import (
+    CustomLayer,
+    OutputShape,
+    SameShape,
+    ShapeBinding,
+)
+
+
+class ByKernel(Enum):
+    """A kernel finds the shape in a run; it has no largest value but what the user says."""
+
+    OWN = "own"
+    """The layer's, which writes it beside its result."""
+    SEPARATE = "separate"
+    """One that runs before it, for that alone."""
+
+
+ShapeRule = OutputShape | ByKernel
+
+
+def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None:
+    """The rule of an output of dynamic shape; None where nothing says it.
+
+    A layer that says nothing, and whose op has an input of just the same pattern, is taken to keep that shape.
+    """
+    if ShapeBinding(True, output) in (layer.arguments or ()):
+        return ByKernel.OWN
+    if layer.shape_kernel is not None:
+        return ByKernel.SEPARATE
+    return declared_shape(layer, output) or alike_input(op, output)
+
+
+def declared_shape(layer: CustomLayer, output: int) -> OutputShape | None:
+    """What the layer's description says of an output; where a kernel finds the shape, that is its bound."""
+    shapes = layer.output_shapes or ()
+    return shapes[output] if output < len(shapes) else None
+
+
+def alike_input(op: Op, output: int) -> SameShape | None:
+    """The first input that the model gives the shape of the output, unknown dimensions included."""
+    pattern = op.outputs[output].type.shape
+    for index, tensor in enumerate(op.inputs):
+        if tensor is not None and tensor.type.shape == pattern:
+            return SameShape(index)
+    return None
+
+
+def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
+    """Whether the rule is only what the model looks like."""
+    if op.outputs[output].type.layout.is_static or layer.shape_kernel is not None:
+        return False
+    by_kernel = ShapeBinding(True, output) in (layer.arguments or ())
+    return not by_kernel and declared_shape(layer, output) is None
