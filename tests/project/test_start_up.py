@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-HEAVY = ("absl.app", "ai_edge_litert", "cffi", "flatbuffers", "numpy", "pyopencl", "tflite")
+HEAVY = (
+    "absl.app", "ai_edge_litert", "cffi", "flatbuffers", "numpy", "pyopencl", "tflite", "xdsl",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

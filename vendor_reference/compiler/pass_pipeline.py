@@ -19,7 +19,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import load_package
 
-PIPELINE: Sequence[str] = ("convert-precisions", "adjust-layouts")
+PIPELINE: Sequence[str] = ("convert-precisions", "adjust-layouts", "optimize-reorders")
 """What a compilation runs, in order."""
 
 AfterPass = Callable[[str, ModuleOp], None]
