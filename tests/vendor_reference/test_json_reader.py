@@ -21,7 +21,9 @@ from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import (
     ConstantBinding,
     CustomLayer,
+    DataBinding,
     Define,
+    Format,
     InternalBinding,
     LocalBinding,
     SameShape,
@@ -41,13 +43,15 @@ from vendor_reference.custom_layers.value_sources import (
 FULL: dict[str, Any] = {
     "$schema": "custom_layer.schema.json",
     "version": 1,
+    "name": "Full",
     "description": "all that a description can have",
+    "max_num_shaves": 4,
     "entry": "run",
     "sources": ["k.cl"],
     "headers": ["h.h"],
     "build_options": "-cl-mad-enable",
     "arguments": [
-        {"input": 1},
+        {"input": 1, "format": "BFYX", "type": "float16", "strided": True},
         {"output": 0},
         {"scalar": {"type": "float32", "option": "alpha", "default": 0.5}},
         {"constant": {"type": "int32", "value": [1, 2, 3]}},
@@ -55,6 +59,7 @@ FULL: dict[str, Any] = {
         {"internal": {"type": "float32", "size": 16}},
         {"shape": {"input": 1}},
         {"shape": {"output": 0}},
+        {"data": "conv/weights"},
     ],
     "defines": [
         {"name": "STRIDE", "field": {"type": "int32", "offset": 4}},
@@ -64,7 +69,7 @@ FULL: dict[str, Any] = {
         {"name": "FAST", "value": True},
     ],
     "work_sizes": {"global": ["((X+15)/16)*16", 4], "local": [16, 1], "of": {"input": 0}},
-    "output_shapes": [["B", "Y*2", "X", 3], {"input": 1}, None],
+    "output_shapes": [["B", "INPUT1_SHAPE[0]*2", "X", 3], {"input": 1}, None],
 }
 
 SCHEMA = json.loads(
@@ -90,11 +95,12 @@ def read(tmp_path: Path) -> Callable[[object], CustomLayer]:
 def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
     layer = read(FULL)
     assert (layer.entry, layer.build_options) == ("run", "-cl-mad-enable")
+    assert (layer.title, layer.max_num_shaves, layer.defines_quantization) == ("Full", 4, True)
     assert [f.path for f in layer.sources] == ["k.cl"] and {f.path for f in layer.headers} == {
         "h.h"
     }
     assert layer.arguments == [
-        TensorBinding(is_output=False, index=1),
+        TensorBinding(False, 1, Format.BFYX, ElementType.FLOAT16, True),
         TensorBinding(is_output=True, index=0),
         ScalarBinding(ElementType.FLOAT32, FlexOption("alpha", 0.5)),
         ConstantBinding(ElementType.INT32, Literal((1, 2, 3))),
@@ -102,6 +108,7 @@ def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
         InternalBinding(ElementType.FLOAT32, Formula("16")),
         ShapeBinding(is_output=False, index=1),
         ShapeBinding(is_output=True, index=0),
+        DataBinding("conv/weights"),
     ]
     assert layer.defines == [
         Define("STRIDE", StructField(ElementType.INT32, 4)),
@@ -113,7 +120,7 @@ def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
     assert [f.text for f in layer.work_sizes.global_size] == ["((X+15)/16)*16", "4"]
     assert [f.text for f in layer.work_sizes.local_size] == ["16", "1"]
     assert layer.work_sizes.of == TensorBinding(is_output=False, index=0)
-    formulas = [Formula(text) for text in ("B", "Y*2", "X", "3")]
+    formulas = [Formula(text) for text in ("B", "INPUT1_SHAPE[0]*2", "X", "3")]
     assert layer.output_shapes == [formulas, SameShape(1), None]
 
 
@@ -131,7 +138,77 @@ def test_a_shape_kernel_is_read(read: Callable[[object], CustomLayer]) -> None:
 def test_little_is_enough(read: Callable[[object], CustomLayer]) -> None:
     layer = read({"version": 1, "sources": ["k.cl"]})
     assert layer.arguments is None and layer.entry == "" and not layer.work_sizes.global_size
-    assert not layer.defines_options
+    assert not layer.defines_options and not layer.title and not layer.max_num_shaves
+
+
+SEVERAL: dict[str, Any] = {
+    "version": 1,
+    "description": "two layers",
+    "layers": [
+        {"name": "One", "sources": ["k.cl"], "entry": "one"},
+        {"name": "Two", "sources": ["k.cl"], "entry": "two", "arguments": [{"output": 0}]},
+    ],
+}
+
+
+def test_of_several_layers_the_one_of_the_ops_name_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "k.cl").write_text("")
+    text = memoryview(json.dumps(SEVERAL).encode())
+    layer = read_layer("Two", str(tmp_path / "layers.json"), text)
+    assert (layer.op_name, layer.title, layer.entry) == ("Two", "Two", "two")
+    with pytest.raises(LiteRtError) as error:
+        read_layer("two", str(tmp_path / "layers.json"), text)
+    assert "none of its 2 layers is named 'two'" in error.value.what
+    assert error.value.hint == "Did you mean 'Two'?"
+
+
+def test_the_only_layer_of_several_is_for_the_op_whatever_its_name(
+    read: Callable[[object], CustomLayer],
+) -> None:
+    layer = read({**SEVERAL, "layers": SEVERAL["layers"][:1]})
+    assert (layer.op_name, layer.title) == ("MyOp", "One")
+
+
+BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({"layers": []}, "$.layers: 0 elements, expected 1 or more"),
+    "no array": ({"layers": {}}, "$.layers: {} is not an array"),
+    "a layer without a name": (
+        {"layers": [{"sources": ["k.cl"]}]}, "$.layers[0]: field 'name' is missing"),
+    "a layer of an empty name": (
+        {"layers": [{"name": "", "sources": ["k.cl"]}]}, "$.layers[0].name: an empty name"),
+    "a layer without sources": (
+        {"layers": [{"name": "A"}]}, "$.layers[0]: field 'sources' is missing"),
+    "a layer with a version": (
+        {"layers": [{"name": "A", "sources": ["k.cl"], "version": 1}]},
+        "$.layers[0]: unknown field 'version'"),
+    "layers in a layer": (
+        {"layers": [{"name": "A", "sources": ["k.cl"], "layers": []}]},
+        "$.layers[0]: unknown field 'layers'"),
+    "sources beside layers": (
+        {**SEVERAL, "sources": ["k.cl"]}, "$.sources: beside 'layers', where each layer has its own"),
+    "an entry beside layers": ({**SEVERAL, "entry": "k"}, "$.entry: beside 'layers'"),
+    "a second layer that is wrong": (
+        {"layers": [SEVERAL["layers"][0], {"name": "A", "sources": ["k.cl"], "entry": "1"}]},
+        "$.layers[1].entry: '1' is not a name in C"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "says"), BAD_FILES.values(), ids=list(BAD_FILES))
+def test_reader_and_schema_refuse_the_same_files(
+    read: Callable[[object], CustomLayer], fields: dict[str, Any], says: str
+) -> None:
+    description = {**fields, "version": 1}
+    with pytest.raises(LiteRtError) as error:
+        read(description)
+    assert says in error.value.what and "layer.json" in error.value.where
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(description, SCHEMA)
+
+
+def test_two_layers_of_one_name_are_refused(read: Callable[[object], CustomLayer]) -> None:
+    twice = {**SEVERAL, "layers": [SEVERAL["layers"][0]] * 2}
+    with pytest.raises(LiteRtError, match="two layers are named 'One'"):
+        read(twice)
 
 
 def test_a_byte_order_mark_is_no_harm(read: Callable[[object], CustomLayer]) -> None:
@@ -160,6 +237,14 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("a scalar without a value", ["arguments", 2, "scalar", "option"], DELETE, "$.arguments[2].scalar: none"),
     ("an unknown type", ["arguments", 2, "scalar", "type"], "float", "unknown value 'float'. Did you mean 'float"),
     ("a scalar of half", ["arguments", 2, "scalar", "type"], "float16", "unknown value 'float16'"),
+    ("an unknown format", ["arguments", 0, "format"], "NCHW", "$.arguments[0].format: unknown value 'NCHW'"),
+    ("an unknown precision", ["arguments", 0, "type"], "half", "$.arguments[0].type: unknown value 'half'"),
+    ("strided that is a number", ["arguments", 0, "strided"], 1, "$.arguments[0].strided: 1 is not true or"),
+    ("a format of a scalar", ["arguments", 2, "format"], "BFYX", "$.arguments[2].format: this is for an 'input'"),
+    ("data of no name", ["arguments", 8, "data"], "", "$.arguments[8].data: an empty name"),
+    ("no shaves", ["max_num_shaves"], 0, "$.max_num_shaves: 0 is not from 1 to 1024"),
+    ("an empty name", ["name"], "", "$.name: an empty name"),
+    ("a name of two lines", ["name"], "a\nb", "$.name: more than one line"),
     ("no arguments", ["arguments"], [], "$.arguments: 0 elements"),
     ("a formula with a letter", ["arguments", 4, "local", "size"], "Q", "$.arguments[4].local.size: formula 'Q'"),
     ("a negative size", ["arguments", 5, "internal", "size"], -1, "size: -1 is not from 0"),
@@ -200,6 +285,7 @@ def test_the_schema_accepts_what_the_reader_accepts() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.validate(FULL, SCHEMA)
     jsonschema.validate({"version": 1, "sources": ["k.cl"]}, SCHEMA)
+    jsonschema.validate(SEVERAL, SCHEMA)
 
 
 @given(st.data())
@@ -210,7 +296,7 @@ def test_reader_and_schema_agree_on_any_change(
     folder.mkdir(exist_ok=True)
     (folder / "k.cl").write_text("")
     (folder / "h.h").write_text("")
-    description = deepcopy(FULL)
+    description = deepcopy(data.draw(st.sampled_from([FULL, SEVERAL])))
     place: Any = description
     while True:
         keys = sorted(place) if isinstance(place, dict) else range(len(place))
@@ -222,13 +308,16 @@ def test_reader_and_schema_agree_on_any_change(
         place = child
     try:
         text = json.dumps(description).encode()
-        read_layer("MyOp", str(folder / "layer.json"), memoryview(text))
+        read_layer("One", str(folder / "layer.json"), memoryview(text))
         accepted, reason = True, ""
     except LiteRtError as error:
         accepted, reason = False, error.what
     valid = jsonschema.Draft202012Validator(SCHEMA).is_valid(description)
     # What a schema cannot say: files that exist, formulas, what belongs together.
-    beyond = ("no file", "folder", "formula", "sizes for", "defined twice", "zero byte")
+    beyond = (
+        "no file", "folder", "formula", "sizes for", "defined twice", "zero byte", "is named",
+        "are named",
+    )  # fmt: skip
     assert accepted == valid or (valid and any(word in reason for word in beyond)), reason
 
 
@@ -247,7 +336,7 @@ _values = st.one_of(
         ("[]", "$: [] is not an object"),
         ("", "not JSON"),
         ("[" * 100_000, "not JSON to be read"),
-        ('{"version": NaN}', "$: field 'sources' is missing"),
+        ('{"version": NaN}', "$.version: NaN is not a whole number"),
         ('{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": NaN}]}', "finite"),
         (
             '{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": 1e999}]}',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,26 @@ def test_one_bad_description_fails_the_folder(folder: Path) -> None:
     (folder / "bad.xml").write_text("<CustomLayer/>")
     with pytest.raises(LiteRtError, match="<CustomLayer>: attribute 'name'"):
         found(folder, names="Other")
+
+
+@pytest.mark.parametrize(
+    ("file_name", "name"), [("Tanh.json", ""), ("any.json", "Tanh"), ("Sinh.json", "Tanh")]
+)
+def test_a_json_description_is_for_the_ops_of_its_name_or_of_its_files(
+    folder: Path, file_name: str, name: str
+) -> None:
+    fields = {"name": name} if name else {}
+    (folder / file_name).write_text(json.dumps({"version": 1, "sources": ["k.cl"], **fields}))
+    assert found(folder, names="Tanh") == {"Tanh": file_name}
+
+
+def test_each_layer_of_a_json_description_is_for_its_op(folder: Path) -> None:
+    layers = [{"name": name, "sources": ["k.cl"]} for name in ("Tanh", "Exp")]
+    (folder / "layers.json").write_text(json.dumps({"version": 1, "layers": layers}))
+    names = "Tanh,Exp,RELU"
+    assert found(folder, names=names) == {
+        "RELU": "another.xml", "Tanh": "layers.json", "Exp": "layers.json",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,240 +1,74 @@
-"""`.json`: a description of a custom layer, with its OpenCL C sources beside it.
+"""`.json`: descriptions of custom layers, with their OpenCL C sources beside them.
 
-The format is published as a JSON Schema, `custom_layer.schema.json` in this package's parent; a test keeps
-schema and reader together. Errors name the file, the element and the reason.
+A file is one layer, for the op that the user gives it for, or for ops of its name (without one: of the file's, up
+to the suffix); or it has several in `layers`, of which the one of the op's name is taken.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
-from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.checked_json import JsonNode
 from vendor_reference.custom_layers.asset_files import AssetFiles
-from vendor_reference.custom_layers.asset_reader import AssetReader
-from vendor_reference.custom_layers.cl_types import FIELD_TYPES, NUMBER_TYPES
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    ConstantBinding,
-    CustomLayer,
-    Define,
-    InternalBinding,
-    LayerFile,
-    LocalBinding,
-    OutputShape,
-    SameShape,
-    ScalarBinding,
-    ShapeBinding,
-    ShapeKernel,
-    TensorBinding,
-    WorkSizes,
-)
-from vendor_reference.custom_layers.formula import Formula
-from vendor_reference.custom_layers.value_sources import (
-    FlexOption,
-    Literal,
-    QuantizationOf,
-    Scalar,
-    StructField,
-    Value,
-    ValueSource,
-)
+from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.json_layer import LAYER_FIELDS, layer_name, read_json_layer
 
 _VERSION = 1
-_FIELDS = (
-    "$schema", "description", "entry", "headers", "build_options", "arguments", "defines",
-    "work_sizes", "output_shapes", "shape_kernel",
-)  # fmt: skip
-_ARGUMENTS = ("input", "output", "shape", "scalar", "constant", "local", "internal")
-_SOURCES = ("value", "option", "field", "quantization")
-_DEFINE_TYPES = ("int", "float", "int[]", "float[]")
-_MOST_PORTS = 65_535
-_MOST_ELEMENTS = 1 << 20
-_MOST_DIMENSIONS = 16
+
+Fields = Mapping[str, JsonNode]
 
 
-class JsonReader(AssetReader):
+class JsonReader(DescriptionReader):
     """Reads `.json`."""
 
     suffix = ".json"
 
     def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
-        root = JsonNode.parse(data, files.path, Status.INVALID_ARGUMENT)
-        fields = root.fields(("version", "sources"), _FIELDS)
-        version = fields["version"].integer(0, 2**31 - 1)
-        if version != _VERSION:
-            raise fields["version"].error(f"version {version}, this reader knows {_VERSION}")
-        for name in ("$schema", "description"):
-            if name in fields:
-                fields[name].text()
-        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
-        named = [files.read(n.text(), n.path) for n in _items(fields, "headers")]
-        shape_kernel = None
-        if "shape_kernel" in fields:
-            shape_kernel = _shape_kernel(fields["shape_kernel"], files, sources)
-            if "output_shapes" in fields:
-                raise fields["shape_kernel"].error(
-                    "a second way to find shapes, beside output_shapes"
-                )
-        more = shape_kernel.sources if shape_kernel else ()
-        included = files.headers([*sources, *more, *named])
-        return CustomLayer(
-            op_name,
-            files.file_name,
-            sources,
-            headers=[*included, *named],
-            entry=_identifier(fields["entry"]) if "entry" in fields else "",
-            arguments=[_argument(n) for n in fields["arguments"].items(1)]
-            if "arguments" in fields
-            else None,
-            defines=_defines(_items(fields, "defines")),
-            build_options=_line(fields["build_options"]) if "build_options" in fields else "",
-            work_sizes=_work_sizes(fields["work_sizes"]) if "work_sizes" in fields else WorkSizes(),
-            output_shapes=[_output_shape(n) for n in fields["output_shapes"].items(1)]
-            if "output_shapes" in fields
-            else None,
-            shape_kernel=shape_kernel,
-        )
+        layers = _layers(files, data)
+        read = {name: read_json_layer(fields, op_name, files) for name, fields in layers.items()}
+        if len(read) == 1:
+            return next(iter(read.values()))
+        if op_name not in read:
+            raise no_layer_named(op_name, list(read), files.path)
+        return read[op_name]
+
+    def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
+        return list(_layers(files, data))
 
 
-def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
-    return fields[name].items() if name in fields else ()
+def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
+    """The fields of each layer, by its name."""
+    root = JsonNode.parse(data, files.path, Status.INVALID_ARGUMENT)
+    fields = root.fields(("version",), ("$schema", "layers", *LAYER_FIELDS))
+    version = fields["version"].integer(0, 2**31 - 1)
+    if version != _VERSION:
+        raise fields["version"].error(f"version {version}, this reader knows {_VERSION}")
+    if "$schema" in fields:
+        fields["$schema"].text()
+    if "layers" not in fields:
+        if "sources" not in fields:
+            raise root.error("field 'sources' is missing")
+        return {layer_name(fields) or os.path.splitext(files.file_name)[0]: fields}
+    return _several(fields)
 
 
-def _output_shape(node: JsonNode) -> OutputShape | None:
-    if node.value is None:
-        return None
-    if isinstance(node.value, list):
-        return [_formula(item) for item in node.items(1, _MOST_DIMENSIONS)]
-    return SameShape(node.fields(("input",))["input"].integer(0, _MOST_PORTS))
-
-
-def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile]) -> ShapeKernel:
-    fields = node.fields(("entry",), ("sources",))
-    entry = _identifier(fields["entry"])
-    if "sources" in fields:
-        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
-    return ShapeKernel(entry, sources)
-
-
-def _argument(node: JsonNode) -> Binding:
-    fields = node.fields((), _ARGUMENTS)
-    kind = _only(node, fields, _ARGUMENTS)
-    value = fields[kind]
-    if kind in ("input", "output"):
-        return TensorBinding(kind == "output", value.integer(0, _MOST_PORTS))
-    if kind == "shape":
-        ports = value.fields((), ("input", "output"))
-        port = _only(value, ports, ("input", "output"))
-        return ShapeBinding(port == "output", ports[port].integer(0, _MOST_PORTS))
-    if kind in ("local", "internal"):
-        parts = value.fields(("type", "size"))
-        binding = LocalBinding if kind == "local" else InternalBinding
-        return binding(NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], _formula(parts["size"]))
-    parts = value.fields(("type",), (*_SOURCES, "default"))
-    element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
-    source = _value_source(value, parts)
-    return (ScalarBinding if kind == "scalar" else ConstantBinding)(element_type, source)
-
-
-def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
-    defines: list[Define] = []
-    for node in nodes:
-        fields = node.fields(("name",), (*_SOURCES, "default", "type"))
-        name = _identifier(fields["name"])
-        if any(name == define.name for define in defines):
-            raise fields["name"].error(f"'{name}' is defined twice")
-        define_type = fields["type"].text(_DEFINE_TYPES) if "type" in fields else ""
-        defines.append(Define(name, _value_source(node, fields), define_type))
-    return defines
-
-
-def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource:
-    kind = _only(node, fields, _SOURCES)
-    if "default" in fields and kind != "option":
-        raise fields["default"].error("a default is for an 'option' alone")
-    value = fields[kind]
-    if kind == "value":
-        return Literal(_value(value))
-    if kind == "option":
-        default = _value(fields["default"]) if "default" in fields else None
-        return FlexOption(value.text(), default)
-    if kind == "field":
-        parts = value.fields(("type", "offset"), ("count",))
-        return StructField(
-            FIELD_TYPES[parts["type"].text(FIELD_TYPES)],
-            parts["offset"].integer(0, 2**31 - 1),
-            parts["count"].integer(1, _MOST_ELEMENTS) if "count" in parts else None,
-        )
-    parts = value.fields(("parameter",), ("input", "output"))
-    port = _only(value, parts, ("input", "output"))
-    parameter = parts["parameter"].text(("scale", "zero_point"))
-    return QuantizationOf(parameter, port == "output", parts[port].integer(0, _MOST_PORTS))
-
-
-def _value(node: JsonNode) -> Value:
-    if isinstance(node.value, list):
-        return tuple(_scalar(item) for item in node.items(1, _MOST_ELEMENTS))
-    return _scalar(node)
-
-
-def _scalar(node: JsonNode) -> Scalar:
-    if isinstance(node.value, bool):
-        return node.value
-    if isinstance(node.value, int):
-        return node.integer(-(2**63), 2**64 - 1)
-    if isinstance(node.value, float):
-        return node.number()
-    if isinstance(node.value, str):
-        return _line(node)
-    raise node.error("not a number, true, false, a text, or an array of them")
-
-
-def _work_sizes(node: JsonNode) -> WorkSizes:
-    fields = node.fields((), ("global", "local", "of"))
-    sizes = [_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
-    local = [_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
-    if local and len(local) != max(len(sizes), 1):
-        raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
-    of = TensorBinding(is_output=True, index=0)
-    if "of" in fields:
-        ports = fields["of"].fields((), ("input", "output"))
-        port = _only(fields["of"], ports, ("input", "output"))
-        of = TensorBinding(port == "output", ports[port].integer(0, _MOST_PORTS))
-    return WorkSizes(sizes, local, of)
-
-
-def _formula(node: JsonNode) -> Formula:
-    if not isinstance(node.value, str):
-        return Formula(str(node.integer(0, 2**31 - 1)))
-    try:
-        return Formula(node.text())
-    except LiteRtError as error:
-        raise node.error(error.what, error.hint) from None
-
-
-def _identifier(node: JsonNode) -> str:
-    name = node.text()
-    if not name.isascii() or not name.isidentifier():
-        raise node.error(f"{name!r} is not a name in C")
-    return name
-
-
-def _line(node: JsonNode) -> str:
-    text = node.text()
-    if "\n" in text or "\r" in text:
-        raise node.error("more than one line")
-    return text
-
-
-def _only(node: JsonNode, fields: Mapping[str, JsonNode], names: Sequence[str]) -> str:
-    """The one of `names` that is there."""
-    given = [name for name in names if name in fields]
-    if len(given) != 1:
-        listed = ", ".join(names)
-        raise node.error(f"{' and '.join(given) or 'none'} given, expected one of {listed}")
-    return given[0]
+def _several(fields: Fields) -> Mapping[str, Fields]:
+    for name in LAYER_FIELDS:
+        if name in fields and name != "description":
+            raise fields[name].error("beside 'layers', where each layer has its own")
+    if "description" in fields:
+        fields["description"].text()
+    layers: dict[str, Fields] = {}
+    for node in fields["layers"].items(1):
+        layer = node.fields(("name", "sources"), LAYER_FIELDS)
+        name = layer_name(layer)
+        if name in layers:
+            raise layer["name"].error(f"two layers are named '{name}'")
+        layers[name] = layer
+    return layers
 
 
 READER = JsonReader()

@@ -1,0 +1,282 @@
+"""The fields of a layer in a `.json` description become a layer.
+
+The format is published as a JSON Schema, `custom_layer.schema.json`; a test keeps schema and reader together.
+Errors name the file, the element and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from litert.core.errors import LiteRtError
+from vendor_reference.checked_json import JsonNode
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.cl_types import CL_TYPES, FIELD_TYPES, NUMBER_TYPES
+from vendor_reference.custom_layers.custom_layer import (
+    Binding,
+    ConstantBinding,
+    CustomLayer,
+    DataBinding,
+    Define,
+    Format,
+    InternalBinding,
+    LayerFile,
+    LocalBinding,
+    OutputShape,
+    SameShape,
+    ScalarBinding,
+    ShapeBinding,
+    ShapeKernel,
+    TensorBinding,
+    WorkSizes,
+)
+from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    Literal,
+    QuantizationOf,
+    Scalar,
+    StructField,
+    Value,
+    ValueSource,
+)
+
+LAYER_FIELDS = (
+    "name", "description", "sources", "entry", "headers", "build_options", "arguments", "defines",
+    "work_sizes", "max_num_shaves", "output_shapes", "shape_kernel",
+)  # fmt: skip
+"""What a layer may have; it must have sources."""
+
+_PORTS = ("input", "output")
+_ARGUMENTS = (*_PORTS, "data", "shape", "scalar", "constant", "local", "internal")
+_TENSOR_FIELDS = ("format", "type", "strided")
+_TENSOR_TYPES = {t.name.lower(): t for t in CL_TYPES}
+_FORMATS = {f.value: f for f in Format}
+_SOURCES = ("value", "option", "field", "quantization")
+_DEFINE_TYPES = ("int", "float", "int[]", "float[]")
+_MOST_PORTS = 65_535
+_MOST_SHAVES = 1024
+_MOST_DIMENSIONS = 16
+_MOST_ELEMENTS = 1 << 20
+
+
+def read_json_layer(fields: Mapping[str, JsonNode], op_name: str, files: AssetFiles) -> CustomLayer:
+    """Reads a layer, with its sources and what they include.
+
+    Args:
+      fields: those of `LAYER_FIELDS` that it has.
+      op_name: name of the ops that it is for.
+      files: where its sources lie.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with element and reason; NOT_FOUND or FILE_IO, for its files.
+    """
+    if "description" in fields:
+        fields["description"].text()
+    sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
+    named = [files.read(n.text(), n.path) for n in _items(fields, "headers")]
+    shape_kernel = None
+    if "shape_kernel" in fields:
+        shape_kernel = _shape_kernel(fields["shape_kernel"], files, sources)
+        if "output_shapes" in fields:
+            what = "a second way to find shapes, beside output_shapes"
+            raise fields["shape_kernel"].error(what)
+    more = shape_kernel.sources if shape_kernel else ()
+    included = files.headers([*sources, *more, *named])
+    shaves = fields.get("max_num_shaves")
+    shapes = fields.get("output_shapes")
+    return CustomLayer(
+        op_name,
+        files.file_name,
+        sources,
+        headers=[*included, *named],
+        entry=_identifier(fields["entry"]) if "entry" in fields else "",
+        arguments=[_argument(n) for n in fields["arguments"].items(1)]
+        if "arguments" in fields
+        else None,
+        defines=_defines(_items(fields, "defines")),
+        defines_quantization=True,
+        build_options=_line(fields["build_options"]) if "build_options" in fields else "",
+        work_sizes=_work_sizes(fields["work_sizes"]) if "work_sizes" in fields else WorkSizes(),
+        title=layer_name(fields),
+        max_num_shaves=shaves.integer(1, _MOST_SHAVES) if shaves else 0,
+        output_shapes=[_output_shape(n) for n in shapes.items(1)] if shapes else None,
+        shape_kernel=shape_kernel,
+    )
+
+
+def layer_name(fields: Mapping[str, JsonNode]) -> str:
+    """The name that a layer has; "" where it has none."""
+    if "name" not in fields:
+        return ""
+    name = _line(fields["name"])
+    if not name:
+        raise fields["name"].error("an empty name")
+    return name
+
+
+def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
+    return fields[name].items() if name in fields else ()
+
+
+def _output_shape(node: JsonNode) -> OutputShape | None:
+    if node.value is None:
+        return None
+    if isinstance(node.value, list):
+        return [_shape_formula(item) for item in node.items(1, _MOST_DIMENSIONS)]
+    return SameShape(node.fields(("input",))["input"].integer(0, _MOST_PORTS))
+
+
+def _shape_formula(node: JsonNode) -> Formula:
+    formula = _formula(node)
+    if any(size.is_output for size in formula.tensor_sizes):
+        raise node.error("a formula over an output's shape, which is what it should tell")
+    return formula
+
+
+def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile]) -> ShapeKernel:
+    fields = node.fields(("entry",), ("sources",))
+    entry = _identifier(fields["entry"])
+    if "sources" in fields:
+        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
+    return ShapeKernel(entry, sources)
+
+
+def _argument(node: JsonNode) -> Binding:
+    fields = node.fields((), (*_ARGUMENTS, *_TENSOR_FIELDS))
+    kind = _only(node, fields, _ARGUMENTS)
+    value = fields[kind]
+    if kind in _PORTS:
+        return _tensor(fields, kind)
+    for name in _TENSOR_FIELDS:
+        if name in fields:
+            raise fields[name].error("this is for an 'input' or 'output' alone")
+    if kind == "data":
+        name = _line(value)
+        if not name:
+            raise value.error("an empty name")
+        return DataBinding(name)
+    if kind == "shape":
+        return ShapeBinding(*_port(value))
+    if kind in ("local", "internal"):
+        parts = value.fields(("type", "size"))
+        binding = LocalBinding if kind == "local" else InternalBinding
+        return binding(NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], _formula(parts["size"]))
+    parts = value.fields(("type",), (*_SOURCES, "default"))
+    element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
+    source = _value_source(value, parts)
+    return (ScalarBinding if kind == "scalar" else ConstantBinding)(element_type, source)
+
+
+def _tensor(fields: Mapping[str, JsonNode], kind: str) -> TensorBinding:
+    return TensorBinding(
+        kind == "output",
+        fields[kind].integer(0, _MOST_PORTS),
+        _FORMATS[fields["format"].text(_FORMATS)] if "format" in fields else Format.ANY,
+        _TENSOR_TYPES[fields["type"].text(_TENSOR_TYPES)] if "type" in fields else None,
+        fields["strided"].boolean() if "strided" in fields else False,
+    )
+
+
+def _port(node: JsonNode) -> tuple[bool, int]:
+    """Whether it is an output, and which."""
+    ports = node.fields((), _PORTS)
+    kind = _only(node, ports, _PORTS)
+    return kind == "output", ports[kind].integer(0, _MOST_PORTS)
+
+
+def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
+    defines: list[Define] = []
+    for node in nodes:
+        fields = node.fields(("name",), (*_SOURCES, "default", "type"))
+        name = _identifier(fields["name"])
+        if any(name == define.name for define in defines):
+            raise fields["name"].error(f"'{name}' is defined twice")
+        define_type = fields["type"].text(_DEFINE_TYPES) if "type" in fields else ""
+        defines.append(Define(name, _value_source(node, fields), define_type))
+    return defines
+
+
+def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource:
+    kind = _only(node, fields, _SOURCES)
+    if "default" in fields and kind != "option":
+        raise fields["default"].error("a default is for an 'option' alone")
+    value = fields[kind]
+    if kind == "value":
+        return Literal(_value(value))
+    if kind == "option":
+        default = _value(fields["default"]) if "default" in fields else None
+        return FlexOption(value.text(), default)
+    if kind == "field":
+        parts = value.fields(("type", "offset"), ("count",))
+        return StructField(
+            FIELD_TYPES[parts["type"].text(FIELD_TYPES)],
+            parts["offset"].integer(0, 2**31 - 1),
+            parts["count"].integer(1, _MOST_ELEMENTS) if "count" in parts else None,
+        )
+    parts = value.fields(("parameter",), _PORTS)
+    port = _only(value, parts, _PORTS)
+    parameter = parts["parameter"].text(("scale", "zero_point"))
+    return QuantizationOf(parameter, port == "output", parts[port].integer(0, _MOST_PORTS))
+
+
+def _value(node: JsonNode) -> Value:
+    if isinstance(node.value, list):
+        return tuple(_scalar(item) for item in node.items(1, _MOST_ELEMENTS))
+    return _scalar(node)
+
+
+def _scalar(node: JsonNode) -> Scalar:
+    if isinstance(node.value, bool):
+        return node.value
+    if isinstance(node.value, int):
+        return node.integer(-(2**63), 2**64 - 1)
+    if isinstance(node.value, float):
+        return node.number()
+    if isinstance(node.value, str):
+        return _line(node)
+    raise node.error("not a number, true, false, a text, or an array of them")
+
+
+def _work_sizes(node: JsonNode) -> WorkSizes:
+    fields = node.fields((), ("global", "local", "of"))
+    sizes = [_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
+    local = [_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
+    if local and len(local) != max(len(sizes), 1):
+        raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
+    of = TensorBinding(is_output=True, index=0)
+    if "of" in fields:
+        of = TensorBinding(*_port(fields["of"]))
+    return WorkSizes(sizes, local, of)
+
+
+def _formula(node: JsonNode) -> Formula:
+    if not isinstance(node.value, str):
+        return Formula(str(node.integer(0, 2**31 - 1)))
+    try:
+        return Formula(node.text())
+    except LiteRtError as error:
+        raise node.error(error.what, error.hint) from None
+
+
+def _identifier(node: JsonNode) -> str:
+    name = node.text()
+    if not name.isascii() or not name.isidentifier():
+        raise node.error(f"{name!r} is not a name in C")
+    return name
+
+
+def _line(node: JsonNode) -> str:
+    text = node.text()
+    if "\n" in text or "\r" in text:
+        raise node.error("more than one line")
+    return text
+
+
+def _only(node: JsonNode, fields: Mapping[str, JsonNode], names: Sequence[str]) -> str:
+    """The one of `names` that is there."""
+    given = [name for name in names if name in fields]
+    if len(given) != 1:
+        listed = ", ".join(names)
+        raise node.error(f"{' and '.join(given) or 'none'} given, expected one of {listed}")
+    return given[0]
