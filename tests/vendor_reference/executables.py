@@ -85,8 +85,9 @@ def task(
     global_size: Sequence[Size],
     local_size: Sequence[Size] | None = None,
     program: int = 0,
+    num_shaves: int = 0,
 ) -> KernelTask:
-    return KernelTask("MyOp", program, entry, arguments, global_size, local_size)
+    return KernelTask("MyOp", program, entry, arguments, global_size, local_size, num_shaves)
 
 
 def constant(array: Array, dequantization: Dequantization | None = None) -> Constant:

@@ -397,3 +397,53 @@ def test_places_in_ddr_do_not_overlap(data: st.DataObject) -> None:
     for (start, size), (following, _) in pairwise(places):
         assert start + size <= following
     assert places[-1][0] + places[-1][1] <= spread_offset(end, align)
+
+
+def test_tasks_on_part_of_the_device_keep_their_order(device: Any) -> None:
+    text = """
+    __kernel void add(__global const float* x, __global float* y) {
+        const int i = get_global_id(0); y[i] = x[i] + 1; }
+    __kernel void square(__global const float* x, __global float* y) {
+        const int i = get_global_id(0); y[i] = x[i] * x[i]; }"""
+    n, size = 1000, 4000
+    tasks = [
+        task("add", [in_(), ddr(0, size)], [n], num_shaves=1),
+        task("square", [ddr(0, size), ddr(4032, size)], [n]),
+        task("add", [ddr(4032, size), ddr(0, size)], [n], num_shaves=1),
+        task("square", [ddr(0, size), out()], [n], num_shaves=100),
+    ]
+    made = executable(text, tasks, [floats(n)], [floats(n)], ddr_size=4032 + size)
+    run = Runner(device, made, text)
+    x = np.arange(n, dtype=np.float32) / 10
+    for _ in range(20):
+        np.testing.assert_allclose(run(x), ((x + 1) ** 2 + 1) ** 2, rtol=1e-6)
+    run.function.start_measuring(with_tasks=True)
+    run(x)
+    assert all(measured.mean_us > 0 for measured in run.function.stop_measuring().tasks)
+
+
+def test_a_task_with_one_shave_runs_in_one_thread_at_a_time(device: Any) -> None:
+    if device.info.compute_units < 2 or device.info.kind != "CPU":
+        pytest.skip("a device that cannot be split")
+    # Each group marks that it runs, works, and looks whether another runs too.
+    text = """
+    __kernel void watch(__global const float* x, __global int* running, __global float* y) {
+        const int i = get_global_id(0);
+        float seen = 0;
+        float value = x[0];
+        for (int j = 0; j < 20; ++j) {
+            if (atomic_inc(running) > 0) seen = 1;
+            for (int k = 0; k < 2000; ++k) value = value * 1.0001f + 0.1f;
+            atomic_dec(running);
+        }
+        y[i] = seen + (value < 0 ? 1 : 0);
+    }"""
+    n = 64
+    running = constant(np.zeros(1, np.int32))
+
+    def overlaps(num_shaves: int) -> float:
+        tasks = [task("watch", [in_(), const(0), out()], [n], [1], num_shaves=num_shaves)]
+        made = executable(text, tasks, [floats(n)], [floats(n)], [running])
+        return float(Runner(device, made, text)(np.ones(n, np.float32)).sum())
+
+    assert overlaps(1) == 0

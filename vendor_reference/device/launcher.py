@@ -17,6 +17,7 @@ from vendor_reference.device.cpu_launch import CpuLaunch, HostTime
 from vendor_reference.device.loaded_tasks import Launch, LoadedTasks
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.run_shapes import NOT_WRITTEN
+from vendor_reference.device.shaves import PartLaunch
 from vendor_reference.executable.executable import ArgumentKind, CpuTask, KernelTask
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
 from vendor_reference.executable.shape_value import ShapeKind
@@ -175,7 +176,7 @@ class Launcher:
 
 
 def _launch(queue: cl.CommandQueue, launch: Launch) -> cl.Event | HostTime:
-    if isinstance(launch, CpuLaunch):
+    if isinstance(launch, (CpuLaunch, PartLaunch)):
         return launch.run(queue)
     kernel, global_size, local_size = launch
     return enqueue_nd_range_kernel(queue, kernel, global_size, local_size)

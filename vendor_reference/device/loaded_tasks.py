@@ -18,10 +18,19 @@ from vendor_reference.device.opencl_arena import Arena
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.run_shapes import RunShapes
-from vendor_reference.executable.executable import Argument, ArgumentKind, CpuTask, Function
+from vendor_reference.device.shaves import PartLaunch, Shaves
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    CpuTask,
+    Function,
+    KernelTask,
+)
 from vendor_reference.executable.sizes import Size
 
-Launch: TypeAlias = "KernelLaunch | CpuLaunch"
+Launch: TypeAlias = "KernelLaunch | PartLaunch | CpuLaunch"
+
+_PROFILING = cl.command_queue_properties.PROFILING_ENABLE
 
 
 class LoadedTasks:
@@ -37,6 +46,7 @@ class LoadedTasks:
         self,
         context: cl.Context,
         device: cl.Device,
+        shaves: Shaves,
         function: Function,
         programs: Programs[DeviceProgram],
         constants: Mapping[int, BufferMemory],
@@ -47,6 +57,7 @@ class LoadedTasks:
         Args:
           context: of the device.
           device: that they will run on.
+          shaves: its parts, which are in the context too.
           function: of an executable.
           programs: those that its tasks name.
           constants: those that its tasks name, by their index.
@@ -71,6 +82,11 @@ class LoadedTasks:
             else LoadedTask(task, device, self._values(task.arguments), self._attached)
             for task in function.tasks
         ]
+        self._part_queues = {
+            index: cl.CommandQueue(context, part, _PROFILING)
+            for index, task in enumerate(function.tasks)
+            if isinstance(task, KernelTask) and (part := shaves.find_part(task.num_shaves))
+        }
         self._kept: weakref.WeakSet[DeviceProgram] = weakref.WeakSet()
 
     def attach(self, kind: ArgumentKind, index: int, buffer: cl.Buffer | None) -> None:
@@ -81,7 +97,10 @@ class LoadedTasks:
 
     def settle(self, index: int) -> Launch | None:
         """The launch of a task for the shapes as they are, which it needs; None where it has nothing to do."""
-        return self.tasks[index].settle(self._programs, self.shapes.__getitem__)
+        launch = self.tasks[index].settle(self._programs, self.shapes.__getitem__)
+        if index in self._part_queues and isinstance(launch, tuple):
+            return PartLaunch(launch, self._part_queues[index])
+        return launch
 
     def input_type(self, index: int) -> RankedTensorType:
         """The type of an input for the shapes as they are."""
@@ -113,7 +132,7 @@ class LoadedTasks:
             task = self.tasks[index]
             if isinstance(task, LoadedCpuTask) or isinstance(launch, CpuLaunch):
                 continue
-            _, global_size, local_size = launch
+            _, global_size, local_size = launch.launch if isinstance(launch, PartLaunch) else launch
             assert task.program is not None
             if task.program not in self._kept:
                 group = list(local_size) if local_size else None
@@ -129,6 +148,7 @@ class LoadedTasks:
         self._attached.clear()
         self._arenas.clear()
         self._constants = {}
+        self._part_queues = {}
 
     def _values(self, arguments: Sequence[Argument]) -> Mapping[int, Value]:
         ports = (ArgumentKind.INPUT, ArgumentKind.OUTPUT)

@@ -21,6 +21,7 @@ from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.device.shaves import Shaves
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
 
@@ -36,7 +37,8 @@ class OpenClDevice:
     def __init__(self, device: cl.Device) -> None:
         self.info = describe_device(device)
         self._device = device
-        self._context = cl.Context([device])
+        self._shaves = Shaves(device)
+        self._context = cl.Context([device, *self._shaves.devices])
         self._builder = ProgramBuilder(self._context, device, self.info)
         # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
         self._in_place = self.info.kind == "CPU" and not is_simulator(self.info)
@@ -73,7 +75,13 @@ class OpenClDevice:
     ) -> OpenClFunction:
         try:
             loaded = LoadedTasks(
-                self._context, self._device, function, programs, constants, libraries
+                self._context,
+                self._device,
+                self._shaves,
+                function,
+                programs,
+                constants,
+                libraries,
             )
             return OpenClFunction(self._context, self._device, loaded, self.home_process)
         except cl.Error as error:
