@@ -431,7 +431,7 @@ def test_a_task_with_one_shave_runs_in_one_thread_at_a_time(device: Any) -> None
         const int i = get_global_id(0);
         float seen = 0;
         float value = x[0];
-        for (int j = 0; j < 20; ++j) {
+        for (int j = 0; j < 400; ++j) {
             if (atomic_inc(running) > 0) seen = 1;
             for (int k = 0; k < 2000; ++k) value = value * 1.0001f + 0.1f;
             atomic_dec(running);
