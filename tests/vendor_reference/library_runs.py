@@ -1,0 +1,175 @@
+"""An op of the library on a device, and the same op in stock's interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.element_type import ElementType
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model, Op, Tensor
+from litert.model.writer import to_bytes
+from tests.vendor_reference.executables import Array, byte_code
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    KernelArgument,
+    KernelSpec,
+    ScalarArgument,
+    TensorArgument,
+)
+from vendor_reference.compiler.library.builtin_op import Call
+from vendor_reference.compiler.library.registry import library_ops
+from vendor_reference.compiler.library.view import View
+from vendor_reference.custom_layers.formula import Formula
+from vendor_reference.custom_layers.layout import bfyx
+from vendor_reference.device.module import Module
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Constant,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
+
+
+def one_op(
+    name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], b: ModelBuilder, **options: Any
+) -> tuple[Model, Op]:
+    """A model of one op over what `b` has made."""
+    b.op(name, list(inputs), list(outputs), **options)
+    b.output(*outputs)
+    model = b.build()
+    return model, model.subgraphs[0].ops[-1]
+
+
+def run_stock(model: Model, inputs: Sequence[Array]) -> list[Array]:
+    """What stock's interpreter makes of it."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=bytes(to_bytes(model)), num_threads=1)
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op with what it gets.
+
+    Attributes:
+      op: of one output, which the library takes.
+      inputs: a value for each operand.
+      views: how operands, then the result, lie in memory, where that is not row order.
+    """
+
+    op: Op
+    inputs: Sequence[Array]
+    views: Sequence[View] | None = None
+
+
+def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
+    """What the library makes of ops, all in one function and program: most time goes into building one."""
+    function = _Function()
+    for case in cases:
+        function.add(case)
+    return function.run(device)
+
+
+def place(array: Array, view: View) -> Array:
+    """An array's elements where a view has them, in a memory of nothing else; other elements are junk."""
+    memory = np.full(size_of(view), 77, view.element_type.numpy_dtype)
+    strided(memory, view)[...] = array
+    return memory
+
+
+def take(memory: Array, view: View) -> Array:
+    """A view's elements, as an array of its shape."""
+    elements: Array = strided(memory, view).copy()
+    return elements
+
+
+def strided(memory: Array, view: View) -> Array:
+    strides = [memory.itemsize * stride for stride in view.strides]
+    elements: Array = np.lib.stride_tricks.as_strided(memory[view.offset :], view.shape, strides)
+    return elements
+
+
+def size_of(view: View) -> int:
+    """Elements from the argument's start to the view's end."""
+    if 0 in view.shape:
+        return 1
+    last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+    return view.offset + last + 1
+
+
+class _Function:
+    """A function in the making, with a task for each case."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, None] = {}
+        self._constants: list[Constant] = []
+        self._tasks: list[KernelTask] = []
+        self._inputs: list[Array] = []
+        self._results: list[View] = []
+
+    def add(self, case: Case) -> None:
+        rule = library_ops()[case.op.name]
+        assert rule.refusal(case.op) == ""
+        tensors = [*rule.operands(case.op), *case.op.outputs]
+        views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
+        spec = rule.kernel(Call(tuple(views[:-1]), (views[-1],), rule.attributes(case.op)))
+        self._tasks.append(self._task(spec, bfyx(case.op.outputs[0].shape).dims))
+        self._inputs += [place(a, view) for a, view in zip(case.inputs, views[:-1], strict=True)]
+        self._results.append(views[-1])
+
+    def run(self, device: Any) -> list[Array]:
+        """The result of each case; an element that no kernel wrote is 77."""
+        inputs = [_type(ElementType.from_numpy(a.dtype), a.size) for a in self._inputs]
+        outputs = [_type(view.element_type, size_of(view)) for view in self._results]
+        function = Function("f", inputs, outputs, self._tasks)
+        program = Program("\n".join(self._texts), ())
+        made = Executable("EMU8", [function], [program], self._constants)
+        module = Module(device, byte_code(made).view, {})
+        loaded = module.load(module.find_function("f"))
+        read = [TensorBuffer.allocate(t) for t in inputs]
+        written = [TensorBuffer.allocate(t) for t in outputs]
+        for index, (buffer, array) in enumerate(zip(read, self._inputs, strict=True)):
+            buffer.array()[...] = array
+            loaded.attach_input(index, device.share(buffer.address, buffer.size))
+        for index, buffer in enumerate(written):
+            buffer.array()[...] = 77
+            loaded.attach_output(index, device.share(buffer.address, buffer.size))
+        loaded.run()
+        return [take(b.array(), view) for b, view in zip(written, self._results, strict=True)]
+
+    def _task(self, spec: KernelSpec, dims: tuple[int, ...]) -> KernelTask:
+        self._texts[spec.text] = None
+        arguments = [self._argument(argument) for argument in spec.arguments]
+        global_size = [Formula(text).evaluate(dims) for text in spec.global_size]
+        return KernelTask(spec.title, 0, spec.entry, arguments, global_size)
+
+    def _argument(self, argument: KernelArgument) -> Argument:
+        if isinstance(argument, TensorArgument):
+            if argument.is_output:
+                return Argument(ArgumentKind.OUTPUT, len(self._results))
+            return Argument(ArgumentKind.INPUT, len(self._inputs) + argument.index)
+        if isinstance(argument, ScalarArgument):
+            return Argument(ArgumentKind.SCALAR, scalar=argument.data)
+        assert isinstance(argument, ConstantArgument)
+        count = len(argument.data) * 8 // argument.element_type.bits
+        self._constants.append(Constant(_type(argument.element_type, count), Blob(argument.data)))
+        return Argument(ArgumentKind.CONSTANT, len(self._constants) - 1)
+
+
+def _type(element_type: ElementType, size: int) -> RankedTensorType:
+    return RankedTensorType.of(element_type, (size,))

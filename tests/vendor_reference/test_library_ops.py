@@ -1,0 +1,186 @@
+"""Which builtin ops the library has, which of them it cannot do, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Tensor
+from vendor_reference.compiler.library.registry import choose_ops, library_ops
+
+SHAPE = (2, 3, 4)
+SCALE = Quantization([0.5], [3])
+
+
+def test_the_library_has_the_ops_of_each_family() -> None:
+    wanted = {"ADD", "RELU", "LOGISTIC", "QUANTIZE", "RESHAPE", "TRANSPOSE", "CONCATENATION", "PAD"}
+    assert wanted <= set(library_ops())
+    assert all(name == op.name for name, op in library_ops().items())
+
+
+def test_ops_are_chosen_by_name_or_all() -> None:
+    assert list(choose_ops("mul, ADD,add")) == ["MUL", "ADD"]
+    assert choose_ops("all") == library_ops()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("ADD,RELU7", "the library has no op 'RELU7'"),
+        ("al", "Do you mean all?"),
+        ("RELU_6", "Do you mean RELU6?"),
+        (" , ", "names no op"),
+        ("", "names no op"),
+    ],
+)
+def test_what_the_library_does_not_have_is_refused(wanted: str, says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        choose_ops(wanted)
+    assert error.value.status is Status.INVALID_TOOL_CONFIG and says in str(error.value)
+
+
+def tensor(
+    b: ModelBuilder, dtype: str = "float32", shape: tuple[int, ...] = SHAPE, scale: Any = None
+) -> Tensor:
+    return b.input(f"x{len(b.graph.tensors)}", dtype, shape, quantization=scale)
+
+
+def output(
+    b: ModelBuilder, dtype: str = "float32", shape: tuple[int, ...] = SHAPE, scale: Any = None
+) -> Tensor:
+    return b.tensor("y", dtype, shape, quantization=scale)
+
+
+def ints(b: ModelBuilder, *values: int) -> Tensor:
+    return b.constant("numbers", np.array(values, np.int32))
+
+
+Make = Callable[[ModelBuilder], Any]
+
+REFUSED: dict[str, tuple[Make, str]] = {
+    "integers divided": (
+        lambda b: b.op("DIV", [tensor(b, "int32"), tensor(b, "int32")], [output(b, "int32")]),
+        "its tensors are INT32; the library does DIV of FLOAT32, FLOAT16",
+    ),
+    "two types": (
+        lambda b: b.op("ADD", [tensor(b), tensor(b, "int32")], [output(b)]),
+        "it has tensors of FLOAT32 and INT32",
+    ),
+    "shapes that do not fit": (
+        lambda b: b.op("ADD", [tensor(b), tensor(b, shape=(3,))], [output(b)]),
+        "it makes tensor<2x3x4xf32> of tensor<2x3x4xf32> and tensor<3xf32>",
+    ),
+    "an activation of another kind": (
+        lambda b: b.op("MUL", [tensor(b)] * 2, [output(b)], fused_activation_function="TANH"),
+        "its activation is TANH",
+    ),
+    "integers without a scale": (
+        lambda b: b.op("RELU", [tensor(b, "int8")], [output(b, "int8", scale=SCALE)]),
+        "'x0' has not one scale for its INT8",
+    ),
+    "a scale that is no number": (
+        lambda b: b.op(
+            "TANH",
+            [tensor(b, "int8", scale=Quantization([float("nan")]))],
+            [output(b, "int8", scale=SCALE)],
+        ),
+        "'x0' has not one scale",
+    ),
+    "the greater of different scales": (
+        lambda b: b.op(
+            "MAXIMUM",
+            [tensor(b, "int8", scale=SCALE), tensor(b, "int8", scale=Quantization([0.25], [3]))],
+            [output(b, "int8", scale=SCALE)],
+        ),
+        "'x0' and 'x1' have different scales",
+    ),
+    "a cast to text": (
+        lambda b: b.op("CAST", [tensor(b)], [output(b, "string")]), "it makes STRING of FLOAT32"
+    ),
+    "channels that are not there": (
+        lambda b: b.op(
+            "DEQUANTIZE",
+            [tensor(b, "int8", scale=Quantization([0.5] * 3, quantized_dimension=2))],
+            [output(b)],
+        ),
+        "'x0' has no scale that the library can use",
+    ),
+    "a reshape to fewer elements": (
+        lambda b: b.op("RESHAPE", [tensor(b)], [output(b, shape=(5,))]),
+        "it makes tensor<5xf32> of tensor<2x3x4xf32>",
+    ),
+    "a computed permutation": (
+        lambda b: b.op("TRANSPOSE", [tensor(b), tensor(b, "int32", (3,))], [output(b)]),
+        "its permutation is computed",
+    ),
+    "no permutation": (
+        lambda b: b.op("TRANSPOSE", [tensor(b), ints(b, 0, 0, 1)], [output(b)]),
+        "(0, 0, 1) is no permutation of 3 dimensions",
+    ),
+    "a permutation that is cut": (
+        lambda b: b.op(
+            "TRANSPOSE", [tensor(b), b.constant("c", b"\x01\0\0", "int8", (3,))], [output(b)]
+        ),
+        "its permutation is computed",
+    ),
+    "joined scales": (
+        lambda b: b.op(
+            "CONCATENATION",
+            [tensor(b, "int8", (4,), SCALE), tensor(b, "int8", (4,), Quantization([1.0], [0]))],
+            [output(b, "int8", (8,), SCALE)],
+            axis=0,
+        ),
+        "different scales",
+    ),
+    "an axis that is not there": (
+        lambda b: b.op("CONCATENATION", [tensor(b)], [output(b)], axis=3),
+        "along dimension 3",
+    ),
+    "joined sizes": (
+        lambda b: b.op("CONCATENATION", [tensor(b), tensor(b)], [output(b, shape=(2, 3, 7))], axis=2),
+        "it makes tensor<2x3x7xf32> of",
+    ),
+    "a padding of less than nothing": (
+        lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, -1, 2)], [output(b, shape=(5,))]),
+        "its paddings are (-1, 2)",
+    ),
+    "a padding that makes another shape": (
+        lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, 1, 2)], [output(b, shape=(9,))]),
+        "it makes tensor<9xf32> of tensor<4xf32>",
+    ),
+    "padding by a computed value": (
+        lambda b: b.op(
+            "PADV2", [tensor(b, shape=(4,)), ints(b, 1, 0), tensor(b, shape=(1,))], [output(b, shape=(5,))]
+        ),
+        "its value is computed",
+    ),
+    "three operands of two": (
+        lambda b: b.op("SUB", [tensor(b)] * 3, [output(b)]), "it has 3 inputs and 1 outputs"
+    ),
+    "no operand": (lambda b: b.op("RELU", [], [output(b)]), "it has 0 inputs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_kernel_cannot_do_is_refused_with_a_reason(case: str) -> None:
+    make, says = REFUSED[case]
+    b = ModelBuilder()
+    make(b)
+    op = b.build().subgraphs[0].ops[0]
+    assert says in library_ops()[op.name].refusal(op)
+
+
+def test_ops_without_inputs_or_outputs_are_refused_by_all() -> None:
+    for name, rule in library_ops().items():
+        for outputs in (0, 1):
+            b = ModelBuilder()
+            b.op(name, [None] * outputs, [output(b)] * outputs)
+            op = b.build().subgraphs[0].ops[0]
+            assert rule.refusal(op), name

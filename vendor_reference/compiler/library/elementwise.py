@@ -1,0 +1,254 @@
+"""Element by element: a kernel for one result of one to three operands, whatever their types, layouts and views.
+
+What differs between ops is an expression, the same for one element and for eight. Sizes and strides are arguments
+of the kernel, so that all ADDs of a network that run alike are one program.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litert.core.element_type import ElementType
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    KernelArgument,
+    KernelSpec,
+    ScalarArgument,
+    TensorArgument,
+)
+from vendor_reference.compiler.library.kernel_text import (
+    CHUNK,
+    load,
+    name_kernel,
+    quantized,
+    store,
+    vector_size,
+    vector_typedefs,
+)
+from vendor_reference.compiler.library.loops import Loops, plan_loops
+from vendor_reference.compiler.library.view import View
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+
+_FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
+_OPERANDS = "abc"
+_RESULT = TensorArgument(is_output=True, index=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Integers stand for `scale * (integer - zero_point)`."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a kernel reads or writes.
+
+    Attributes:
+      view: of an operand, already repeated to the result's shape.
+      scale: where its integers stand for real numbers.
+      argument: what is bound to it; None for the op's input of the same number.
+    """
+
+    view: View
+    scale: Scale | None = None
+    argument: KernelArgument | None = None
+
+
+def elementwise_kernel(
+    title: str, expression: str, compute: str, operands: Sequence[Operand], result: Operand
+) -> KernelSpec:
+    """The kernel that writes `expression` for each element.
+
+    Args:
+      title: of the layer.
+      expression: in OpenCL C, over `a`, `b` and `c`; it must mean the same for numbers and for vectors.
+      compute: the type that it is computed in: `float`, `int` or `long`; `float` where anything is quantized.
+      operands: one to three.
+      result: output 0; it can lie where an operand of the same type and view lies.
+    """
+    loops = plan_loops([*(operand.view for operand in operands), result.view])
+    entry, text = name_kernel(title, _Text(expression, compute, operands, result, loops).write())
+    arguments: list[KernelArgument] = [
+        operand.argument or TensorArgument(is_output=False, index=index)
+        for index, operand in enumerate(operands)
+    ]
+    arguments.append(_RESULT)
+    for operand in operands:
+        if operand.scale:
+            arguments += [_float(operand.scale.scale), _float(operand.scale.zero_point)]
+    if result.scale:
+        arguments += [_float(1 / result.scale.scale), _float(result.scale.zero_point)]
+    arguments.append(_geometry(loops))
+    return KernelSpec(
+        title, tuple(arguments), text=text, entry=entry, global_size=_global_size(loops)
+    )
+
+
+def _geometry(loops: Loops) -> KernelArgument:
+    """Rows for a work item, the sizes of the loops; then for each view its offset, and its stride in each loop."""
+    if loops.is_flat:
+        return ScalarArgument(ElementType.UINT32, struct.pack("<I", loops.sizes[0]))
+    numbers = [_rows_per_item(loops), *loops.sizes]
+    for offset, strides in zip(loops.offsets, loops.strides, strict=True):
+        numbers += [offset, *strides]
+    return ConstantArgument(ElementType.UINT32, struct.pack(f"<{len(numbers)}I", *numbers))
+
+
+def _global_size(loops: Loops) -> tuple[str, ...]:
+    """Chunks of a row; and rows, or groups of short ones."""
+    chunks = str(-(-loops.sizes[-1] // CHUNK))
+    return (
+        (chunks,) if loops.is_flat else (chunks, str(-(-loops.num_rows // _rows_per_item(loops))))
+    )
+
+
+def _rows_per_item(loops: Loops) -> int:
+    return max(1, CHUNK // max(loops.sizes[-1], 1))
+
+
+def _float(number: float) -> ScalarArgument:
+    return ScalarArgument(ElementType.FLOAT32, struct.pack("<f", number))
+
+
+class _Text:
+    """The source in the making."""
+
+    def __init__(
+        self,
+        expression: str,
+        compute: str,
+        operands: Sequence[Operand],
+        result: Operand,
+        loops: Loops,
+    ) -> None:
+        self._expression = expression
+        self._compute = compute
+        self._operands = operands
+        self._result = result
+        self._loops = loops
+        types = [o.view.element_type for o in (*operands, result)]
+        self._c_types = [*(CL_TYPES[t] for t in types), compute]
+        self._vector = vector_size(self._c_types)
+        self._names = [*_OPERANDS[: len(operands)], "r"]
+        self._steps = dict(zip(self._names, loops.steps, strict=True))
+
+    def write(self) -> str:
+        lines = [*vector_typedefs(self._c_types, self._vector), ""]
+        lines.append(f"__kernel void KERNEL({', '.join(self._parameters())}) {{")
+        body = self._rows() if not self._loops.is_flat else self._flat()
+        return "\n".join([*lines, *(f"  {line}" for line in body), "}", ""])
+
+    def _parameters(self) -> list[str]:
+        named = list(zip(self._names, self._operands, strict=False))
+        parameters = [
+            f"const __global {CL_TYPES[o.view.element_type]}* {name}_data" for name, o in named
+        ]
+        parameters.append(f"__global {CL_TYPES[self._result.view.element_type]}* r_data")
+        for name, operand in named:
+            if operand.scale:
+                parameters += [f"const float {name}_scale", f"const float {name}_zero"]
+        if self._result.scale:
+            parameters += ["const float r_inverse_scale", "const float r_zero"]
+        is_flat = self._loops.is_flat
+        return [*parameters, "const uint size" if is_flat else "const __global uint* geometry"]
+
+    def _flat(self) -> list[str]:
+        return [
+            *_chunk("size"),
+            *(
+                f"const __global {self._stored(n)}* const {n}p = {n}_data;"
+                for n in self._names[:-1]
+            ),
+            f"__global {self._stored('r')}* const rp = r_data;",
+            *self._elements(),
+        ]
+
+    def _rows(self) -> list[str]:
+        """Rows of the innermost loop; `geometry` is read in the order in which `_geometry` writes it."""
+        num_loops, outer = len(self._loops.sizes), len(self._loops.sizes) - 1
+        sizes = [f"geometry[{1 + loop}]" for loop in range(num_loops)]
+        num_rows = " * ".join(f"(size_t){size}" for size in sizes[:-1]) or "1"
+        lines = [
+            *_chunk(sizes[-1]),
+            f"const size_t num_rows = {num_rows};",
+            "const size_t first = get_global_id(1) * geometry[0];",
+            "const size_t last = min(first + geometry[0], num_rows);",
+            "for (size_t row = first; row < last; ++row) {",
+        ]
+        inside = ["size_t rest = row;"] if outer else []
+        for loop in range(outer - 1, 0, -1):
+            inside += [f"const size_t i{loop} = rest % {sizes[loop]};", f"rest /= {sizes[loop]};"]
+        inside += ["const size_t i0 = rest;"] if outer else []
+        at = 1 + num_loops
+        for name in self._names:
+            offsets = [f"i{loop} * geometry[{at + 1 + loop}]" for loop in range(outer)]
+            constant = "" if name == "r" else "const "
+            inside.append(
+                f"{constant}__global {self._stored(name)}* const {name}p = "
+                f"{' + '.join([f'{name}_data + geometry[{at}]', *offsets])};"
+            )
+            if self._steps[name] not in (0, 1):
+                inside.append(f"const size_t {name}_step = geometry[{at + num_loops}];")
+            at += 1 + num_loops
+        return [*lines, *(f"  {line}" for line in [*inside, *self._elements()]), "}"]
+
+    def _elements(self) -> list[str]:
+        """From `begin` to `end` of a row: vectors where all elements lie in rows, then what is left."""
+        lines = ["size_t i = begin;"]
+        if self._has_vectors():
+            lines.append(f"for (; i + {self._vector} <= end; i += {self._vector}) {{")
+            lines += [f"  {line}" for line in self._element(self._vector)]
+            lines.append("}")
+        lines.append("for (; i < end; ++i) {")
+        lines += [f"  {line}" for line in self._element(1)]
+        return [*lines, "}"]
+
+    def _has_vectors(self) -> bool:
+        """Whether elements lie in rows everywhere. PoCL 3.0 cannot make vectors of floats of such of long."""
+        from_long = self._compute == "long" and self._result.view.element_type in _FLOATS
+        return set(self._steps.values()) <= {0, 1} and not from_long
+
+    def _element(self, count: int) -> list[str]:
+        """Reads, computes and writes `count` elements."""
+        suffix = "" if count == 1 else str(count)
+        lines = []
+        for name, operand in zip(self._names, self._operands, strict=False):
+            is_one = self._steps[name] == 0 or count == 1
+            value = load(
+                operand.view.element_type, self._compute, self._place(name), 1 if is_one else count
+            )
+            if operand.scale:
+                value = f"({value} - {name}_zero) * {name}_scale"
+            lines.append(f"const {self._compute}{suffix} {name} = {value};")
+        lines.append(f"const {self._compute}{suffix} v = {self._expression};")
+        result, computed, value = self._result.view.element_type, self._compute, "v"
+        if self._result.scale:
+            computed, value = "int", quantized(result, "v * r_inverse_scale + r_zero", count)
+        return [*lines, store(result, computed, self._place("r"), value, count)]
+
+    def _place(self, name: str) -> str:
+        step = self._steps[name]
+        return (
+            f"{name}p"
+            if step == 0
+            else f"{name}p + i"
+            if step == 1
+            else f"{name}p + i * {name}_step"
+        )
+
+    def _stored(self, name: str) -> str:
+        operand = self._result if name == "r" else self._operands[self._names.index(name)]
+        return CL_TYPES[operand.view.element_type]
+
+
+def _chunk(size: str) -> list[str]:
+    """What a work item does of a row."""
+    return [
+        f"const size_t begin = get_global_id(0) * {CHUNK};",
+        f"const size_t end = min(begin + {CHUNK}, (size_t){size});",
+    ]

@@ -1,0 +1,177 @@
+"""Elements moved as they are: a kernel that fills parts of a result from its inputs, or with one value.
+
+A transposition is one part, a concatenation one for each input, padding the middle and a box on each side of it.
+Sizes and strides are an argument, so that few programs do for a network.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Tensor
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    KernelArgument,
+    KernelSpec,
+    ScalarArgument,
+    TensorArgument,
+)
+from vendor_reference.compiler.library.builtin_op import one_scale_refusal
+from vendor_reference.compiler.library.kernel_text import (
+    CHUNK,
+    name_kernel,
+    vector_size,
+    vector_typedefs,
+)
+from vendor_reference.compiler.library.loops import Loops, plan_loops
+from vendor_reference.compiler.library.view import View
+
+_WORDS = {
+    8: (ElementType.UINT8, "uchar"), 16: (ElementType.UINT16, "ushort"),
+    32: (ElementType.UINT32, "uint"), 64: (ElementType.UINT64, "ulong"),
+}  # fmt: skip
+"""What elements are moved as, by their bits."""
+
+_TILE = 32
+"""Rows and columns that a work item moves where it cannot read what it writes in one row: both fit the caches."""
+
+_KERNEL = """
+// One row of a part.
+void KERNEL_row(const __global {word}* from, const size_t from_step, __global {word}* to,
+                const size_t to_step, size_t i, const size_t end) {{
+  if (from_step == 1 && to_step == 1)
+    for (; i + {vector} <= end; i += {vector})
+      *(__global {word}{vector}u*)(to + i) = *(const __global {word}{vector}u*)(from + i);
+  for (; i < end; ++i) to[i * to_step] = from[i * from_step];
+}}
+
+void KERNEL_fill(const {word} value, __global {word}* to, const size_t to_step, size_t i, const size_t end) {{
+  if (to_step == 1)
+    for (; i + {vector} <= end; i += {vector}) *(__global {word}{vector}u*)(to + i) = value;
+  for (; i < end; ++i) to[i * to_step] = value;
+}}
+
+// The first of `parts` is the number of loops. Then a part has: the input that it comes from, or {num_inputs} for
+// `value`; columns and rows for a work item; the sizes of its loops; of what is read, then of what is written, the
+// offset, and the stride in each loop.
+__kernel void KERNEL({inputs}__global {word}* r_data, const {word} value, const __global uint* parts) {{
+  const size_t num_loops = parts[0], inner = num_loops - 1;
+  const __global uint* const part = parts + 1 + get_global_id(2) * (3 * num_loops + 5);
+  const __global uint* const sizes = part + 3;
+  const __global uint* const from_place = sizes + num_loops;
+  const __global uint* const to_place = from_place + num_loops + 1;
+  size_t num_rows = 1;
+  for (size_t loop = 0; loop < inner; ++loop) num_rows *= sizes[loop];
+  const size_t begin = get_global_id(0) * part[1], end = min(begin + part[1], (size_t)sizes[inner]);
+  const size_t first = get_global_id(1) * part[2], last = min(first + part[2], num_rows);
+  const __global {word}* in = 0;
+  {choice}
+  for (size_t row = first; row < last; ++row) {{
+    size_t rest = row, from = from_place[0], to = to_place[0];
+    for (size_t loop = inner; loop > 0; --loop) {{
+      const size_t index = rest % sizes[loop - 1];
+      rest /= sizes[loop - 1];
+      from += index * from_place[loop];
+      to += index * to_place[loop];
+    }}
+    if (in)
+      KERNEL_row(in + from, from_place[num_loops], r_data + to, to_place[num_loops], begin, end);
+    else
+      KERNEL_fill(value, r_data + to, to_place[num_loops], begin, end);
+  }}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Elements of a result.
+
+    Attributes:
+      result: where they lie.
+      source: where they come from, of the same shape; None for the value that fills.
+      input: the op's input that they come from.
+    """
+
+    result: View
+    source: View | None = None
+    input: int = 0
+
+
+def move_refusal(*tensors: Tensor) -> str:
+    """Why elements of tensors are not moved between them: they are not of one type, size or scale."""
+    for tensor in tensors:
+        if tensor.element_type is not tensors[0].element_type:
+            return f"it makes {tensor.element_type.name} of {tensors[0].element_type.name}"
+        if tensor.element_type.bits not in _WORDS:
+            return f"its elements are {tensor.element_type.name}"
+    return one_scale_refusal(tensors)
+
+
+def move_kernel(
+    title: str, num_inputs: int, parts: Sequence[Part], value: bytes = b""
+) -> KernelSpec:
+    """The kernel that writes the parts of output 0.
+
+    Args:
+      title: of the layer.
+      num_inputs: of the layer, all of which the kernel gets.
+      parts: apart from each other.
+      value: the bytes of the element that fills parts without a source.
+    """
+    word_type, word = _WORDS[parts[0].result.element_type.bits]
+    size = word_type.bits // 8
+    parts = [part for part in parts if part.result.num_elements]
+    loops = [plan_loops([part.source or part.result, part.result]) for part in parts]
+    num_loops = max((len(nest.sizes) for nest in loops), default=1)
+    tiles = [_tile(nest) for nest in loops]
+    numbers = [num_loops]
+    for part, nest, tile in zip(parts, loops, tiles, strict=True):
+        missing = num_loops - len(nest.sizes)
+        numbers += [part.input if part.source else num_inputs, *tile, *(1,) * missing, *nest.sizes]
+        for offset, strides in zip(nest.offsets, nest.strides, strict=True):
+            numbers += [offset, *(0,) * missing, *strides]
+    arguments: list[KernelArgument] = [
+        *(TensorArgument(is_output=False, index=i) for i in range(num_inputs)),
+        TensorArgument(is_output=True, index=0),
+        ScalarArgument(word_type, value or bytes(size)),
+        ConstantArgument(ElementType.UINT32, struct.pack(f"<{len(numbers)}I", *numbers)),
+    ]
+    entry, text = name_kernel(title, _text(word, num_inputs))
+    return KernelSpec(
+        title,
+        tuple(arguments),
+        text=text,
+        entry=entry,
+        global_size=_global_size(loops, tiles),
+    )
+
+
+def _tile(loops: Loops) -> tuple[int, int]:
+    """Columns and rows for a work item."""
+    if loops.steps != (1, 1):
+        return _TILE, _TILE
+    return CHUNK, max(1, CHUNK // max(loops.sizes[-1], 1))
+
+
+def _global_size(loops: Sequence[Loops], tiles: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Work items for the widest part, for the highest, and for each part."""
+    columns = [-(-nest.sizes[-1] // tile[0]) for nest, tile in zip(loops, tiles, strict=True)]
+    rows = [-(-nest.num_rows // tile[1]) for nest, tile in zip(loops, tiles, strict=True)]
+    return str(max(columns, default=0)), str(max(rows, default=0)), str(len(loops))
+
+
+def _text(word: str, num_inputs: int) -> str:
+    size = vector_size([word])
+    choice = [f"if (part[0] == {i}) in = in{i};" for i in range(num_inputs)]
+    kernel = _KERNEL.format(
+        word=word,
+        vector=size,
+        inputs="".join(f"const __global {word}* in{i}, " for i in range(num_inputs)),
+        num_inputs=num_inputs,
+        choice="\n  ".join(choice),
+    )
+    return "\n".join(vector_typedefs([word], size)) + "\n" + kernel
