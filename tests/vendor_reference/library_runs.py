@@ -26,8 +26,6 @@ from vendor_reference.compiler.kernel_spec import (
 from vendor_reference.compiler.library.builtin_op import Call
 from vendor_reference.compiler.library.registry import library_ops
 from vendor_reference.compiler.library.view import View
-from vendor_reference.custom_layers.formula import Formula
-from vendor_reference.custom_layers.layout import bfyx
 from vendor_reference.device.module import Module
 from vendor_reference.executable.executable import (
     Argument,
@@ -128,7 +126,7 @@ class _Function:
         tensors = [*rule.operands(case.op), *case.op.outputs]
         views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
         spec = rule.kernel(Call(tuple(views[:-1]), (views[-1],), rule.attributes(case.op)))
-        self._tasks.append(self._task(spec, bfyx(case.op.outputs[0].shape).dims))
+        self._tasks.append(self._task(spec))
         self._inputs += [place(a, view) for a, view in zip(case.inputs, views[:-1], strict=True)]
         self._results.append(views[-1])
 
@@ -152,10 +150,10 @@ class _Function:
         loaded.run()
         return [take(b.array(), view) for b, view in zip(written, self._results, strict=True)]
 
-    def _task(self, spec: KernelSpec, dims: tuple[int, ...]) -> KernelTask:
+    def _task(self, spec: KernelSpec) -> KernelTask:
         self._texts[spec.text] = None
         arguments = [self._argument(argument) for argument in spec.arguments]
-        global_size = [Formula(text).evaluate(dims) for text in spec.global_size]
+        global_size = [int(text) for text in spec.global_size]
         return KernelTask(spec.title, 0, spec.entry, arguments, global_size)
 
     def _argument(self, argument: KernelArgument) -> Argument:
