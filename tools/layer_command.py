@@ -10,7 +10,9 @@ from .command import Command, usage_error
 COMMANDS = {
     "build": "compile a layer ahead, into a .bin",
     "check": "read, bind and build a layer; show what its kernel gets",
+    "new": "begin a layer: a working skeleton from a model's op",
     "run": "run a layer on one op; compare it with a reference, and measure it",
+    "stub": "make a layer that does nothing, to estimate what a network would gain",
 }
 
 

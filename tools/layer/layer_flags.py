@@ -11,6 +11,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.reader import read_model
 
+from ..command import usage_error
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,6 +33,25 @@ class Layer:
     choice: OpChoice
     op_name: str
     subjects: Sequence[Subject]
+
+
+@contextmanager
+def open_ops(model_path: str, op: str) -> Iterator[tuple[str, Sequence[Subject]]]:
+    """The name of the ops that the flags of `define_op_flags` mean, and each different one.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG without a model; NOT_FOUND, if there is no such op.
+    """
+    from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
+
+    if not model_path:
+        raise usage_error(
+            "no model", "Give --model=FILE, and --op where it has several custom ops."
+        )
+    choice = OpChoice(model_path, op)
+    with read_model(model_path) as model:
+        name = choose_op_name(choice, "", model)
+        yield name, find_subjects(choice, name, model)
 
 
 def define_op_flags(flags: FlagValues) -> None:

@@ -79,7 +79,7 @@ def choose_op_name(choice: OpChoice, asset_path: str, model: Model | None) -> st
         return wanted_name
     if not choice.op and len(custom) == 1:
         return next(iter(custom))
-    wanted = f"no op '{choice.op}'" if choice.op else f"no op that '{stem or 'no asset'}' names"
+    wanted = f"no op '{choice.op or stem}'" if choice.op or stem else "no single custom op"
     raise LiteRtError(
         Status.NOT_FOUND,
         f"{wanted} in the model",

@@ -1,0 +1,127 @@
+"""`litert-npu layer new` and `litert-npu layer stub`: what they write compiles, and runs."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.model.builder import ModelBuilder
+from litert.model.flexbuffer import FlexValue
+from litert.model.writer import write_model
+from tests.tools.conftest import LitertNpu
+
+Capture = pytest.CaptureFixture[str]
+
+
+def write_models() -> None:
+    """`halves.tflite`, whose op has a map and two outputs; `struct.tflite`, whose op has a struct."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4, 6, 3))
+    options: dict[str, FlexValue] = {"alpha": 0.5, "taps": [1, 2, 3], "n": 7, "label": "text"}
+    outputs = [("y", "float32", (1, 4, 6, 3)), ("z", "int32", (5,))]
+    b.output(*b.custom("my-op", [x], outputs, options=options))
+    write_model(b.build(), "halves.tflite")
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 3))
+    weights = b.constant("w", np.ones((3,), np.float32))
+    raw = struct.pack("<if", 4, 0.25)
+    b.output(b.custom("Struct", [x, None, weights], [("y", "float32", (2, 2))], options=raw))
+    write_model(b.build(), "struct.tflite")
+
+
+@pytest.fixture(autouse=True)
+def models_there(author: Path) -> None:
+    write_models()
+
+
+@pytest.mark.parametrize("kind", ["cl", "json", "xml"])
+def test_a_skeleton_builds_and_runs_at_once(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, kind: str
+) -> None:
+    assert litert_npu("layer", "new", "--model=halves.tflite", f"--kind={kind}", "-o", "f") == 0
+    assert "f/README.md has the commands" in capsys.readouterr().out
+    asset = f"f/my_op.{kind}"
+    arguments = (asset, "--model=halves.tflite", "--op=my-op", "--repeat=0", "--report=json")
+    reference = "--reference=f/my_op_reference.py:reference"
+    assert litert_npu("layer", "run", *arguments, reference) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [c["greatest_difference"] for c in report["comparisons"]] == [0, 0]
+
+
+def test_options_become_defines(author: Path, litert_npu: LitertNpu) -> None:
+    assert litert_npu("layer", "new", "--model=halves.tflite", "--kind=json", "-o", "f") == 0
+    description = json.loads((author / "f" / "my_op.json").read_text())
+    assert description["defines"] == [
+        {"name": "ALPHA", "type": "float", "option": "alpha"},
+        {"name": "N", "type": "int", "option": "n"},
+        {"name": "TAPS", "type": "int[]", "option": "taps"},
+    ]
+    assert "//   ALPHA: 0.5\n" in (author / "f" / "my_op.cl").read_text()
+
+
+def test_a_struct_s_bytes_become_fields(author: Path, litert_npu: LitertNpu) -> None:
+    assert litert_npu("layer", "new", "--model=struct.tflite") == 0
+    description = json.loads((author / "Struct" / "Struct.json").read_text())
+    assert description["defines"] == [
+        {"name": "FIELD_0", "type": "int", "field": {"type": "int32", "offset": 0}},
+        {"name": "FIELD_4", "type": "float", "field": {"type": "float32", "offset": 4}},
+    ]
+    assert description["arguments"] == [{"input": 0}, {"input": 2}, {"output": 0}]
+    assert "FIELD_4: 0.25 (bytes 00 00 80 3e)" in (author / "Struct" / "Struct.cl").read_text()
+    run = ("layer", "run", "Struct/Struct.json", "--model=struct.tflite", "--repeat=0")
+    assert litert_npu(*run) == 0
+
+
+def test_no_file_is_replaced(author: Path, litert_npu: LitertNpu, capsys: Capture) -> None:
+    (author / "f").mkdir()
+    (author / "f" / "Struct.cl").write_text("mine")
+    assert litert_npu("layer", "new", "--model=struct.tflite", "-o", "f") == 1
+    assert "ALREADY_EXISTS: the file is there already (f/Struct.cl)" in capsys.readouterr().err
+    assert [p.name for p in (author / "f").iterdir()] == ["Struct.cl"]
+    assert (author / "f" / "Struct.cl").read_text() == "mine"
+
+
+def test_a_stub_compiles_for_all_ops_of_its_name(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("layer", "stub", "--model=model.tflite", "-o", "s") == 0
+    printed = capsys.readouterr().out
+    command = (
+        "apply_plugin --npu_custom_op_info=Softsign,s/Softsign_stub.json model.tflite stub.tflite"
+    )
+    assert command in printed and "litert-npu benchmark stub.tflite" in printed
+    info = CustomOpInfo("Softsign", "s/Softsign_stub.json")
+    report = apply_plugin(
+        "model.tflite",
+        "stub.tflite",
+        ApplyOptions(require_npu=["Softsign"], compiler=CompilerOptions([info])),
+    )
+    assert len(report.npu_ops) == 3
+    assert litert_npu("run", "stub.tflite") == 0
+
+
+WRONG = {
+    "no model": (["new"], "no model. Give --model=FILE"),
+    "no op": (["new", "--model=model.tflite", "--op=Sinh"], "no op 'Sinh' in the model"),
+    "a stub of nothing": (["stub"], "no model"),
+    "a kind": (["new", "--model=model.tflite", "--kind=so"], "--kind=so"),
+    "a folder that is a file": (
+        ["stub", "--model=model.tflite", "-o", "model.tflite"],
+        "cannot write",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_wrong_arguments_give_a_message(
+    litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
+) -> None:
+    assert litert_npu("layer", *arguments) == 1
+    printed = capsys.readouterr()
+    assert said in printed.err and not printed.out

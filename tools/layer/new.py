@@ -1,0 +1,52 @@
+"""`litert-npu layer new`: a working skeleton of a layer, from an op of a model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..command import Command
+from ..console import print_text
+from .layer_flags import define_op_flags, open_ops
+from .new_files import write_new_files
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_enum, DEFINE_string
+
+    define_op_flags(flags)
+    DEFINE_enum(
+        "kind",
+        "",
+        ["", "cl", "json", "xml"],
+        "Of asset; by default cl, and json for an op whose options are a C struct.",
+        flag_values=flags,
+    )
+    DEFINE_string("o", "", "The folder to write to; by default the op's name.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    from vendor_reference.authoring.new_layer import c_name, choose_kind, new_layer
+
+    with open_ops(flags.model, flags.op) as (op_name, subjects):
+        kind = flags.kind or choose_kind(subjects)
+        folder = flags.o or c_name(op_name)
+        model = min(os.path.relpath(flags.model, folder), os.path.abspath(flags.model), key=len)
+        files = new_layer(kind, op_name, subjects, model)
+    paths = write_new_files(folder, files)
+    lines = [f"Wrote {path}" for path in paths]
+    print_text("\n".join([*lines, f"{paths[-1]} has the commands."]), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "--model=MODEL --op=NAME\nWrites a working skeleton of a layer: kernel with the op's arguments, its options,\n"
+    "a description where one is wanted, a reference in NumPy, and the commands. It builds and runs at once.",
+    _define_flags,
+    _run,
+)

@@ -1,0 +1,38 @@
+"""Writes the files of a new layer into a folder, and replaces none that is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
+    """Writes files; the folder is made if it is not there.
+
+    Returns:
+      Their paths.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, with nothing written; FILE_IO.
+    """
+    paths = {name: os.path.join(folder, name) for name in files}
+    there = [path for path in paths.values() if os.path.lexists(path)]
+    if there:
+        raise LiteRtError(
+            Status.ALREADY_EXISTS,
+            "the file is there already",
+            there[0],
+            "Name another folder with -o, or remove it.",
+        )
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name, path in paths.items():
+            with open(path, "x", encoding="utf-8") as stream:
+                stream.write(files[name])
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
+    return list(paths.values())

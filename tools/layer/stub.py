@@ -1,0 +1,47 @@
+"""`litert-npu layer stub`: the infinitely fast kernel, to estimate what a network would gain."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..command import Command
+from ..console import print_text
+from .layer_flags import define_op_flags, open_ops
+from .new_files import write_new_files
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_string
+
+    define_op_flags(flags)
+    DEFINE_string("o", ".", "The folder to write to.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    from vendor_reference.authoring.stub_layer import stub_commands, stub_layer
+
+    with open_ops(flags.model, flags.op) as (op_name, subjects):
+        files = stub_layer(op_name, subjects)
+    paths = write_new_files(flags.o, files)
+    lines = [
+        *(f"Wrote {path}" for path in paths),
+        "Its kernel does nothing. These say how long the network takes when the layer costs nothing: what one",
+        "can gain at the most is the difference to its time today.",
+        *(f"  {command}" for command in stub_commands(op_name, paths[-1], flags.model)),
+        "The outputs are wrong, so the estimate holds only where they decide no branch and no loop.",
+    ]
+    print_text("\n".join(lines), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "--model=MODEL --op=NAME\nWrites a layer that does nothing, and so is infinitely fast: compiled and run,\n"
+    "it tells what a network would gain before a kernel is written.",
+    _define_flags,
+    _run,
+)

@@ -1,0 +1,288 @@
+"""A working skeleton of a layer: what the author of a kernel begins with.
+
+The kernel has the right arguments and builds for all ops that it is for; it copies input 0 where that has an
+output's type, else it writes zeros. Beside it: a description where one is wanted, a reference in NumPy, commands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from xml.sax.saxutils import quoteattr
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.custom_options import find_flexbuffer_options
+from litert.model.flexbuffer import FlexValue
+from litert.model.graph import Op
+from vendor_reference.authoring.subject import Subject, describe_op
+
+KINDS = ("cl", "json", "xml")
+
+_NOT_OF_A_NAME = re.compile(r"\W", re.ASCII)
+_MOST_FIELDS = 32
+_SMALL = 1 << 16  # a 4-byte word below it is likely an int32, and as a float32 none at all
+
+
+@dataclass(frozen=True, slots=True)
+class OptionEntry:
+    """An option of the op.
+
+    Attributes:
+      define: what the kernel calls it.
+      source: where the description finds it: as in JSON.
+      shown: its values in the ops, for a comment.
+      type: of the define.
+    """
+
+    define: str
+    source: Mapping[str, object]
+    shown: str
+    type: str
+
+
+def choose_kind(subjects: Sequence[Subject]) -> str:
+    """The simplest kind of asset that has all: `cl`, or `json` where the options are a C struct."""
+    options = bytes(subjects[0].op.custom_options or b"")
+    return "json" if options and not isinstance(find_flexbuffer_options(options), Mapping) else "cl"
+
+
+def new_layer(kind: str, op_name: str, subjects: Sequence[Subject], model: str) -> dict[str, str]:
+    """The files of a skeleton, by name.
+
+    Args:
+      kind: of `KINDS`.
+      op_name: name of the ops.
+      subjects: the different ones.
+      model: path of the model that they are in, for the commands.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for ops that no one kernel can be for.
+    """
+    ops = [subject.op for subject in subjects]
+    ports = {(tuple(t is not None for t in op.inputs), len(op.outputs)) for op in ops}
+    if len(ports) > 1:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "ops with other numbers of inputs or outputs",
+            f"op '{op_name}'",
+            "Choose one with --op=INDEX.",
+        )
+    name = c_name(op_name)
+    options = list(_options(ops))
+    files = {f"{name}.cl": _kernel(name, kind, subjects, options)}
+    asset = f"{name}.{kind}"
+    if kind == "json":
+        files[asset] = _json(name, ops[0], options)
+    elif kind == "xml":
+        files[asset] = _xml(name, op_name, ops[0], options)
+    files[f"{name}_reference.py"] = _reference(name, subjects)
+    files["README.md"] = _readme(name, asset, op_name, model)
+    return files
+
+
+def c_name(op_name: str) -> str:
+    """An op's name as C and file systems take it."""
+    name = _NOT_OF_A_NAME.sub("_", op_name) or "op"
+    return f"op_{name}" if name[0].isdigit() else name
+
+
+def declarations(op: Op) -> list[str]:
+    """The kernel's arguments in C: the inputs that are there, then the outputs."""
+    inputs = [
+        f"__global const INPUT{index}_TYPE* input{index}"
+        for index, tensor in enumerate(op.inputs)
+        if tensor is not None
+    ]
+    outputs = [f"__global OUTPUT{i}_TYPE* output{i}" for i in range(len(op.outputs))]
+    return inputs + outputs
+
+
+def _options(ops: Sequence[Op]) -> Iterator[OptionEntry]:
+    data = bytes(ops[0].custom_options or b"")
+    found = find_flexbuffer_options(data)
+    if not isinstance(found, Mapping):
+        yield from _fields(data)
+        return
+    for key, value in found.items():
+        others = [_option(op, key) for op in ops]
+        shown = ", ".join(dict.fromkeys(str(other) for other in others))
+        kind = _define_type(value)
+        if kind:
+            yield OptionEntry(c_name(key).upper(), {"option": key}, f"{shown:.60}", kind)
+
+
+def _option(op: Op, key: str) -> object:
+    found = find_flexbuffer_options(bytes(op.custom_options or b""))
+    return found.get(key, "absent") if isinstance(found, Mapping) else "absent"
+
+
+def _define_type(value: FlexValue) -> str:
+    if isinstance(value, (bool, int)):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and value:
+        kinds = {_define_type(item) for item in value}
+        return (
+            "" if not kinds <= {"int", "float"} else f"{'float' if 'float' in kinds else 'int'}[]"
+        )
+    return ""
+
+
+def _fields(data: bytes) -> Iterator[OptionEntry]:
+    """Each 4 bytes of a C struct, as what they look like."""
+    for offset in range(0, min(len(data) - 3, 4 * _MOST_FIELDS), 4):
+        integer, real = (
+            struct.unpack_from("<i", data, offset)[0],
+            struct.unpack_from("<f", data, offset)[0],
+        )
+        is_real = abs(integer) >= _SMALL and isfinite(real) and 1e-12 < abs(real) < 1e12
+        kind, shown = ("float32", f"{real:.6g}") if is_real else ("int32", str(integer))
+        yield OptionEntry(
+            f"FIELD_{offset}",
+            {"field": {"type": kind, "offset": offset}},
+            f"{shown} (bytes {data[offset : offset + 4].hex(' ')})",
+            "float" if is_real else "int",
+        )
+
+
+def _kernel(
+    name: str, kind: str, subjects: Sequence[Subject], options: Sequence[OptionEntry]
+) -> str:
+    op = subjects[0].op
+    lines = [f"// {subject.title}: {describe_op(subject.op)}" for subject in subjects]
+    if options:
+        has = kind != "cl" and not (kind == "xml" and "field" in options[0].source)
+        lines += ["//", "// Options, and their values:"]
+        for option in options:
+            called = option.define if has else f"PARAM_{option.source.get('option', '...')}"
+            if "field" in option.source and not has:
+                called = f"a field at byte {option.define.removeprefix('FIELD_')}"
+            lines.append(f"//   {called}: {option.shown}")
+        if "field" in options[0].source:
+            lines.append(
+                "// They are a C struct: name its fields, and say their types, as its header has them."
+            )
+    lines += [
+        "//",
+        "// INPUT0_DIMS, INPUT0_PITCHES and their like are in the order B, F, Y, X. A tensor of rank 4 is N, H,",
+        "// W, C in the model: that is B, Y, X, F.",
+        f"__kernel void {name}(",
+        "    " + ",\n    ".join(declarations(op)) + ") {",
+        "  // One work item for each element of output 0.",
+        "  const size_t i = get_global_id(0);",
+    ]
+    for index in range(len(op.outputs)):
+        value = f"input0[{'i' if index == 0 else 'k'}]" if _is_copy(subjects, index) else "0"
+        if index == 0:
+            lines.append(f"  output0[i] = {value};")
+        else:
+            lines += [
+                f"  const size_t elements{index} = (size_t) OUTPUT{index}_DIMS[0] * OUTPUT{index}_DIMS[1] *",
+                f"      OUTPUT{index}_DIMS[2] * OUTPUT{index}_DIMS[3];",
+                f"  for (size_t k = i; k < elements{index}; k += get_global_size(0)) {{",
+                f"    output{index}[k] = {value};",
+                "  }",
+            ]
+    return "\n".join([*lines, "}", ""])
+
+
+def _is_copy(subjects: Sequence[Subject], index: int) -> bool:
+    """Whether an output has the type of input 0, in all ops."""
+    return all(
+        s.op.inputs
+        and s.op.inputs[0] is not None
+        and s.op.inputs[0].type == s.op.outputs[index].type
+        for s in subjects
+    )
+
+
+def _json(name: str, op: Op, options: Sequence[OptionEntry]) -> str:
+    arguments = [{"input": i} for i, tensor in enumerate(op.inputs) if tensor is not None]
+    arguments += [{"output": i} for i in range(len(op.outputs))]
+    description = {
+        "version": 1,
+        "sources": [f"{name}.cl"],
+        "entry": name,
+        "arguments": arguments,
+        "defines": [{"name": o.define, "type": o.type, **o.source} for o in options],
+        "work_sizes": {"global": ["B*F*Y*X"]},
+    }
+    fields = [f"  {json.dumps(key)}: {_json_value(value)}" for key, value in description.items()]
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def _json_value(value: object) -> str:
+    """One line, or a line for each of several objects."""
+    if isinstance(value, list) and len(value) > 2:
+        return "[\n" + ",\n".join(f"    {json.dumps(item)}" for item in value) + "\n  ]"
+    return json.dumps(value)
+
+
+def _xml(name: str, op_name: str, op: Op, options: Sequence[OptionEntry]) -> str:
+    lines = [
+        f'<CustomLayer name={quoteattr(op_name)} type="SimpleGPU" version="1">',
+        f'  <Kernel entry="{name}">',
+        f'    <Source filename="{name}.cl"/>',
+    ]
+    for option in options:
+        if "option" in option.source:
+            param = quoteattr(str(option.source["option"]))
+            lines.append(f'    <Define name="{option.define}" param={param} type="{option.type}"/>')
+    lines += ["  </Kernel>", "  <Buffers>"]
+    tensors = [("input", i, t) for i, t in enumerate(op.inputs) if t is not None]
+    tensors += [("output", i, t) for i, t in enumerate(op.outputs)]
+    for index, (kind, port, tensor) in enumerate(tensors):
+        order = "BYXF" if len(tensor.shape) == 4 else "BFYX"  # as the tensor lies in memory
+        lines.append(
+            f'    <Tensor arg-index="{index}" type="{kind}" port-index="{port}" format="{order}"/>'
+        )
+    lines += ["  </Buffers>", '  <WorkSizes global="B*F*Y*X"/>', "</CustomLayer>", ""]
+    return "\n".join(lines)
+
+
+def _reference(name: str, subjects: Sequence[Subject]) -> str:
+    op = subjects[0].op
+    results = []
+    for index, tensor in enumerate(op.outputs):
+        if _is_copy(subjects, index):
+            results.append("inputs[0].copy()")
+        else:
+            results.append(f"np.zeros({tensor.shape}, np.{tensor.element_type.numpy_dtype})")
+    types = "\n".join(f"    {subject.title}: {describe_op(subject.op)}" for subject in subjects)
+    return f'''"""What {name} computes, in NumPy: `litert-npu layer run` compares the kernel with it."""
+
+import numpy as np  # noqa: F401
+
+
+def reference(inputs, options):
+    """Replace this by what the op is.
+
+{types}
+
+    Args:
+      inputs: arrays, in the op's order; None for one that is left out.
+      options: a dictionary, or the bytes of a C struct.
+
+    Returns:
+      The outputs.
+    """
+    return [{", ".join(results)}]
+'''
+
+
+def _readme(name: str, asset: str, op_name: str, model: str) -> str:
+    return f"""# {op_name}
+
+```bash
+litert-npu layer check {asset} --model={model} --op={op_name}
+litert-npu layer run {asset} --model={model} --op={op_name} --reference={name}_reference.py:reference
+litert-npu layer check {asset} --model={model} --op={op_name} --sanitize
+apply_plugin --npu_custom_op_info={op_name},{asset} {model} compiled.tflite
+```
+"""

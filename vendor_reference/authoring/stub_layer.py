@@ -1,0 +1,50 @@
+"""The infinitely fast kernel: it does nothing, so that a network runs as if its layer cost nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.authoring.new_layer import c_name
+from vendor_reference.authoring.subject import Subject
+
+
+def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
+    """A description and its kernel, by file name; they compile for all ops of that name.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for ops with other numbers of outputs.
+    """
+    numbers = {len(subject.op.outputs) for subject in subjects}
+    if len(numbers) > 1:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "ops with other numbers of outputs",
+            f"op '{op_name}'",
+            "Choose one with --op=INDEX.",
+        )
+    number = numbers.pop()
+    name = f"{c_name(op_name)}_stub"
+    declared = ", ".join(f"__global OUTPUT{i}_TYPE* output{i}" for i in range(number))
+    description = {
+        "version": 1,
+        "description": f"{op_name} as if it took no time: its outputs are never written",
+        "sources": [f"{name}.cl"],
+        "entry": name,
+        "arguments": [{"output": index} for index in range(number)],
+        "work_sizes": {"global": [1]},
+    }
+    return {
+        f"{name}.cl": f"__kernel void {name}({declared}) {{}}\n",
+        f"{name}.json": json.dumps(description, indent=2) + "\n",
+    }
+
+
+def stub_commands(op_name: str, asset: str, model: str) -> Sequence[str]:
+    """What tells the network's time without the layer."""
+    return [
+        f"apply_plugin --npu_custom_op_info={op_name},{asset} {model} stub.tflite",
+        f"litert-npu benchmark stub.tflite --stock_model={model}",
+    ]
