@@ -48,7 +48,7 @@ from vendor_reference.executable.executable import (
 )
 from vendor_reference.executable.reader import read_executable
 from vendor_reference.executable.writer import write_executable
-from vendor_reference.soc import EMU8, SocModel
+from vendor_reference.soc import EMU4, EMU8, SocModel
 
 CL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
 X, Y = TensorBinding(False, 0), TensorBinding(True, 0)
@@ -151,7 +151,8 @@ def chains(draw: st.DrawFn) -> Subgraph:
 @given(chains())
 def test_a_task_reads_what_its_producer_wrote(partition: Subgraph) -> None:
     (function,) = lower([partition], layer()).functions
-    ddr: dict[int, Tensor] = {}  # byte by byte, who wrote it
+    memory: dict[tuple[ArgumentKind, int], Tensor] = {}  # byte by byte, who wrote it
+    sizes = {ArgumentKind.DDR: function.ddr_size, ArgumentKind.CMX: function.cmx_size}
     outputs: dict[int, Tensor] = {}
     for op, task in zip(partition.ops, function.tasks, strict=True):
         reads = zip(op.inputs, task.arguments[: len(op.inputs)], strict=True)
@@ -163,20 +164,21 @@ def test_a_task_reads_what_its_producer_wrote(partition: Subgraph) -> None:
             elif argument.kind is ArgumentKind.OUTPUT:
                 assert outputs[argument.index] is tensor
             else:
-                assert all(ddr[byte] is tensor for byte in _bytes(argument))
+                assert all(memory[byte] is tensor for byte in _bytes(argument))
         for tensor, argument in writes:
             if argument.kind is ArgumentKind.OUTPUT:
                 assert partition.outputs[argument.index] is tensor
                 outputs[argument.index] = tensor
             else:
-                assert argument.offset + argument.size_bytes <= function.ddr_size
-                ddr.update(dict.fromkeys(_bytes(argument), tensor))
+                assert argument.offset + argument.size_bytes <= sizes[argument.kind]
+                memory.update(dict.fromkeys(_bytes(argument), tensor))
     assert [outputs[i] for i in range(len(partition.outputs))] == list(partition.outputs)
 
 
-def _bytes(argument: Argument) -> range:
-    assert argument.kind is ArgumentKind.DDR and argument.offset % 64 == 0
-    return range(argument.offset, argument.offset + argument.size_bytes)
+def _bytes(argument: Argument) -> list[tuple[ArgumentKind, int]]:
+    assert argument.offset % 64 == 0
+    end = argument.offset + argument.size_bytes
+    return [(argument.kind, byte) for byte in range(argument.offset, end)]
 
 
 def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
@@ -186,7 +188,7 @@ def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
     b.output(y, w)
     (function,) = lower(b.build().subgraphs, layer()).functions
     copy, mine = function.kernel_tasks
-    assert copy.entry == "copy_floats" and copy.global_size == [4]
+    assert copy.entry == "copy" and copy.global_size == [4]
     assert [a.kind for a in copy.arguments] == [ArgumentKind.CONSTANT, ArgumentKind.OUTPUT]
     assert mine.arguments[0].kind is ArgumentKind.CONSTANT
 
@@ -276,7 +278,7 @@ def test_local_and_internal_memory_have_sizes_in_elements() -> None:
     local = bound(LocalBinding(F32, Formula("B*2")))
     assert local == Argument(ArgumentKind.LOCAL, size_bytes=32)
     internal = bound(InternalBinding(ElementType.INT16, Formula("B")))
-    assert internal == Argument(ArgumentKind.DDR, size_bytes=8)
+    assert internal == Argument(ArgumentKind.CMX, size_bytes=8)
 
 
 def test_more_local_memory_than_cmx_is_refused() -> None:
@@ -288,13 +290,12 @@ def test_more_local_memory_than_cmx_is_refused() -> None:
 
 def test_more_between_tasks_than_ddr_is_refused() -> None:
     b = ModelBuilder()
-    y = b.custom("Mine", [b.input("x", "float32", (4,))], [("y", "float32", (600,))])
+    y = b.custom("Mine", [b.input("x", "float32", (4,))], [("y", "float32", (1 << 28, 2))])
     b.output(b.custom("Mine", [y], [("z", "float32", (4,))]))
-    small = SocModel("EMU0", 1, 1024, 1024)
     with pytest.raises(LiteRtError) as error:
-        lower(b.build().subgraphs, layer(), soc=small)
+        lower(b.build().subgraphs, layer(), soc=EMU4)
     assert error.value.status is Status.UNSUPPORTED
-    assert "2432 bytes live between its tasks, EMU0 has 1024 of DDR" in error.value.what
+    assert "2147483648 bytes live between its tasks, EMU4 has 1073741824 of DDR" in error.value.what
 
 
 def test_work_sizes_are_those_of_the_tensor_named() -> None:

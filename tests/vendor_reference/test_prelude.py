@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from litert.core.element_type import ElementType
 from litert.model.builder import ModelBuilder
-from vendor_reference.compiler.prelude import write_prelude
+from vendor_reference.compiler.layer_defines import layer_defines
+from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.layout import bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
 
 
@@ -17,7 +20,10 @@ def prelude(
     (op,) = b.build().subgraphs[0].ops
     layer = CustomLayer("Mine", "k.cl", [], defines=defines, defines_options=of_options)
     notes: list[str] = []
-    return write_prelude(layer, op, OpValues(op), [5, 4, 6], [], notes), notes
+    texts = layer_defines(layer, op, OpValues(op), notes)
+    inputs = [KernelTensor(ElementType.FLOAT32, bfyx((2, 4, 5, 3))), None]
+    outputs = [KernelTensor(ElementType.INT8, bfyx((7,)))]
+    return write_prelude(texts, inputs, outputs, [5, 4, 6], []), notes
 
 
 def test_the_built_in_defines_are_those_of_custom_layers() -> None:

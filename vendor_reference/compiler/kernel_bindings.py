@@ -15,19 +15,22 @@ from math import prod
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Op
-from vendor_reference.custom_layers.cl_types import CL_TYPES
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    ConstantBinding,
-    DataBinding,
-    InternalBinding,
-    ScalarBinding,
-    ShapeBinding,
-    TensorBinding,
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    InternalArgument,
+    KernelArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
 )
+from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.executable.executable import KernelTask
-from vendor_reference.executable.kernel_signature import BY_VALUE, KernelArgument, KernelSignature
+from vendor_reference.executable.kernel_signature import (
+    BY_VALUE,
+    KernelSignature,
+)
+from vendor_reference.executable.kernel_signature import KernelArgument as DeclaredArgument
 
 _BITS = {
     "bool": 8, "char": 8, "uchar": 8, "short": 16, "ushort": 16, "half": 16, "int": 32, "uint": 32,
@@ -64,26 +67,35 @@ class BoundArgument:
     define: str = ""
 
 
-def describe_binding(binding: Binding, op: Op) -> BoundArgument:
-    """What a kernel argument is, for checks and messages."""
-    if isinstance(binding, TensorBinding):
-        tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
+def describe_argument(
+    argument: KernelArgument,
+    inputs: Sequence[RankedTensorType | None],
+    outputs: Sequence[RankedTensorType],
+) -> BoundArgument:
+    """What a kernel argument is, for checks and messages.
+
+    Args:
+      argument: of the kernel.
+      inputs: of its op, as the kernel gets them; None for those that are left out.
+      outputs: of its op.
+    """
+    if isinstance(argument, TensorArgument):
+        tensor = (outputs if argument.is_output else inputs)[argument.index]
         assert tensor is not None  # it is bound already
-        define = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}_TYPE"
-        what = f"{binding}, {tensor.type}"
+        kind = "output" if argument.is_output else "input"
+        define = f"{kind.upper()}{argument.index}_TYPE"
+        what = f"{kind} {argument.index}, {tensor}"
         return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
-    if isinstance(binding, DataBinding):
-        return BoundArgument(f"the constant '{binding.name}'", Access.MEMORY)
-    if isinstance(binding, ShapeBinding):
-        kind = "output" if binding.is_output else "input"
-        return BoundArgument(f"the shape of {kind} {binding.index}", Access.MEMORY)
-    if isinstance(binding, ScalarBinding):
-        what = f"a scalar of {binding.element_type.name.lower()}"
-        return BoundArgument(what, Access.VALUE, binding.element_type, True)
-    if isinstance(binding, ConstantBinding):
-        what = f"a constant of {binding.element_type.name.lower()}"
-        return BoundArgument(what, Access.MEMORY, binding.element_type, True)
-    if isinstance(binding, InternalBinding):
+    if isinstance(argument, ShapeArgument):
+        kind = "output" if argument.is_output else "input"
+        return BoundArgument(f"the shape of {kind} {argument.index}", Access.MEMORY)
+    if isinstance(argument, ScalarArgument):
+        what = f"a scalar of {argument.element_type.name.lower()}"
+        return BoundArgument(what, Access.VALUE, argument.element_type, True)
+    if isinstance(argument, ConstantArgument):
+        what = f"a constant of {argument.element_type.name.lower()}"
+        return BoundArgument(what, Access.MEMORY, argument.element_type, True)
+    if isinstance(argument, InternalArgument):
         return BoundArgument("internal memory", Access.MEMORY)
     return BoundArgument("local memory", Access.LOCAL)
 
@@ -159,7 +171,7 @@ class _Mismatch(Enum):
     ERROR = 2
 
 
-def _is_reached(argument: KernelArgument, access: Access) -> bool:
+def _is_reached(argument: DeclaredArgument, access: Access) -> bool:
     if access is Access.VALUE:
         return argument.space == BY_VALUE
     # An image lies in global memory, and is no pointer.

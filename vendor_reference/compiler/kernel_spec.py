@@ -10,15 +10,21 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
+from vendor_reference.custom_layers.custom_layer import Format
 from vendor_reference.executable.executable import Source
 
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """Input or output `index` of the op."""
+    """Input or output `index` of the op.
+
+    Attributes:
+      format: that the kernel asked for: it names the order where several formats have the same memory.
+    """
 
     is_output: bool
     index: int
+    format: Format = Format.ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,11 @@ class KernelSpec:
       build_options: for the OpenCL compiler.
       global_size: formulas over the B, F, Y, X of `sizes_of`; empty is one work item for each element of output 0.
       local_size: as many, or empty: the driver chooses.
+      counts_from_end: whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
       max_num_shaves: 0 is no limit.
+      op_name: the op that it is for, for messages and metrics; "" for `title`.
+      absent_inputs: those that the op leaves out; nobody passes them.
+      in_place: whether output 0 may be written over input 0.
     """
 
     title: str
@@ -102,4 +112,14 @@ class KernelSpec:
     global_size: tuple[str, ...] = ()
     local_size: tuple[str, ...] = ()
     sizes_of: TensorArgument = TensorArgument(is_output=True, index=0)
+    counts_from_end: bool = False
     max_num_shaves: int = 0
+    op_name: str = ""
+    absent_inputs: tuple[int, ...] = ()
+    in_place: bool = False
+
+    @property
+    def location(self) -> str:
+        """Asset and op, for messages."""
+        op = f"op '{self.op_name or self.title}'"
+        return f"{self.where}, {op}" if self.where else op

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 
 ALIGNMENT = 64
@@ -49,7 +50,12 @@ class MemoryPlan:
 
 
 def plan_memory(buffers: Sequence[LiveRange]) -> MemoryPlan:
-    """Gives each buffer its place."""
+    """Gives each buffer its place; asked again for the same buffers, it remembers."""
+    return _plan_memory(tuple(buffers))
+
+
+@lru_cache(maxsize=16)
+def _plan_memory(buffers: tuple[LiveRange, ...]) -> MemoryPlan:
     groups, group_of = merge_in_place(buffers)
     bound = _lower_bound(groups)
     placing = _Placing(groups)

@@ -19,7 +19,15 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import load_package
 
-PIPELINE: Sequence[str] = ("convert-precisions", "adjust-layouts", "optimize-reorders")
+PIPELINE: Sequence[str] = (
+    "convert-precisions",
+    "adjust-layouts",
+    "optimize-reorders",
+    "lower-ie-to-iert",
+    "lower-iert-to-vpuip",
+    "assign-memory-spaces",
+    "plan-memory",
+)
 """What a compilation runs, in order."""
 
 AfterPass = Callable[[str, ModuleOp], None]

@@ -1,38 +1,57 @@
-"""How many work items run for an op, and in which groups."""
+"""How many work items run for an op, in which groups, and how much memory they take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Op
-from vendor_reference.custom_layers.custom_layer import TensorBinding, WorkSizes
+from vendor_reference.compiler.kernel_spec import (
+    InternalArgument,
+    KernelSpec,
+    LocalArgument,
+    TensorArgument,
+)
+from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.layout import kernel_dims
 
 _HINT = "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index."
 
 
-def evaluate_work_sizes(sizes: WorkSizes, op: Op) -> tuple[Sequence[int], Sequence[int]]:
+@dataclass(frozen=True, slots=True)
+class OpShapes:
+    """Shapes of an op's tensors.
+
+    Attributes:
+      inputs: None for those that are left out.
+    """
+
+    inputs: tuple[tuple[int, ...] | None, ...]
+    outputs: tuple[tuple[int, ...], ...]
+
+
+def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[int], Sequence[int]]:
     """Global and local size; the local one is empty where the driver chooses.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a formula has no value, nothing would be written, or a local size does
         not divide.
     """
-    dims = op_dims(op, sizes.of)
-    if sizes.global_size:
-        global_size = [formula.evaluate(dims) for formula in sizes.global_size]
+    dims = _dims(spec, shapes)
+    if spec.global_size:
+        global_size = [_evaluate(text, dims, shapes) for text in spec.global_size]
     else:
-        global_size = [prod(op.outputs[0].shape)]
-    if not prod(global_size) and any(prod(tensor.shape) for tensor in op.outputs):
+        global_size = [prod(shapes.outputs[0])]
+    if not prod(global_size) and any(prod(shape) for shape in shapes.outputs):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"global size {list(global_size)}: no work item would write the outputs",
-            hint=f"B, F, Y, X of {sizes.of} are {', '.join(map(str, dims))}.",
+            hint=f"B, F, Y, X of {_name(spec.sizes_of)} are {', '.join(map(str, dims))}.",
         )
-    local_size = [formula.evaluate(dims) for formula in sizes.local_size]
+    local_size = [_evaluate(text, dims, shapes) for text in spec.local_size]
     if local_size and any(k == 0 or g % k for g, k in zip(global_size, local_size, strict=True)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -42,15 +61,53 @@ def evaluate_work_sizes(sizes: WorkSizes, op: Op) -> tuple[Sequence[int], Sequen
     return global_size, local_size
 
 
-def op_dims(op: Op, of: TensorBinding) -> Sequence[int]:
-    """B, F, Y, X of an input or output.
+def memory_elements(
+    argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes
+) -> int:
+    """Elements of local or internal memory.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the op has no such tensor.
+      LiteRtError: INVALID_ARGUMENT, if the formula has no value.
     """
-    tensors = op.outputs if of.is_output else op.inputs
-    tensor = tensors[of.index] if of.index < len(tensors) else None
-    if tensor is None:
+    return _evaluate(argument.size, _dims(spec, shapes), shapes)
+
+
+def memory_bytes(
+    argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes
+) -> int:
+    """The same in bytes."""
+    return memory_elements(argument, spec, shapes) * argument.element_type.bits // 8
+
+
+@lru_cache(maxsize=1024)
+def _formula(text: str) -> Formula:
+    return Formula(text)
+
+
+def _evaluate(text: str, dims: Sequence[int], shapes: OpShapes) -> int:
+    return _formula(text).evaluate(dims, shapes.inputs, shapes.outputs)
+
+
+def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[int]:
+    """B, F, Y, X of the tensor that the formulas are about."""
+    of = spec.sizes_of
+    tensors = shapes.outputs if of.is_output else shapes.inputs
+    shape = tensors[of.index] if of.index < len(tensors) else None
+    if shape is None:
         kind = "outputs" if of.is_output else "inputs"
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"{of} of an op that has {len(tensors)} {kind}")
-    return kernel_dims(tensor.shape)
+        what = f"{_name(of)} of an op that has {len(tensors)} {kind}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what)
+    if spec.counts_from_end:
+        return _dims_from_end(shape, len(shapes.outputs[0]))
+    return kernel_dims(shape)
+
+
+def _dims_from_end(shape: Sequence[int], output_rank: int) -> Sequence[int]:
+    """X is the last dimension, Y the one before it, F and B those before; 0 beyond the output's rank."""
+    counted = [*reversed(shape), 1, 1, 1, 1][:4]
+    x, y, f, b = (size if place < max(output_rank, 1) else 0 for place, size in enumerate(counted))
+    return b, f, y, x
+
+
+def _name(port: TensorArgument) -> str:
+    return f"{'output' if port.is_output else 'input'} {port.index}"

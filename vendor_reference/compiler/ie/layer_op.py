@@ -54,6 +54,10 @@ class InPlace(OpTrait):
     """Can write output 0 over input 0, where nobody reads that afterwards and both are of one size."""
 
 
+class View(OpTrait):
+    """Its output is input 0, read in another shape: it has no kernel, and no memory of its own."""
+
+
 class LayerOp(IRDLOperation):
     """A layer. A builtin op is a subclass with a name, its traits, its verifier and its kernel."""
 

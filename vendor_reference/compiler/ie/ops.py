@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
     AnyTensorTypeConstr,
@@ -25,6 +25,7 @@ from vendor_reference.compiler.ir.checks import check_count, check_tensors
 from vendor_reference.compiler.ir.constant import AnyConstantOp
 from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.types import (
+    IrType,
     Order,
     element_type_of,
     order_of,
@@ -32,7 +33,10 @@ from vendor_reference.compiler.ir.types import (
     with_element_type,
     with_order,
 )
+from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.requirements import Requirements
+
+_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 @irdl_op_definition
@@ -92,6 +96,23 @@ class CopyOp(LayerOp):
 
     name = "IE.Copy"
     traits = traits_def(LayoutAgnostic())
+
+    @classmethod
+    def kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        c_type = _UNSIGNED[
+            element_type_of(inputs[0]).bits
+        ]  # a half is moved also where there is no fp16
+        text = (
+            f"__kernel void copy(__global const {c_type}* from, __global {c_type}* to)\n"
+            "{\n    to[get_global_id(0)] = from[get_global_id(0)];\n}\n"
+        )
+        arguments = (TensorArgument(False, 0), TensorArgument(True, 0))
+        return KernelSpec("Copy", arguments, text=text, entry="copy")
 
     def verify_(self) -> None:
         super().verify_()

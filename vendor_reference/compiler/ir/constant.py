@@ -33,6 +33,11 @@ class AnyConstantOp(IRDLOperation):
     def __init__(self, value: ConstantValue) -> None:
         super().__init__(properties={"value": value}, result_types=[value.get_type()])
 
+    def constant(self) -> ConstantValue:
+        """Its value, which a verifier has seen."""
+        assert isinstance(self.value, (DenseIntOrFPElementsAttr, DenseResourceAttr))
+        return self.value
+
     def key(self) -> str:
         """Of its resource; "" for a value in the text."""
         value = self.value

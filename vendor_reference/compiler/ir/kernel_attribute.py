@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     StringAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute
@@ -40,14 +41,19 @@ from vendor_reference.compiler.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
+from vendor_reference.custom_layers.custom_layer import Format
 from vendor_reference.executable.executable import Source
 
 KERNEL = "VPUIP.kernel"
 MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 
-_TEXTS = ("where", "text", "entry", "build_options")
+_TEXTS = ("where", "text", "entry", "build_options", "op_name")
 _FORMULAS = ("global_size", "local_size")
-_FIELDS = ("title", "arguments", *_TEXTS, *_FORMULAS, "sources", "headers", "defines", "sizes_of")
+_FLAGS = ("counts_from_end", "in_place")
+_FIELDS = (
+    "title", "arguments", *_TEXTS, *_FORMULAS, *_FLAGS, "sources", "headers", "defines", "sizes_of",
+    "absent_inputs",
+)  # fmt: skip
 _PORTS = ("input", "output", "shape_of_input", "shape_of_output")
 _OUTPUT_0 = TensorArgument(is_output=True, index=0)
 
@@ -62,6 +68,11 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
     for name in _FORMULAS:
         if formulas := getattr(spec, name):
             fields[name] = _texts_attribute(formulas)
+    for name in _FLAGS:
+        if getattr(spec, name):
+            fields[name] = UnitAttr()
+    if spec.absent_inputs:
+        fields["absent_inputs"] = ArrayAttr([IntegerAttr(i, i64) for i in spec.absent_inputs])
     for name, files in (("sources", spec.sources), ("headers", spec.headers)):
         if files:
             rows = [_texts_attribute((f.asset, f.file_name, f.sha256)) for f in files]
@@ -107,7 +118,9 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
         headers=_rows("headers", fields, _read_source),
         defines=_rows("defines", fields, _read_define),
         sizes_of=sizes_of,
+        absent_inputs=_rows("absent_inputs", fields, _number),
         max_num_shaves=read_max_num_shaves(attributes),
+        **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]
         **{name: _text(name, fields[name]) for name in _TEXTS if name in fields},  # type: ignore[arg-type]
         **{name: _rows(name, fields, _text) for name in _FORMULAS},  # type: ignore[arg-type]
     )
@@ -131,7 +144,10 @@ def _argument_attribute(argument: KernelArgument) -> DictionaryAttr:
     if isinstance(argument, (TensorArgument, ShapeArgument)):
         kind = "output" if argument.is_output else "input"
         name = kind if isinstance(argument, TensorArgument) else f"shape_of_{kind}"
-        return DictionaryAttr({name: IntegerAttr(argument.index, i64)})
+        port: dict[str, Attribute] = {name: IntegerAttr(argument.index, i64)}
+        if isinstance(argument, TensorArgument) and argument.format is not Format.ANY:
+            port["format"] = StringAttr(argument.format.value)
+        return DictionaryAttr(port)
     element = ir_element_type(argument.element_type)
     if isinstance(argument, ScalarArgument):
         (number,) = struct.unpack(f"<{STRUCT_FORMATS[argument.element_type]}", argument.data)
@@ -151,12 +167,13 @@ def _read_argument(attribute: Attribute, index: int) -> KernelArgument:
     if not isinstance(attribute, DictionaryAttr) or len(attribute.data) not in (1, 2):
         raise _error(where, "a dictionary such as {input = 0 : i64}", attribute)
     fields = attribute.data
-    kind = next((name for name in fields if name != "type"), "")
+    kind = next((name for name in fields if name not in ("type", "format")), "")
     value = fields.get(kind)
     if kind in _PORTS and isinstance(value, IntegerAttr) and value.value.data >= 0:
-        is_output = kind.endswith("output")
-        argument = ShapeArgument if kind.startswith("shape") else TensorArgument
-        return argument(is_output, int(value.value.data))
+        is_output, port = kind.endswith("output"), int(value.value.data)
+        if kind.startswith("shape"):
+            return ShapeArgument(is_output, port)
+        return TensorArgument(is_output, port, _read_format(where, fields.get("format")))
     if kind == "scalar" and isinstance(value, (IntegerAttr, FloatAttr)):
         element_type = _number_type(where, value.type)
         number = value.value.data
@@ -168,6 +185,21 @@ def _read_argument(attribute: Attribute, index: int) -> KernelArgument:
         return memory(_number_type(where, fields["type"]), _text(where, value))
     known = (*_PORTS, "scalar", "constant", "local", "internal")
     raise _error(where, f"one of {', '.join(known)} with its value", attribute)
+
+
+def _read_format(where: str, attribute: Attribute | None) -> Format:
+    names = [wanted.value for wanted in Format]
+    if attribute is None:
+        return Format.ANY
+    if not isinstance(attribute, StringAttr) or attribute.data not in names:
+        raise _error(where, f"format {', '.join(names)}", attribute)
+    return Format(attribute.data)
+
+
+def _number(where: str, attribute: Attribute) -> int:
+    if not isinstance(attribute, IntegerAttr) or attribute.value.data < 0:
+        raise _error(where, "a number from 0 on", attribute)
+    return int(attribute.value.data)
 
 
 def _number_type(where: str, attribute: Attribute) -> ElementType:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    IntAttr,
     IntegerType,
     MemRefType,
     NoneAttr,
@@ -154,7 +155,7 @@ def order_of(ir_type: Attribute) -> Order:
     if isinstance(layout, AffineMapAttr):
         return map_order(layout)
     if isinstance(layout, StridedLayoutAttr):
-        strides = [s.data if hasattr(s, "data") else 0 for s in layout.strides]
+        strides, _ = strides_of(layout)
         return tuple(sorted(range(rank), key=lambda d: (-strides[d], d)))
     return tuple(range(rank))
 
@@ -163,6 +164,12 @@ def layout_of(ir_type: Attribute) -> Attribute:
     """The layout as the type has it: an affine map, strides, or `NoneAttr`."""
     assert isinstance(ir_type, (TensorType, MemRefType))
     return ir_type.encoding if isinstance(ir_type, TensorType) else ir_type.layout
+
+
+def strides_of(layout: StridedLayoutAttr) -> tuple[tuple[int, ...], int]:
+    """Strides and offset of a view of a larger buffer, in elements; what is not known counts as 0."""
+    strides = [s.data if isinstance(s, IntAttr) else 0 for s in layout.strides]
+    return tuple(strides), layout.offset.data if isinstance(layout.offset, IntAttr) else 0
 
 
 def space_of(ir_type: MemRefType[Attribute]) -> MemorySpace | None:

@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.ir import Attribute, Dialect
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     base,
     irdl_op_definition,
+    operand_def,
     prop_def,
     result_def,
     traits_def,
@@ -25,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from vendor_reference.compiler.ir.assembly import print_attributes
 from vendor_reference.compiler.ir.checks import check_memrefs
 from vendor_reference.compiler.ir.constant import AnyConstantOp
-from vendor_reference.compiler.ir.types import space_of
+from vendor_reference.compiler.ir.types import size_bytes_of, space_of
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.compiler.vpuip.task_op import CppOp, OclOp
 
@@ -89,4 +90,25 @@ class TaskConstantOp(AnyConstantOp):
         super().verify_()
 
 
-VPUIP = Dialect("VPUIP", [DeclareBufferOp, TaskConstantOp, OclOp, CppOp])
+@irdl_op_definition
+class TaskViewOp(IRDLOperation):
+    """`%v = VPUIP.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory, read in another shape."""
+
+    name = "VPUIP.View"
+    source = operand_def(base(MemRefType))
+    result = result_def(base(MemRefType))
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        check_memrefs("source", [self.source.type])
+        check_memrefs("result", [self.result.type])
+        source, result = size_bytes_of(self.source.type), size_bytes_of(self.result.type)
+        if source != result:
+            raise VerifyException(f"{source} bytes are read as {result}")
+
+
+VPUIP = Dialect("VPUIP", [DeclareBufferOp, TaskConstantOp, TaskViewOp, OclOp, CppOp])

@@ -1,0 +1,342 @@
+"""VPUIP becomes an executable: its functions' tasks with programs, constants and places.
+
+The text in front of a kernel's sources is made here, since only here all is known: shapes, layouts, work sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.soc_attribute import soc_of
+from vendor_reference.compiler.ir.types import (
+    ranked_type,
+    size_bytes_of,
+)
+from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
+)
+from vendor_reference.compiler.kernel_view import kernel_tensor
+from vendor_reference.compiler.layer_kernels import all_inputs, function_spec, op_shapes
+from vendor_reference.compiler.memory_planner import aligned
+from vendor_reference.compiler.prelude import KernelTensor, write_prelude
+from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp, TaskConstantOp, TaskViewOp
+from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
+from vendor_reference.compiler.work_items import memory_bytes
+from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Constant,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """What a module became.
+
+    Attributes:
+      bindings: for each task of each function what its arguments are, to compare its kernel with.
+      specs: for each task of each function its kernel.
+    """
+
+    executable: Executable
+    bindings: Sequence[Sequence[Sequence[BoundArgument]]]
+    specs: Sequence[Sequence[KernelSpec]]
+
+
+def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emitted:
+    """Makes an executable with a function for each of the module's that has tasks.
+
+    Kernels of custom layers have "" as their entry, where only a build can tell: `entry_points.py` settles it.
+
+    Args:
+      module: on VPUIP, with its memory planned.
+      constants: by the keys of the module's resources.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if something is left of another level, or a constant is not there.
+    """
+    emission = _ModuleEmission(module, constants)
+    functions = [
+        emission.function(f)
+        for f in module.body.block.ops
+        if isinstance(f, FuncOp) and not f.is_declaration
+    ]
+    executable = Executable(
+        soc_of(module).name,
+        functions,
+        list(emission.programs),
+        emission.constants,
+    )
+    return Emitted(executable, emission.bindings, emission.specs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """What tasks of one kernel on buffers of the same types share.
+
+    Attributes:
+      bindings: what each argument of the kernel is.
+      local_bytes: of each argument that is local memory.
+    """
+
+    spec: KernelSpec
+    program: int
+    bindings: Sequence[BoundArgument]
+    local_bytes: Sequence[int]
+
+
+class _ModuleEmission:
+    """What the functions of an executable share."""
+
+    def __init__(self, module: ModuleOp, constants: Mapping[str, Constant]) -> None:
+        self.programs: dict[Program, int] = {}
+        self.constants: list[Constant] = []
+        self.bindings: list[Sequence[Sequence[BoundArgument]]] = []
+        self.specs: list[Sequence[KernelSpec]] = []
+        self._table = constants
+        self._places: dict[object, int] = {}
+        self._launches: dict[object, _Launch] = {}
+        self._specs = {
+            f.sym_name.data: function_spec(f)
+            for f in module.body.block.ops
+            if isinstance(f, FuncOp) and KERNEL in f.attributes
+        }
+
+    def function(self, function: FuncOp) -> Function:
+        emission = _FunctionEmission(self, function)
+        emitted = emission.emit()
+        self.bindings.append(emission.bindings)
+        self.specs.append(emission.specs)
+        return emitted
+
+    def launch(self, op: TaskOp) -> _Launch:
+        """The program of a task, and what its arguments are."""
+        symbol = op.callee.root_reference.data if op.callee else ""
+        spec = self._specs.get(symbol)
+        if spec is None or not isinstance(op, OclOp):
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"{op.name} of {f'@{symbol}' if symbol else 'code'} has no kernel to run",
+            )
+        sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
+        same = (symbol, op.inputs.types, op.outputs.types, sizes)
+        if same not in self._launches:
+            self._launches[same] = self._launch(spec, op, *sizes)
+        return self._launches[same]
+
+    def _launch(
+        self, spec: KernelSpec, op: TaskOp, global_size: Sequence[int], local_size: Sequence[int]
+    ) -> _Launch:
+        inputs = all_inputs(spec, op.inputs.types)
+        outputs = op.outputs.types
+        prelude = spec.text
+        if not prelude:
+            tensors = [_tensor(spec, False, i, t) for i, t in enumerate(inputs)]
+            made = [kernel_tensor(t, _format(spec, True, i)) for i, t in enumerate(outputs)]
+            prelude = write_prelude(spec.defines, tensors, made, global_size, local_size)
+        program = Program(prelude, spec.sources, spec.build_options, spec.headers)
+        read = [None if t is None else ranked_type(t) for t in inputs]
+        written = [ranked_type(t) for t in outputs]
+        shapes = op_shapes(spec, op.inputs.types, outputs)
+        return _Launch(
+            spec,
+            self.programs.setdefault(program, len(self.programs)),
+            [describe_argument(a, read, written) for a in spec.arguments],
+            [
+                max(memory_bytes(a, spec, shapes), 1) if isinstance(a, LocalArgument) else 0
+                for a in spec.arguments
+            ],
+        )
+
+    def resource(self, key: str) -> int:
+        """The index of a constant of the table."""
+        if key not in self._table:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"no data for the constant '{key}'",
+                hint="A text alone has no weights: compile the model.",
+            )
+        return self._constant(key, self._table[key])
+
+    def values(self, element_type: ElementType, shape: tuple[int, ...], data: bytes) -> int:
+        """The index of a constant with these bytes."""
+        tensor_type = RankedTensorType.of(element_type, shape)
+        return self._constant((data, tensor_type), Constant(tensor_type, Blob(data)))
+
+    def _constant(self, same: object, constant: Constant) -> int:
+        if same not in self._places:
+            self._places[same] = len(self.constants)
+            self.constants.append(constant)
+        return self._places[same]
+
+
+class _FunctionEmission:
+    """One function on its way."""
+
+    def __init__(self, module: _ModuleEmission, function: FuncOp) -> None:
+        self.bindings: list[Sequence[BoundArgument]] = []
+        self.specs: list[KernelSpec] = []
+        self._module = module
+        self._function = function
+        self._places: dict[SSAValue, Argument] = {}
+
+    def emit(self) -> Function:
+        function = self._function
+        block = function.body.block
+        written = written_arguments(function)
+        inputs = [a for a in block.args if a not in written]
+        outputs = [a for a in block.args if a in written]
+        for kind, values in ((ArgumentKind.INPUT, inputs), (ArgumentKind.OUTPUT, outputs)):
+            for index, value in enumerate(values):
+                self._places[value] = Argument(kind, index)
+        tasks = []
+        for op in block.ops:
+            if isinstance(op, TaskOp):
+                tasks.append(self._task(op))
+            elif isinstance(op, DeclareBufferOp):
+                kind = ArgumentKind[op.space.data]
+                size = max(size_bytes_of(op.buffer.type), 1)
+                offset = op.offset.value.data
+                self._places[op.buffer] = Argument(kind, offset=offset, size_bytes=size)
+            elif isinstance(op, TaskViewOp):
+                self._places[op.result] = self._places[op.source]
+            elif not isinstance(op, (TaskConstantOp, ReturnOp)):
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"{op.name} has no place in an executable",
+                    f"function '{function.sym_name.data}'",
+                    "Lower it first, and plan its memory.",
+                )
+        return Function(
+            function.sym_name.data,
+            [ranked_type(value.type) for value in inputs],
+            [ranked_type(value.type) for value in outputs],
+            tasks,
+            self._arena_size(ArgumentKind.DDR),
+            self._arena_size(ArgumentKind.CMX),
+        )
+
+    def _arena_size(self, kind: ArgumentKind) -> int:
+        ends = [p.offset + p.size_bytes for p in self._places.values() if p.kind is kind]
+        return aligned(max(ends, default=0))
+
+    def _task(self, op: TaskOp) -> KernelTask:
+        launch = self._module.launch(op)
+        spec = launch.spec
+        self.bindings.append(launch.bindings)
+        self.specs.append(spec)
+        scratch = iter(op.scratch)
+        arguments = [
+            self._argument(argument, op, spec, scratch, local_bytes)
+            for argument, local_bytes in zip(spec.arguments, launch.local_bytes, strict=True)
+        ]
+        return KernelTask(
+            spec.op_name or spec.title,
+            launch.program,
+            spec.entry if spec.text else "",
+            arguments,
+            list(op.numbers(GLOBAL_SIZE)),
+            list(op.numbers(LOCAL_SIZE)) or None,
+            op.num_shaves(),
+        )
+
+    def _argument(
+        self,
+        argument: KernelArgument,
+        op: TaskOp,
+        spec: KernelSpec,
+        scratch: Iterator[SSAValue],
+        local_bytes: int,
+    ) -> Argument:
+        if isinstance(argument, TensorArgument):
+            if argument.is_output:
+                return self._place(op.outputs[argument.index])
+            left_out = sum(absent < argument.index for absent in spec.absent_inputs)
+            return self._place(op.inputs[argument.index - left_out])
+        if isinstance(argument, ShapeArgument):
+            ports = op.dynamic_outputs() if argument.is_output else op.dynamic_inputs()
+            shapes = op.output_shapes if argument.is_output else op.input_shapes
+            if argument.index not in ports:
+                kind = "output" if argument.is_output else "input"
+                what = f"the shape of {kind} {argument.index}, which is no value"
+                raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
+            return self._place(shapes[list(ports).index(argument.index)])
+        if isinstance(argument, ScalarArgument):
+            return Argument(ArgumentKind.SCALAR, scalar=argument.data)
+        if isinstance(argument, ConstantArgument):
+            count = len(argument.data) * 8 // argument.element_type.bits
+            index = self._module.values(argument.element_type, (count,), argument.data)
+            return Argument(ArgumentKind.CONSTANT, index)
+        if isinstance(argument, InternalArgument):
+            return self._place(next(scratch))
+        return Argument(ArgumentKind.LOCAL, size_bytes=local_bytes)
+
+    def _place(self, value: SSAValue) -> Argument:
+        """Where a buffer lies; a constant that a kernel reads becomes the executable's."""
+        if value not in self._places:
+            owner = value.owner
+            assert isinstance(owner, TaskConstantOp)
+            self._places[value] = Argument(ArgumentKind.CONSTANT, self._constant(owner))
+        return self._places[value]
+
+    def _constant(self, op: TaskConstantOp) -> int:
+        if key := op.key():
+            return self._module.resource(key)
+        value = op.value
+        assert isinstance(value, DenseIntOrFPElementsAttr)
+        tensor = ranked_type(op.output.type)
+        return self._module.values(tensor.element_type, tensor.shape, value.data.data)
+
+
+def written_arguments(function: FuncOp) -> set[SSAValue]:
+    """The arguments of a function that its tasks write: its outputs."""
+    roots: dict[SSAValue, SSAValue] = {}
+    written: set[SSAValue] = set()
+    for op in function.body.block.ops:
+        if isinstance(op, TaskViewOp):
+            roots[op.result] = roots.get(op.source, op.source)
+        elif isinstance(op, TaskOp):
+            written.update(roots.get(v, v) for v in (*op.outputs, *op.output_shapes))
+    return {value for value in written if isinstance(value, BlockArgument)}
+
+
+def _tensor(
+    spec: KernelSpec, is_output: bool, index: int, ir_type: Attribute | None
+) -> KernelTensor | None:
+    return None if ir_type is None else kernel_tensor(ir_type, _format(spec, is_output, index))
+
+
+def _format(spec: KernelSpec, is_output: bool, index: int) -> Format:
+    """What the kernel asked for; the first of its arguments counts."""
+    for argument in spec.arguments:
+        if (
+            isinstance(argument, TensorArgument)
+            and argument.is_output == is_output
+            and argument.index == index
+        ):
+            return argument.format
+    return Format.ANY

@@ -1,0 +1,186 @@
+"""Partitions of a TFLite model become a module on IE: a function for each, and for each kernel of a custom layer.
+
+Custom ops are calls, constants are resources in a table beside the module. A DEQUANTIZE of a constant is the
+constant, which the device dequantizes as it loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.frontend.constant_table import ConstantTable, stored_dequantization
+from vendor_reference.compiler.frontend.layer_kernel import (
+    layer_kernel,
+    layer_sources,
+    tensor_bindings,
+)
+from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
+from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
+from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
+from vendor_reference.compiler.ir.soc_attribute import set_soc
+from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.overriding import find_layer
+from vendor_reference.compiler.requirements import requirement_attributes
+from vendor_reference.compiler.selection import find_refusal
+from vendor_reference.compiler.task_attribute import TASK
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.executable import Constant, Source
+from vendor_reference.soc import SocModel
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Partitions on IE.
+
+    Attributes:
+      constants: by the keys of the module's resources.
+      notes: sentences for the report.
+    """
+
+    module: ModuleOp
+    constants: Mapping[str, Constant]
+    notes: Sequence[str]
+
+
+def import_partitions(
+    soc: SocModel, partitions: Sequence[Subgraph], layers: Mapping[str, CustomLayer]
+) -> Imported:
+    """Makes a module with a function `Partition_<n>` for each partition.
+
+    Args:
+      soc: what it is made for.
+      partitions: mostly of ops that `select_ops` took.
+      layers: by custom code.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
+        does not fit its op.
+    """
+    importer = _Importer(layers, [f"Partition_{index}" for index in range(len(partitions))])
+    functions = [
+        importer.function(f"Partition_{index}", partition)
+        for index, partition in enumerate(partitions)
+    ]
+    module = ModuleOp([*importer.layer_functions, *functions])
+    set_soc(module, soc)
+    return Imported(module, importer.table.constants, list(dict.fromkeys(importer.notes)))
+
+
+class _Importer:
+    """What the functions of a module share."""
+
+    def __init__(self, layers: Mapping[str, CustomLayer], taken: Sequence[str]) -> None:
+        self.table = ConstantTable()
+        self.layer_functions: list[FuncOp] = []
+        self.notes: list[str] = []
+        self._layers = layers
+        self._names = SymbolNames(taken)
+        self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
+        self._symbols: dict[object, str] = {}
+
+    def function(self, name: str, partition: Subgraph) -> FuncOp:
+        """A partition on IE."""
+        self._check(partition)
+        arguments = [_type(tensor) for tensor in partition.inputs]
+        block = Block(arg_types=arguments)
+        values: dict[Tensor, SSAValue] = dict(zip(partition.inputs, block.args, strict=True))
+        outputs = set(partition.outputs)
+        copies: dict[Tensor, SSAValue] = {}
+        ops: list[Operation] = []
+        for op in partition.ops:
+            layer = find_layer(op, self._layers)
+            if layer is not None:
+                self._custom(op, layer, values, ops)
+            else:
+                self._dequantize(op, values, ops)
+                for tensor in outputs.intersection(op.outputs):  # another partition reads it
+                    copy = CopyOp([values[tensor]], [_type(tensor)])
+                    ops.append(copy)
+                    copies[tensor] = copy.outputs[0]
+        results = [copies.get(tensor, values[tensor]) for tensor in partition.outputs]
+        block.add_ops([*ops, ReturnOp(*results)])
+        types = [_type(tensor) for tensor in partition.outputs]
+        return FuncOp(name, (arguments, types), Region(block))
+
+    def _check(self, partition: Subgraph) -> None:
+        if all(find_layer(op, self._layers) is None for op in partition.ops):  # a half of one
+            raise LiteRtError(
+                Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
+            )
+        for place, op in enumerate(partition.ops):  # any, where the host compiles whole subgraphs
+            if reason := find_refusal(op, self._layers):
+                where = f"op {place} of '{partition.name}'"
+                raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
+
+    def _custom(
+        self,
+        op: Op,
+        layer: CustomLayer,
+        values: dict[Tensor, SSAValue],
+        ops: list[Operation],
+    ) -> None:
+        symbol = self._layer_function(op, layer)
+        operands = []
+        for index, tensor in enumerate(op.inputs):
+            if tensor is None:
+                continue
+            if tensor not in values:
+                if not tensor.is_constant:
+                    raise LiteRtError(Status.UNSUPPORTED, f"input {index} is written by nobody")
+                self._constant(tensor, self.table.add(tensor), values, ops)
+            operands.append(values[tensor])
+        call = CallOp(symbol, operands, [_type(tensor) for tensor in op.outputs])
+        ops.append(call)
+        values.update(zip(op.outputs, call.results, strict=True))
+
+    def _dequantize(self, op: Op, values: dict[Tensor, SSAValue], ops: list[Operation]) -> None:
+        assert op.name == "DEQUANTIZE" and op.inputs[0] is not None
+        stored, result = op.inputs[0], op.outputs[0]
+        key = self.table.add(stored, stored_dequantization(stored))
+        self._constant(result, key, values, ops)
+
+    @staticmethod
+    def _constant(
+        tensor: Tensor, key: str, values: dict[Tensor, SSAValue], ops: list[Operation]
+    ) -> None:
+        constant = ConstantOp(
+            DenseResourceAttr.from_params(key, tensor_type(tensor.element_type, tensor.shape))
+        )
+        ops.append(constant)
+        values[tensor] = constant.output
+
+    def _layer_function(self, op: Op, layer: CustomLayer) -> str:
+        """The function that stands for an op's kernel; ops with the same kernel and types share it."""
+        if layer.op_name not in self._sources:
+            self._sources[layer.op_name] = layer_sources(layer)
+        spec = layer_kernel(layer, op, self._sources[layer.op_name], self.notes)
+        bindings = tensor_bindings(layer, op)
+        requirements = layer_requirements(bindings, op)
+        inputs = tuple(_type(tensor) for tensor in op.inputs if tensor is not None)
+        outputs = tuple(_type(tensor) for tensor in op.outputs)
+        same = (spec, requirements, inputs, outputs, layer.type)
+        if same not in self._symbols:
+            symbol = self._names.new(op.name)
+            function = FuncOp.external(symbol, inputs, outputs)
+            attributes: dict[str, Attribute] = {
+                **requirement_attributes(requirements),
+                TASK: StringAttr(layer.type.value),
+                **kernel_attributes(spec),
+            }
+            function.attributes.update(attributes)
+            self.layer_functions.append(function)
+            self._symbols[same] = symbol
+        return self._symbols[same]
+
+
+def _type(tensor: Tensor) -> Attribute:
+    return tensor_type(tensor.element_type, tensor.shape)

@@ -1,0 +1,192 @@
+"""A custom layer and its op become a kernel: what the op's options and quantization say is put in."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
+)
+from vendor_reference.compiler.layer_defines import layer_defines
+from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
+from vendor_reference.custom_layers.custom_layer import (
+    Binding,
+    ConstantBinding,
+    CustomLayer,
+    DataBinding,
+    InternalBinding,
+    LayerFile,
+    LocalBinding,
+    ScalarBinding,
+    ShapeBinding,
+    TensorBinding,
+)
+from vendor_reference.custom_layers.data_inputs import find_data_input
+from vendor_reference.custom_layers.value_sources import OpValues, Value
+from vendor_reference.executable.executable import Source
+
+
+def layer_kernel(
+    layer: CustomLayer,
+    op: Op,
+    sources: tuple[Sequence[Source], Sequence[Source]],
+    notes: list[str],
+) -> KernelSpec:
+    """The kernel of an op.
+
+    Args:
+      layer: for the op.
+      op: that it is for.
+      sources: the layer's sources and headers, see `layer_sources`.
+      notes: get sentences for the report.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if the layer does not fit the op, with asset and op.
+    """
+    try:
+        values = OpValues(op)
+        arguments = tuple(_argument(b, op, values) for b in tensor_bindings(layer, op))
+        defines = tuple(layer_defines(layer, op, values, notes))
+    except LiteRtError as error:
+        where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
+        raise LiteRtError(error.status, error.what, where, error.hint) from error
+    sizes = layer.work_sizes
+    return KernelSpec(
+        title=layer.title or layer.op_name,
+        arguments=arguments,
+        where=layer.file_name,
+        sources=tuple(sources[0]),
+        headers=tuple(sources[1]),
+        entry=layer.entry,
+        defines=defines,
+        build_options=layer.build_options,
+        global_size=tuple(formula.text for formula in sizes.global_size),
+        local_size=tuple(formula.text for formula in sizes.local_size),
+        sizes_of=TensorArgument(sizes.of.is_output, sizes.of.index),
+        counts_from_end=sizes.counts_from_end,
+        max_num_shaves=layer.max_num_shaves,
+        op_name=op.name,
+        absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),
+    )
+
+
+def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source]]:
+    """A layer's sources and headers, as the executable names them."""
+    return (
+        tuple(_source(layer, file) for file in layer.sources),
+        tuple(_source(layer, file) for file in layer.headers),
+    )
+
+
+def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[Binding]:
+    """The layer's arguments, data found; or inputs and outputs in order. Each output is among them.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if an output is not, or the op has no such tensor; NOT_FOUND for data.
+    """
+    if layer.arguments is None:
+        inputs = [TensorBinding(False, i) for i in range(len(op.inputs))]
+        return [*inputs, *(TensorBinding(True, i) for i in range(len(op.outputs)))]
+    bindings = [
+        TensorBinding(False, find_data_input(op, binding.name))
+        if isinstance(binding, DataBinding)
+        else binding
+        for binding in layer.arguments
+    ]
+    bound = {b.index for b in bindings if isinstance(b, TensorBinding) and b.is_output}
+    for index in range(len(op.outputs)):
+        if index not in bound:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"output {index} of the op is no argument of the kernel",
+                hint="Bind each output.",
+            )
+    return bindings
+
+
+def pack_numbers(element_type: ElementType, value: Value) -> bytes:
+    """A number, or several, as a kernel reads them.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a text, or a number that the type cannot hold.
+    """
+    values = (value,) if isinstance(value, (bool, int, float, str)) else value
+    letter = STRUCT_FORMATS[element_type]
+    numbers: list[int | float] = []
+    for number in values:
+        if isinstance(number, str):
+            raise _not_a(element_type, f"the text '{number}'")
+        if letter in "fd":
+            numbers.append(float(number))
+        elif isinstance(number, float) and not number.is_integer():
+            raise _not_a(element_type, str(number))
+        else:
+            numbers.append(int(number))
+    try:
+        return struct.pack(f"<{len(numbers)}{letter}", *numbers)
+    except (struct.error, OverflowError) as error:
+        shown = str(numbers[0]) if len(numbers) == 1 else f"one of {len(numbers)} numbers"
+        raise _not_a(element_type, shown) from error
+
+
+def _argument(binding: Binding, op: Op, values: OpValues) -> KernelArgument:
+    if isinstance(binding, (TensorBinding, ShapeBinding)):
+        _check_port(binding, op)
+        if isinstance(binding, ShapeBinding):
+            return ShapeArgument(binding.is_output, binding.index)
+        return TensorArgument(binding.is_output, binding.index, binding.format)
+    if isinstance(binding, ScalarBinding):
+        scalar = pack_numbers(binding.element_type, values.resolve(binding.source))
+        if len(scalar) * 8 != binding.element_type.bits:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "a scalar argument with several values")
+        return ScalarArgument(binding.element_type, scalar)
+    if isinstance(binding, ConstantBinding):
+        numbers = pack_numbers(binding.element_type, values.resolve(binding.source))
+        return ConstantArgument(binding.element_type, numbers)
+    if isinstance(binding, LocalBinding):
+        return LocalArgument(binding.element_type, binding.size.text)
+    assert isinstance(binding, InternalBinding)  # data has become an input
+    return InternalArgument(_scratch_type(binding, op), binding.size.text)
+
+
+def _check_port(binding: TensorBinding | ShapeBinding, op: Op) -> None:
+    tensors = op.outputs if binding.is_output else op.inputs
+    if binding.index >= len(tensors) or tensors[binding.index] is None:
+        kind = "output" if binding.is_output else "input"
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"an argument is {kind} {binding.index}, the op has {len(tensors)} {kind}s",
+        )
+
+
+def _scratch_type(binding: InternalBinding, op: Op) -> ElementType:
+    """What the description says, else the type of the first input."""
+    if binding.element_type is not None:
+        return binding.element_type
+    if not op.inputs or op.inputs[0] is None:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "internal memory of input 0's type, and no input 0"
+        )
+    return op.inputs[0].element_type
+
+
+def _source(layer: CustomLayer, file: LayerFile) -> Source:
+    return Source(layer.asset_name(file), file.path, file.digest)
+
+
+def _not_a(element_type: ElementType, what: str) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT, f"{what} where {element_type.name.lower()} is expected"
+    )

@@ -1,0 +1,52 @@
+"""What a custom layer asks of its op's tensors: formats, precisions, and whether it takes views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op, Tensor
+from vendor_reference.compiler.requirements import Requirements
+from vendor_reference.custom_layers.custom_layer import Binding, TensorBinding
+from vendor_reference.custom_layers.layout import Format, Order, format_order
+
+
+def layer_requirements(bindings: Sequence[Binding], op: Op) -> Requirements:
+    """The requirements of a layer, for the op's inputs that are there, and its outputs.
+
+    Elements are to be as the model has them where the layer names no others, since the kernel was written for
+    that. A kernel that asks for no format gets row order, unless it goes by pitches: then it takes what comes.
+
+    Args:
+      bindings: see `tensor_bindings`; the first of a tensor counts.
+      op: that the layer is for.
+    """
+    first: dict[tuple[bool, int], TensorBinding] = {}
+    for binding in bindings:
+        if isinstance(binding, TensorBinding):
+            first.setdefault((binding.is_output, binding.index), binding)
+    inputs = [(first.get((False, i)), t) for i, t in enumerate(op.inputs) if t is not None]
+    outputs = [(first.get((True, i)), t) for i, t in enumerate(op.outputs)]
+    return Requirements(
+        tuple(_order(binding, tensor) for binding, tensor in inputs),
+        tuple(_order(binding, tensor) for binding, tensor in outputs),
+        tuple(_precision(binding, tensor) for binding, tensor in inputs),
+        tuple(_precision(binding, tensor) for binding, tensor in outputs),
+        tuple(binding is None or binding.is_strided for binding, _ in inputs),
+        tuple(binding is None or binding.is_strided for binding, _ in outputs),
+        (None,) * (len(inputs) + len(outputs)),
+    )
+
+
+def _order(binding: TensorBinding | None, tensor: Tensor) -> Order | None:
+    if binding is None:
+        return None  # the kernel does not read it
+    if binding.format is Format.ANY and binding.is_strided:
+        return None
+    return format_order(binding.format, len(tensor.shape))
+
+
+def _precision(binding: TensorBinding | None, tensor: Tensor) -> ElementType | None:
+    if binding is None:
+        return None
+    return binding.element_type or tensor.element_type

@@ -1,0 +1,35 @@
+"""A buffer of the IR as a kernel sees it: B, F, Y, X, and where their elements lie."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StridedLayoutAttr
+from xdsl.ir import Attribute
+
+from vendor_reference.compiler.ir.types import (
+    element_type_of,
+    layout_of,
+    order_of,
+    shape_of,
+    strides_of,
+)
+from vendor_reference.compiler.prelude import KernelTensor
+from vendor_reference.custom_layers.layout import Format, bfyx, strided_bfyx
+
+
+def kernel_tensor(ir_type: Attribute, wanted: Format) -> KernelTensor:
+    """The tensor that a kernel gets.
+
+    Args:
+      ir_type: of the buffer.
+      wanted: the format that the kernel asked for.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a buffer that has no B, F, Y and X as it lies.
+    """
+    shape, layout = shape_of(ir_type), layout_of(ir_type)
+    if isinstance(layout, StridedLayoutAttr):
+        strides, offset = strides_of(layout)
+        view = strided_bfyx(shape, strides, offset, wanted)
+    else:
+        view = bfyx(shape, order_of(ir_type), wanted)
+    return KernelTensor(element_type_of(ir_type), view)

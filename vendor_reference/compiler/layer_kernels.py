@@ -1,0 +1,109 @@
+"""The kernel of a layer, wherever it stands in the IR: a function holds it, or the op's class makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import cast
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
+from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
+from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec
+from vendor_reference.compiler.work_items import OpShapes, memory_elements
+
+
+@lru_cache(maxsize=4096)
+def layer_spec(
+    layer: type[LayerOp],
+    inputs: tuple[Attribute, ...],
+    outputs: tuple[Attribute, ...],
+    attributes: DictionaryAttr,
+) -> KernelSpec:
+    """The kernel of a builtin op for tensors or buffers of these types.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where there is none.
+    """
+    return layer.kernel_spec(
+        cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs), attributes.data
+    )
+
+
+def function_spec(function: FuncOp) -> KernelSpec:
+    """The kernel that an external function stands for.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if it holds none.
+    """
+    if KERNEL not in function.attributes:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"function '{function.sym_name.data}' is called, and has no {KERNEL}",
+            hint="A layer's function holds its kernel as an attribute.",
+        )
+    return read_kernel(function.attributes)
+
+
+def op_shapes(
+    spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
+) -> OpShapes:
+    """Shapes of an op's tensors by the op's own numbers, of the types of those that are passed."""
+    return OpShapes(
+        tuple(None if t is None else shape_of(t) for t in all_inputs(spec, inputs)),
+        tuple(shape_of(t) for t in outputs),
+    )
+
+
+def all_inputs(spec: KernelSpec, inputs: Sequence[Attribute]) -> Sequence[Attribute | None]:
+    """Inputs by the op's own numbers, None for those that it leaves out."""
+    if not spec.absent_inputs:
+        return inputs
+    given = iter(inputs)
+    count = len(inputs) + len(spec.absent_inputs)
+    return [None if index in spec.absent_inputs else next(given) for index in range(count)]
+
+
+def scratch_types(
+    spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
+) -> list[Attribute]:
+    """The buffers that a kernel needs for one run, in the order of its arguments.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a formula has no value, with asset and op.
+    """
+    arguments = [a for a in spec.arguments if isinstance(a, InternalArgument)]
+    if not arguments:
+        return []
+    shapes = op_shapes(spec, inputs, outputs)
+    try:
+        return [memref_type(a.element_type, (memory_elements(a, spec, shapes),)) for a in arguments]
+    except LiteRtError as error:
+        raise at_layer(error, spec) from error
+
+
+def at_layer(error: LiteRtError, spec: KernelSpec) -> LiteRtError:
+    """The error, with asset and op."""
+    return LiteRtError(error.status, error.what, spec.location, error.hint)
+
+
+def check_static(types: Sequence[Attribute], where: str) -> None:
+    """Refuses shapes that nobody has bounded.
+
+    Raises:
+      LiteRtError: UNSUPPORTED.
+    """
+    for ir_type in types:
+        if any(dim < 0 for dim in shape_of(ir_type)):
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"a tensor of a shape that is known at run time only: {ir_type}",
+                where,
+                "Give the model's inputs bounds, or convert the model with fixed shapes.",
+            )

@@ -1,0 +1,41 @@
+"""`assign-memory-spaces`: each buffer gets its memory space, CMX where tasks touch it most for its room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import AllocOp
+from xdsl.passes import ModulePass
+
+from vendor_reference.compiler.ir.rewriting import replace_op
+from vendor_reference.compiler.ir.soc_attribute import soc_of
+from vendor_reference.compiler.ir.types import with_space
+from vendor_reference.compiler.memory_spaces import MemorySpace, place_buffers
+from vendor_reference.compiler.task_buffers import find_buffers
+
+
+@dataclass(frozen=True)
+class AssignMemorySpaces(ModulePass):
+    """Each buffer gets its memory space: CMX where there is room, else DDR."""
+
+    name = "assign-memory-spaces"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        soc = soc_of(op)
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                buffers = find_buffers(op, function)
+                placement = place_buffers(buffers.demands, soc.cmx_size, buffers.local_bytes)
+                for alloc, space in zip(buffers.allocs, placement.spaces, strict=True):
+                    _move(alloc, space)
+
+
+PASS = AssignMemorySpaces
+
+
+def _move(alloc: AllocOp, space: MemorySpace) -> None:
+    """Puts an allocation in that space in its place."""
+    replace_op(alloc, AllocOp((), (), with_space(alloc.memref.type, space)))

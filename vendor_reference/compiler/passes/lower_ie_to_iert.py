@@ -1,0 +1,284 @@
+"""`lower-ie-to-iert`: tensors become buffers, which are allocated, and deallocated after their last use.
+
+    %1 = IE.Add(%0, %0) : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+
+    %1 = memref.alloc() : memref<4xf32>
+    IERT.Add(%0, %0, %1)
+    memref.dealloc %0 : memref<4xf32>
+
+Results of a function become its last arguments, and what is returned is written to them. A layer's function gets
+its outputs, and the scratch memory of its kernel, as arguments too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.dialects.memref import AllocOp, DeallocOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
+from vendor_reference.compiler.ie.layer_op import LayerOp, View
+from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
+from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
+from vendor_reference.compiler.iert.dialect import BufferConstantOp, ViewOp
+from vendor_reference.compiler.iert.layer_op import counterpart
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.types import memref_of
+from vendor_reference.compiler.layer_kernels import (
+    check_static,
+    function_spec,
+    layer_spec,
+    scratch_types,
+)
+from vendor_reference.compiler.requirements import NAMES
+
+
+@dataclass(frozen=True)
+class LowerIeToIert(ModulePass):
+    """Tensors become buffers, allocated where they are written and deallocated after their last use."""
+
+    name = "lower-ie-to-iert"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [f for f in op.body.block.ops if isinstance(f, FuncOp)]
+        scratch = {
+            f.sym_name.data: _lower_external(f)
+            for f in functions
+            if f.is_declaration and not _is_on_buffers(f)
+        }
+        for function in functions:
+            if not function.is_declaration and not _is_on_buffers(function):
+                _FunctionLowering(function, scratch).lower()
+
+
+PASS = LowerIeToIert
+
+
+def _is_on_buffers(function: FuncOp) -> bool:
+    types = (*function.function_type.inputs.data, *function.function_type.outputs.data)
+    return not any(isinstance(t, TensorType) for t in types) and not (
+        function.is_declaration and function.function_type.outputs.data
+    )
+
+
+def _lower_external(function: FuncOp) -> Sequence[Attribute]:
+    """A layer's function on buffers; returns the types of its scratch memory."""
+    where = f"function '{function.sym_name.data}'"
+    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    check_static([*inputs, *outputs], where)
+    scratch: Sequence[Attribute] = ()
+    if KERNEL in function.attributes:
+        scratch = scratch_types(function_spec(function), inputs, outputs)
+    types = [*_buffers(inputs), *_buffers(outputs), *scratch]
+    function.properties["function_type"] = FunctionType.from_lists(types, [])
+    return scratch
+
+
+class _FunctionLowering:
+    """A function on its way."""
+
+    def __init__(self, function: FuncOp, scratch: Mapping[str, Sequence[Attribute]]) -> None:
+        self._function = function
+        self._scratch = scratch
+        self._where = f"function '{function.sym_name.data}'"
+        self._old = function.body.block
+        self._ops: list[Operation] = []
+        self._buffers: dict[SSAValue, SSAValue] = {}
+        self._allocated: dict[SSAValue, SSAValue] = {}  # by the tensor that was made in it
+        self._targets: dict[SSAValue, SSAValue] = {}  # tensors that are made in an output
+
+    def lower(self) -> None:
+        old = self._old
+        returned = old.last_op
+        assert isinstance(returned, ReturnOp)
+        results = list(returned.arguments)
+        check_static([*old.arg_types, *returned.arguments.types], self._where)
+        types = [*_buffers(old.arg_types), *_buffers(returned.arguments.types)]
+        block = Block(arg_types=types)
+        self._buffers.update(zip(old.args, block.args, strict=False))
+        for argument, lowered in zip(old.args, block.args, strict=False):
+            lowered.name_hint = argument.name_hint
+        outputs = block.args[len(old.args) :]
+        self._choose_targets(results, outputs)
+        last_uses = self._last_uses(old)
+        for op in old.ops:
+            if isinstance(op, ReturnOp):
+                break
+            self._lower(op)
+            for tensor in last_uses.get(op, ()):
+                buffer = self._allocated.get(tensor)
+                if buffer is not None:
+                    self._ops.append(DeallocOp.get(buffer))
+        self._hand_out(results, outputs)
+        block.add_ops([*self._ops, ReturnOp()])
+        self._replace(block)
+
+    def _replace(self, block: Block) -> None:
+        """Puts the new block in place of the old one."""
+        region = Region(block)
+        function = self._function
+        function.properties["function_type"] = FunctionType.from_lists(block.arg_types, [])
+        for name in ("arg_attrs", "res_attrs"):
+            function.properties.pop(name, None)
+        old = function.body
+        function.detach_region(old)
+        old.drop_all_references()
+        function.add_region(region)
+
+    def _choose_targets(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
+        """Lets layers write to the function's outputs, also through views."""
+        for result, output in zip(results, outputs, strict=True):
+            made = _made_in(result)
+            producer = made.owner
+            if isinstance(producer, (Block, ConstantOp)) or made in self._targets:
+                continue
+            self._targets[made] = output
+            if output.name_hint is None:
+                output.name_hint = result.name_hint
+
+    def _last_uses(self, block: Block) -> dict[Operation, list[SSAValue]]:
+        """For each op the tensors that nobody needs afterwards; those that nobody reads, at once."""
+        last: dict[SSAValue, Operation] = {}
+        for op in block.ops:
+            for value in (*op.results, *op.operands):
+                made = _made_in(value)
+                if isinstance(made, OpResult):
+                    last[made] = op
+        ending: dict[Operation, list[SSAValue]] = {}
+        for value, op in last.items():
+            ending.setdefault(op, []).append(value)
+        return ending
+
+    def _lower(self, op: Operation) -> None:
+        if isinstance(op, ConstantOp):
+            self._constant(op)
+        elif isinstance(op, CallOp):
+            self._call(op)
+        elif isinstance(op, CustomBinaryLayerOp):
+            self._custom_binary_layer(op)
+        elif isinstance(op, LayerOp) and op.has_trait(View):
+            view = ViewOp(self._buffers[op.inputs[0]], memref_of(_tensor(op.outputs[0])))
+            self._ops.append(view)
+            self._set(op.outputs[0], view.result)
+        elif isinstance(op, LayerOp):
+            self._layer(op)
+        else:
+            raise LiteRtError(Status.UNSUPPORTED, f"{op.name} has no place on IERT", self._where)
+
+    def _constant(self, op: ConstantOp) -> None:
+        value, ir_type = op.value, memref_of(_tensor(op.output))
+        if isinstance(value, DenseResourceAttr):
+            lowered = DenseResourceAttr(value.resource_handle, ir_type)
+            constant = BufferConstantOp(lowered)
+        else:
+            assert isinstance(value, DenseIntOrFPElementsAttr)
+            constant = BufferConstantOp(DenseIntOrFPElementsAttr(ir_type, value.data))
+        self._ops.append(constant)
+        self._set(op.output, constant.output)
+
+    def _call(self, op: CallOp) -> None:
+        symbol = op.callee.root_reference.data
+        if symbol not in self._scratch:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"a call of '{symbol}', which is no layer's function",
+                self._where,
+                "A layer's function is external, on tensors.",
+            )
+        inputs = [self._buffers[value] for value in op.arguments]
+        outputs = [self._allocate(value) for value in op.results]
+        scratch = self._allocate_scratch(self._scratch[symbol])
+        self._ops.append(CallOp(op.callee, [*inputs, *outputs, *scratch], []))
+        self._release(scratch)
+
+    def _layer(self, op: LayerOp) -> None:
+        layer = type(op)
+        inputs = [self._buffers[value] for value in op.inputs]
+        outputs = [self._allocate(value) for value in op.outputs]
+        spec = layer_spec(layer, op.inputs.types, op.outputs.types, DictionaryAttr(op.attributes))
+        scratch = self._allocate_scratch(scratch_types(spec, op.inputs.types, op.outputs.types))
+        self._ops.append(counterpart(layer)(inputs, outputs, op.attributes, scratch))
+        self._release(scratch)
+
+    def _custom_binary_layer(self, op: CustomBinaryLayerOp) -> None:
+        inputs = [self._buffers[value] for value in op.inputs]
+        outputs = [self._allocate(value) for value in op.outputs]
+        attributes = {n: a for n, a in op.attributes.items() if n not in NAMES}
+        code = self._buffers[op.code]
+        layer = BufferCustomBinaryLayerOp(op.task.data, code, inputs, outputs, attributes)
+        self._ops.append(layer)
+
+    def _allocate(self, value: SSAValue) -> SSAValue:
+        """The buffer that a tensor is made in: new memory, or an output of the function."""
+        ir_type = memref_of(_tensor(value))
+        output = self._targets.get(value)
+        if output is not None:
+            if output.type != ir_type:
+                view = ViewOp(output, ir_type)
+                self._ops.append(view)
+                output = view.result
+            self._buffers[value] = output
+            return output
+        alloc = _alloc(ir_type)
+        self._ops.append(alloc)
+        self._allocated[value] = alloc.memref
+        self._set(value, alloc.memref)
+        return alloc.memref
+
+    def _allocate_scratch(self, types: Sequence[Attribute]) -> list[SSAValue]:
+        allocs = [_alloc(ir_type) for ir_type in types]
+        self._ops += allocs
+        return [alloc.memref for alloc in allocs]
+
+    def _release(self, scratch: Sequence[SSAValue]) -> None:
+        self._ops += [DeallocOp.get(buffer) for buffer in scratch]
+
+    def _set(self, tensor: SSAValue, buffer: SSAValue) -> None:
+        self._buffers[tensor] = buffer
+        buffer.name_hint = tensor.name_hint
+
+    def _hand_out(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
+        """Copies what is returned and was not made in its output: inputs, constants, a value twice."""
+        for result, output in zip(results, outputs, strict=True):
+            if self._targets.get(_made_in(result)) is not output:
+                copy = counterpart(CopyOp)([self._buffers[result]], [output])
+                self._ops.append(copy)
+
+
+def _made_in(value: SSAValue) -> SSAValue:
+    """The tensor in whose memory a value lies: views are nothing of their own."""
+    while not isinstance(value, BlockArgument):
+        owner = value.owner
+        if not (isinstance(owner, LayerOp) and owner.has_trait(View)):
+            break
+        value = owner.inputs[0]
+    return value
+
+
+def _tensor(value: SSAValue) -> TensorType[Attribute]:
+    assert isinstance(value.type, TensorType)
+    return cast("TensorType[Attribute]", value.type)
+
+
+def _alloc(ir_type: Attribute) -> AllocOp:
+    return AllocOp((), (), ir_type)
+
+
+def _buffers(types: Sequence[Attribute]) -> list[Attribute]:
+    return [memref_of(t) if isinstance(t, TensorType) else t for t in types]

@@ -1,0 +1,91 @@
+"""`plan-memory`: what is allocated gets static offsets.
+
+    %1 = memref.alloc() : memref<4xf32, @DDR>
+
+    %1 = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>
+
+Deallocations go away: buffers that do not live at the same time share memory. A function says what its arenas
+take, and the least that any plan could: `VPUIP.ddr_size`, `VPUIP.ddr_bound`, and the same of CMX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import AllocOp, DeallocOp
+from xdsl.passes import ModulePass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.assembly import number
+from vendor_reference.compiler.ir.rewriting import remove_op, replace_op
+from vendor_reference.compiler.ir.soc_attribute import soc_of
+from vendor_reference.compiler.ir.types import space_of
+from vendor_reference.compiler.memory_planner import LiveRange, MemoryPlan, plan_memory
+from vendor_reference.compiler.memory_spaces import MemorySpace
+from vendor_reference.compiler.memory_verifier import verify_plan
+from vendor_reference.compiler.task_buffers import find_buffers
+from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp
+from vendor_reference.soc import SocModel
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass):
+    """What is allocated gets a static offset in DDR or CMX; a verifier checks that nothing overlaps."""
+
+    name = "plan-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        soc = soc_of(op)
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                _plan(op, function, soc)
+
+
+PASS = PlanMemory
+
+
+def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
+    buffers = find_buffers(module, function)
+    spaces = [space_of(alloc.memref.type) or MemorySpace.DDR for alloc in buffers.allocs]
+    for space, limit in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
+        members = [i for i, of in enumerate(spaces) if of is space]
+        ranges = _ranges([buffers.demands[i].alive for i in members], members)
+        plan = plan_memory(ranges)
+        verify_plan(ranges, plan.offsets, plan.size)
+        _check_room(plan, space, limit, soc)
+        for index, offset in zip(members, plan.offsets, strict=True):
+            alloc = buffers.allocs[index]
+            _remove_deallocations(alloc)
+            replace_op(alloc, DeclareBufferOp(space, offset, alloc.memref.type))
+        if members:
+            name = f"VPUIP.{space.value.lower()}"
+            function.attributes[f"{name}_size"] = number(plan.size)
+            function.attributes[f"{name}_bound"] = number(plan.lower_bound)
+
+
+def _ranges(alive: Sequence[LiveRange], members: Sequence[int]) -> list[LiveRange]:
+    """Live ranges of one arena, where they name each other by their place in it."""
+    place_of = {index: place for place, index in enumerate(members)}
+    return [
+        replace(one, in_place_of=place_of.get(-1 if one.in_place_of is None else one.in_place_of))
+        for one in alive
+    ]
+
+
+def _check_room(plan: MemoryPlan, space: MemorySpace, limit: int, soc: SocModel) -> None:
+    if plan.size > limit:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"{plan.size} bytes live between its tasks, {soc.name} has {limit} of {space.value}",
+        )
+
+
+def _remove_deallocations(alloc: AllocOp) -> None:
+    for use in list(alloc.memref.uses):
+        if isinstance(use.operation, DeallocOp):
+            remove_op(use.operation)

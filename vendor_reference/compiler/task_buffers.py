@@ -1,0 +1,161 @@
+"""The buffers of a function of tasks: what the memory planner has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import AllocOp
+from xdsl.ir import SSAValue
+
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.types import size_bytes_of
+from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
+from vendor_reference.compiler.layer_kernels import function_spec, op_shapes
+from vendor_reference.compiler.memory_planner import LiveRange
+from vendor_reference.compiler.memory_spaces import Demand, MemorySpace
+from vendor_reference.compiler.requirements import read_requirements
+from vendor_reference.compiler.vpuip.dialect import TaskViewOp
+from vendor_reference.compiler.vpuip.task_op import TaskOp
+from vendor_reference.compiler.work_items import memory_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBuffers:
+    """What a function allocates.
+
+    Attributes:
+      allocs: in the order of the function.
+      demands: one for each of them; steps are the function's tasks.
+      local_bytes: for each task what its work groups need of the scratchpad.
+    """
+
+    allocs: Sequence[AllocOp]
+    demands: Sequence[Demand]
+    local_bytes: Sequence[int]
+
+
+def find_buffers(module: ModuleOp, function: FuncOp) -> FunctionBuffers:
+    """Looks at a function whose layers are tasks."""
+    walk = _Walk(_kernels(module))
+    for op in function.body.block.ops:
+        if isinstance(op, AllocOp):
+            walk.alloc(op)
+        elif isinstance(op, TaskViewOp):
+            walk.roots[op.result] = walk.roots.get(op.source, op.source)
+        elif isinstance(op, TaskOp):
+            walk.task(op)
+    demands = [_used(demand) for demand in walk.demands]
+    return FunctionBuffers(walk.allocs, demands, walk.local_bytes)
+
+
+def _used(demand: Demand) -> Demand:
+    """The demand, also of a buffer that no task touches."""
+    if demand.alive.first >= 0:
+        return demand
+    return replace(demand, alive=replace(demand.alive, first=0, last=0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    function: FuncOp
+    spec: KernelSpec
+
+
+def _kernels(module: ModuleOp) -> Mapping[str, _Kernel]:
+    return {
+        f.sym_name.data: _Kernel(f, function_spec(f))
+        for f in module.body.block.ops
+        if isinstance(f, FuncOp) and KERNEL in f.attributes
+    }
+
+
+class _Walk:
+    """Collects demands, task by task."""
+
+    def __init__(self, kernels: Mapping[str, _Kernel]) -> None:
+        self.allocs: list[AllocOp] = []
+        self.demands: list[Demand] = []
+        self.local_bytes: list[int] = []
+        self.roots: dict[SSAValue, SSAValue] = {}
+        self._kernels = kernels
+        self._index: dict[SSAValue, int] = {}
+        self._local: dict[object, int] = {}
+        self._in_ddr: dict[object, Sequence[bool]] = {}
+
+    def alloc(self, op: AllocOp) -> None:
+        self._index[op.memref] = len(self.allocs)
+        self.allocs.append(op)
+        size = max(size_bytes_of(op.memref.type), 1)
+        self.demands.append(Demand(LiveRange(size, -1, -1), 0))
+
+    def task(self, op: TaskOp) -> None:
+        """A step: what it touches lives now."""
+        step = len(self.local_bytes)
+        kernel = self._kernels.get(op.callee.root_reference.data) if op.callee else None
+        in_place = self._in_place(op, kernel)
+        in_ddr = self._ddr_only(op, kernel)
+        for place, value in enumerate((*op.inputs, *op.outputs)):
+            self._touch(value, step, place < len(in_ddr) and in_ddr[place])
+        for value in op.scratch:
+            self._touch(value, step, False)
+        for value in (*op.input_shapes, *op.output_shapes):
+            self._touch(value, step, True)
+        if in_place is not None:
+            made, held = in_place
+            demand = self.demands[made]
+            if demand.alive.first == step:
+                alive = replace(demand.alive, in_place_of=held)
+                self.demands[made] = replace(demand, alive=alive)
+        self.local_bytes.append(self._local_bytes(op, kernel))
+
+    def _touch(self, value: SSAValue, step: int, is_ddr_only: bool) -> None:
+        index = self._find(value)
+        if index is None:
+            return
+        demand = self.demands[index]
+        alive = demand.alive
+        first = step if alive.first < 0 else alive.first
+        self.demands[index] = Demand(
+            LiveRange(alive.size_bytes, first, step, alive.in_place_of),
+            demand.traffic_bytes + alive.size_bytes,
+            demand.is_ddr_only or is_ddr_only,
+        )
+
+    def _find(self, value: SSAValue) -> int | None:
+        return self._index.get(self.roots.get(value, value))
+
+    def _in_place(self, op: TaskOp, kernel: _Kernel | None) -> tuple[int, int] | None:
+        """Buffers of output 0 and input 0, where the kernel can write one over the other."""
+        if kernel is None or not kernel.spec.in_place or not op.inputs:
+            return None
+        made, held = self._find(op.outputs[0]), self._find(op.inputs[0])
+        others = [self._find(value) for value in op.inputs[1:]]
+        if made is None or held is None or held >= made or held in others:
+            return None
+        return made, held
+
+    def _ddr_only(self, op: TaskOp, kernel: _Kernel | None) -> Sequence[bool]:
+        """For inputs, then outputs, whether the layer wants them in DDR."""
+        if kernel is None:
+            return ()
+        name = kernel.function.sym_name.data
+        if name not in self._in_ddr:
+            attributes = kernel.function.attributes
+            asked = read_requirements(attributes, len(op.inputs), len(op.outputs)).memory_spaces
+            self._in_ddr[name] = [space is MemorySpace.DDR for space in asked]
+        return self._in_ddr[name]
+
+    def _local_bytes(self, op: TaskOp, kernel: _Kernel | None) -> int:
+        if kernel is None:
+            return 0
+        local = [a for a in kernel.spec.arguments if isinstance(a, LocalArgument)]
+        if not local:
+            return 0
+        same = (kernel.function.sym_name.data, op.inputs.types, op.outputs.types)
+        if same not in self._local:
+            shapes = op_shapes(kernel.spec, op.inputs.types, op.outputs.types)
+            self._local[same] = sum(memory_bytes(a, kernel.spec, shapes) for a in local)
+        return self._local[same]
