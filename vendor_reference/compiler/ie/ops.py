@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.ie.transfer_kernel import transfer_kernel
 from vendor_reference.compiler.ir.checks import check_count, check_tensors
 from vendor_reference.compiler.ir.constant import AnyConstantOp
 from vendor_reference.compiler.ir.shape import ShapeType
@@ -33,10 +34,8 @@ from vendor_reference.compiler.ir.types import (
     with_element_type,
     with_order,
 )
-from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.requirements import Requirements
-
-_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 @irdl_op_definition
@@ -50,8 +49,21 @@ class ConstantOp(AnyConstantOp):
         super().verify_()
 
 
+class TransferOp(LayerOp):
+    """A layer that writes what it reads."""
+
+    @classmethod
+    def kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        return transfer_kernel(cls.name.removeprefix("IE."), inputs[0], outputs[0])
+
+
 @irdl_op_definition
-class ReorderOp(LayerOp):
+class ReorderOp(TransferOp):
     """`%1 = IE.Reorder(%0) : tensor<2x3xf16> -> tensor<2x3xf16, #YX>`: the same tensor in another order."""
 
     name = "IE.Reorder"
@@ -73,7 +85,7 @@ class ReorderOp(LayerOp):
 
 
 @irdl_op_definition
-class ConvertOp(LayerOp):
+class ConvertOp(TransferOp):
     """`%1 = IE.Convert(%0) : tensor<4xf32> -> tensor<4xf16>`: the same numbers as other elements."""
 
     name = "IE.Convert"
@@ -91,28 +103,11 @@ class ConvertOp(LayerOp):
 
 
 @irdl_op_definition
-class CopyOp(LayerOp):
+class CopyOp(TransferOp):
     """`%1 = IE.Copy(%0) : tensor<4xf32> -> tensor<4xf32>`: hands out what is a constant, or an input."""
 
     name = "IE.Copy"
     traits = traits_def(LayoutAgnostic())
-
-    @classmethod
-    def kernel_spec(
-        cls,
-        inputs: Sequence[IrType],
-        outputs: Sequence[IrType],
-        attributes: Mapping[str, Attribute],
-    ) -> KernelSpec:
-        c_type = _UNSIGNED[
-            element_type_of(inputs[0]).bits
-        ]  # a half is moved also where there is no fp16
-        text = (
-            f"__kernel void copy(__global const {c_type}* from, __global {c_type}* to)\n"
-            "{\n    to[get_global_id(0)] = from[get_global_id(0)];\n}\n"
-        )
-        arguments = (TensorArgument(False, 0), TensorArgument(True, 0))
-        return KernelSpec("Copy", arguments, text=text, entry="copy")
 
     def verify_(self) -> None:
         super().verify_()

@@ -172,6 +172,20 @@ def strides_of(layout: StridedLayoutAttr) -> tuple[tuple[int, ...], int]:
     return tuple(strides), layout.offset.data if isinstance(layout.offset, IntAttr) else 0
 
 
+@lru_cache(maxsize=4096)
+def element_strides(ir_type: Attribute) -> tuple[tuple[int, ...], int]:
+    """For each dimension, elements from one index to the next; and the first element's place."""
+    layout = layout_of(ir_type)
+    if isinstance(layout, StridedLayoutAttr):
+        return strides_of(layout)
+    shape = shape_of(ir_type)
+    strides, stride = [0] * len(shape), 1
+    for dim in reversed(order_of(ir_type)):
+        strides[dim] = stride
+        stride *= shape[dim]
+    return tuple(strides), 0
+
+
 def space_of(ir_type: MemRefType[Attribute]) -> MemorySpace | None:
     """The memory space that a buffer's type names."""
     space = ir_type.memory_space
