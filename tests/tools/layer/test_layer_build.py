@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
-from litert import CompiledModel
+from litert import CompiledModel, HardwareAccelerator, Options
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from tests.tools.conftest import LitertNpu
@@ -40,13 +40,15 @@ def _apply(folder: Path, asset: str) -> str:
     return "out.npu"
 
 
-def _result(compiled: str) -> None:
+def _result(compiled: str, *, allow_native: bool = False) -> None:
     """Runs a compiled model, and compares it with NumPy."""
+    options = Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU)
+    options.allow_native_assets = allow_native
     x = np.linspace(-3, 3, 8, dtype=np.float32).reshape(2, 4)
     y = x
     for alpha in (0.5, 0.5, 2.0):
         y = alpha * y / (1 + np.abs(y))
-    with CompiledModel.from_file(compiled) as model:
+    with CompiledModel.from_file(compiled, options=options) as model:
         found = model.run({"x": x})["y"]
     np.testing.assert_allclose(found, np.maximum(y, 0), rtol=1e-6)
 
@@ -75,6 +77,7 @@ def test_a_source_that_is_left_out_is_not_in_the_file(
     compiled = _apply(described, "s.bin")
     with pytest.raises(LiteRtError, match=r"source is left out.*allow_native_assets"):
         _result(compiled)
+    _result(compiled, allow_native=True)
 
 
 def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
