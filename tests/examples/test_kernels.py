@@ -120,3 +120,21 @@ def test_sinh(run_op: RunOp) -> None:
     x = np.linspace(-5, 5, 24, dtype=np.float32).reshape(2, 3, 4)
     result = run_op("Sinh", "Sinh.cl", [x], x.shape)
     np.testing.assert_allclose(result, np.sinh(x.astype(np.float64)), rtol=1e-6)  # OpenCL: 4 ulp
+
+
+@pytest.mark.parametrize(("op", "slope"), [("RELU", 0.0), ("LEAKY_RELU", 0.25)])
+def test_a_configuration_overrides_a_builtin_op(tmp_path: Path, op: str, slope: float) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (2, 3, 5, 4))
+    options: dict[str, Any] = {"alpha": slope} if slope else {}
+    y = builder.op(op, [x], [("y", "float32", (2, 3, 5, 4))], **options)
+    builder.output(y)
+    builder.signature("main", {"x": x}, {"y": y})
+    write_model(builder.build(), tmp_path / "model.tflite")
+    info = CustomOpInfo(op, str(KERNELS.parent / "02_kernels" / "Relu.xml"))
+    apply_options = ApplyOptions(require_npu=["all"], compiler=CompilerOptions([info]))
+    apply_plugin(tmp_path / "model.tflite", tmp_path / "compiled.tflite", apply_options)
+    data = np.random.default_rng(0).normal(size=(2, 3, 5, 4)).astype(np.float32)
+    with CompiledModel.from_file(str(tmp_path / "compiled.tflite")) as loaded:
+        found = loaded.run({"x": data})["y"]
+    np.testing.assert_array_equal(found, np.where(data < 0, data * np.float32(slope), data))

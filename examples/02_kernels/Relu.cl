@@ -1,0 +1,14 @@
+// Rectifier. It goes by pitches, so any format will do: the elements that a work item reads and writes are found the
+// same way in each.
+
+__kernel void relu(const __global INPUT0_TYPE* in, __global OUTPUT0_TYPE* out) {
+  const int x = get_global_id(0), y = get_global_id(1);
+  const int b = get_global_id(2) / OUTPUT0_DIMS[1], f = get_global_id(2) % OUTPUT0_DIMS[1];
+
+#define AT(TENSOR) \
+  (TENSOR##_OFFSET + b * TENSOR##_PITCHES[0] + f * TENSOR##_PITCHES[1] + y * TENSOR##_PITCHES[2] + \
+   x * TENSOR##_PITCHES[3])
+
+  const INPUT0_TYPE value = in[AT(INPUT0)];
+  out[AT(OUTPUT0)] = value < 0 ? value * SLOPE : value;
+}
