@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ie.layer_op import InPlace, LayerOp
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
 from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec
+from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes, memory_elements
 
 
@@ -31,9 +33,11 @@ def layer_spec(
     Raises:
       LiteRtError: UNSUPPORTED, where there is none.
     """
-    return layer.kernel_spec(
+    spec = layer.kernel_spec(
         cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs), attributes.data
     )
+    in_place = any(isinstance(trait, InPlace) for trait in layer.traits)
+    return replace(spec, in_place=True) if in_place else spec
 
 
 def function_spec(function: FuncOp) -> KernelSpec:
@@ -49,6 +53,29 @@ def function_spec(function: FuncOp) -> KernelSpec:
             hint="A layer's function holds its kernel as an attribute.",
         )
     return read_kernel(function.attributes)
+
+
+class TaskKernels:
+    """The kernels of a module's tasks; what a function holds is read once."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._functions = {
+            f.sym_name.data: function_spec(f)
+            for f in module.body.block.ops
+            if isinstance(f, FuncOp) and KERNEL in f.attributes
+        }
+        self._held: dict[Attribute, KernelSpec] = {}
+
+    def find(self, op: TaskOp) -> KernelSpec | None:
+        """The kernel of a task: its function's, or that of its code; None where nobody has described it."""
+        if op.callee is not None:
+            return self._functions.get(op.callee.root_reference.data)
+        held = op.attributes.get(KERNEL)
+        if held is None:
+            return None
+        if held not in self._held:
+            self._held[held] = read_kernel(op.attributes)
+        return self._held[held]
 
 
 def op_shapes(

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.memref import AllocOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.types import size_bytes_of
 from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
-from vendor_reference.compiler.layer_kernels import function_spec, op_shapes
+from vendor_reference.compiler.layer_kernels import TaskKernels, op_shapes
 from vendor_reference.compiler.memory_planner import LiveRange
 from vendor_reference.compiler.memory_spaces import Demand, MemorySpace
 from vendor_reference.compiler.requirements import read_requirements
@@ -39,7 +39,7 @@ class FunctionBuffers:
 
 def find_buffers(module: ModuleOp, function: FuncOp) -> FunctionBuffers:
     """Looks at a function whose layers are tasks."""
-    walk = _Walk(_kernels(module))
+    walk = _Walk(module)
     for op in function.body.block.ops:
         if isinstance(op, AllocOp):
             walk.alloc(op)
@@ -58,32 +58,21 @@ def _used(demand: Demand) -> Demand:
     return replace(demand, alive=replace(demand.alive, first=0, last=0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    function: FuncOp
-    spec: KernelSpec
-
-
-def _kernels(module: ModuleOp) -> Mapping[str, _Kernel]:
-    return {
-        f.sym_name.data: _Kernel(f, function_spec(f))
-        for f in module.body.block.ops
-        if isinstance(f, FuncOp) and KERNEL in f.attributes
-    }
-
-
 class _Walk:
     """Collects demands, task by task."""
 
-    def __init__(self, kernels: Mapping[str, _Kernel]) -> None:
+    def __init__(self, module: ModuleOp) -> None:
         self.allocs: list[AllocOp] = []
         self.demands: list[Demand] = []
         self.local_bytes: list[int] = []
         self.roots: dict[SSAValue, SSAValue] = {}
-        self._kernels = kernels
+        self._kernels = TaskKernels(module)
+        self._functions = {
+            f.sym_name.data: f for f in module.body.block.ops if isinstance(f, FuncOp)
+        }
         self._index: dict[SSAValue, int] = {}
         self._local: dict[object, int] = {}
-        self._in_ddr: dict[object, Sequence[bool]] = {}
+        self._in_ddr: dict[str, Sequence[bool]] = {}
 
     def alloc(self, op: AllocOp) -> None:
         self._index[op.memref] = len(self.allocs)
@@ -94,9 +83,9 @@ class _Walk:
     def task(self, op: TaskOp) -> None:
         """A step: what it touches lives now."""
         step = len(self.local_bytes)
-        kernel = self._kernels.get(op.callee.root_reference.data) if op.callee else None
-        in_place = self._in_place(op, kernel)
-        in_ddr = self._ddr_only(op, kernel)
+        spec = self._kernels.find(op)
+        in_place = self._in_place(op, spec)
+        in_ddr = self._ddr_only(op)
         for place, value in enumerate((*op.inputs, *op.outputs)):
             self._touch(value, step, place < len(in_ddr) and in_ddr[place])
         for value in op.scratch:
@@ -109,7 +98,7 @@ class _Walk:
             if demand.alive.first == step:
                 alive = replace(demand.alive, in_place_of=held)
                 self.demands[made] = replace(demand, alive=alive)
-        self.local_bytes.append(self._local_bytes(op, kernel))
+        self.local_bytes.append(self._local_bytes(op, spec))
 
     def _touch(self, value: SSAValue, step: int, is_ddr_only: bool) -> None:
         index = self._find(value)
@@ -127,9 +116,9 @@ class _Walk:
     def _find(self, value: SSAValue) -> int | None:
         return self._index.get(self.roots.get(value, value))
 
-    def _in_place(self, op: TaskOp, kernel: _Kernel | None) -> tuple[int, int] | None:
+    def _in_place(self, op: TaskOp, spec: KernelSpec | None) -> tuple[int, int] | None:
         """Buffers of output 0 and input 0, where the kernel can write one over the other."""
-        if kernel is None or not kernel.spec.in_place or not op.inputs:
+        if spec is None or not spec.in_place or not op.inputs:
             return None
         made, held = self._find(op.outputs[0]), self._find(op.inputs[0])
         others = [self._find(value) for value in op.inputs[1:]]
@@ -137,25 +126,28 @@ class _Walk:
             return None
         return made, held
 
-    def _ddr_only(self, op: TaskOp, kernel: _Kernel | None) -> Sequence[bool]:
+    def _ddr_only(self, op: TaskOp) -> Sequence[bool]:
         """For inputs, then outputs, whether the layer wants them in DDR."""
-        if kernel is None:
-            return ()
-        name = kernel.function.sym_name.data
+        name = op.callee.root_reference.data if op.callee else ""
+        if not name:
+            return _wants_ddr(op, op.attributes, "")
         if name not in self._in_ddr:
-            attributes = kernel.function.attributes
-            asked = read_requirements(attributes, len(op.inputs), len(op.outputs)).memory_spaces
-            self._in_ddr[name] = [space is MemorySpace.DDR for space in asked]
+            function = self._functions.get(name)
+            attributes = function.attributes if function is not None else {}
+            self._in_ddr[name] = _wants_ddr(op, attributes, "IE.")
         return self._in_ddr[name]
 
-    def _local_bytes(self, op: TaskOp, kernel: _Kernel | None) -> int:
-        if kernel is None:
+    def _local_bytes(self, op: TaskOp, spec: KernelSpec | None) -> int:
+        local = [a for a in spec.arguments if isinstance(a, LocalArgument)] if spec else []
+        if spec is None or not local:
             return 0
-        local = [a for a in kernel.spec.arguments if isinstance(a, LocalArgument)]
-        if not local:
-            return 0
-        same = (kernel.function.sym_name.data, op.inputs.types, op.outputs.types)
+        same = (op.callee or op.attributes.get(KERNEL), op.inputs.types, op.outputs.types)
         if same not in self._local:
-            shapes = op_shapes(kernel.spec, op.inputs.types, op.outputs.types)
-            self._local[same] = sum(memory_bytes(a, kernel.spec, shapes) for a in local)
+            shapes = op_shapes(spec, op.inputs.types, op.outputs.types)
+            self._local[same] = sum(memory_bytes(a, spec, shapes) for a in local)
         return self._local[same]
+
+
+def _wants_ddr(op: TaskOp, attributes: Mapping[str, Attribute], prefix: str) -> Sequence[bool]:
+    asked = read_requirements(attributes, len(op.inputs), len(op.outputs), prefix)
+    return [space is MemorySpace.DDR for space in asked.memory_spaces]

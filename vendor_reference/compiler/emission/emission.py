@@ -35,7 +35,7 @@ from vendor_reference.compiler.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.compiler.kernel_view import kernel_tensor
-from vendor_reference.compiler.layer_kernels import all_inputs, function_spec, op_shapes
+from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp, TaskConstantOp, TaskViewOp
@@ -120,11 +120,7 @@ class _ModuleEmission:
         self._table = constants
         self._places: dict[object, int] = {}
         self._launches: dict[object, _Launch] = {}
-        self._specs = {
-            f.sym_name.data: function_spec(f)
-            for f in module.body.block.ops
-            if isinstance(f, FuncOp) and KERNEL in f.attributes
-        }
+        self._kernels = TaskKernels(module)
 
     def function(self, function: FuncOp) -> Function:
         emission = _FunctionEmission(self, function)
@@ -135,15 +131,17 @@ class _ModuleEmission:
 
     def launch(self, op: TaskOp) -> _Launch:
         """The program of a task, and what its arguments are."""
-        symbol = op.callee.root_reference.data if op.callee else ""
-        spec = self._specs.get(symbol)
+        spec = self._kernels.find(op)
         if spec is None or not isinstance(op, OclOp):
+            layer = f"@{op.callee.root_reference.data}" if op.callee else "code"
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{op.name} of {f'@{symbol}' if symbol else 'code'} has no kernel to run",
+                f"{op.name} of {layer}, which nobody has described",
+                hint=f"A task's function, or the task of code, has {KERNEL}.",
             )
         sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
-        same = (symbol, op.inputs.types, op.outputs.types, sizes)
+        kernel = op.callee or op.attributes[KERNEL]
+        same = (kernel, op.inputs.types, op.outputs.types, sizes)
         if same not in self._launches:
             self._launches[same] = self._launch(spec, op, *sizes)
         return self._launches[same]

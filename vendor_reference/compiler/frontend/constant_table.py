@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
 from litert.model.graph import Tensor
 from vendor_reference.executable.executable import Constant, Dequantization
 
@@ -33,6 +34,15 @@ class ConstantTable:
             self._keys[same] = key
             self._constants[key] = Constant(tensor_type, blob, dequantization)
         return self._keys[same]
+
+    def add_code(self, name: str, code: bytes) -> str:
+        """The key of a layer's code, which is nothing that kernels read: bytes in an asset."""
+        if name not in self._keys:
+            key = f"code_{len(self._constants)}"
+            self._keys[name] = key
+            code_type = RankedTensorType.of(ElementType.UINT8, (len(code),))
+            self._constants[key] = Constant(code_type, Blob(code))
+        return self._keys[name]
 
 
 def stored_dequantization(stored: Tensor) -> Dequantization:

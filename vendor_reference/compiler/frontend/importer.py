@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
@@ -23,11 +24,13 @@ from vendor_reference.compiler.frontend.layer_kernel import (
     tensor_bindings,
 )
 from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
+from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.soc_attribute import set_soc
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.requirements import requirement_attributes
 from vendor_reference.compiler.selection import find_refusal
@@ -86,10 +89,12 @@ class _Importer:
         self._names = SymbolNames(taken)
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
         self._symbols: dict[object, str] = {}
+        self._codes: dict[str, ConstantOp] = {}
 
     def function(self, name: str, partition: Subgraph) -> FuncOp:
         """A partition on IE."""
         self._check(partition)
+        self._codes = {}
         arguments = [_type(tensor) for tensor in partition.inputs]
         block = Block(arg_types=arguments)
         values: dict[Tensor, SSAValue] = dict(zip(partition.inputs, block.args, strict=True))
@@ -128,7 +133,6 @@ class _Importer:
         values: dict[Tensor, SSAValue],
         ops: list[Operation],
     ) -> None:
-        symbol = self._layer_function(op, layer)
         operands = []
         for index, tensor in enumerate(op.inputs):
             if tensor is None:
@@ -138,9 +142,37 @@ class _Importer:
                     raise LiteRtError(Status.UNSUPPORTED, f"input {index} is written by nobody")
                 self._constant(tensor, self.table.add(tensor), values, ops)
             operands.append(values[tensor])
-        call = CallOp(symbol, operands, [_type(tensor) for tensor in op.outputs])
-        ops.append(call)
-        values.update(zip(op.outputs, call.results, strict=True))
+        results = [_type(tensor) for tensor in op.outputs]
+        code = _packed_in(layer)
+        made: Operation
+        if code is None:
+            made = CallOp(self._layer_function(op, layer), operands, results)
+        else:
+            made = self._binary_layer(op, layer, code, operands, results, ops)
+        ops.append(made)
+        values.update(zip(op.outputs, made.results, strict=True))
+
+    def _binary_layer(
+        self,
+        op: Op,
+        layer: CustomLayer,
+        code: bytes,
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        ops: list[Operation],
+    ) -> CustomBinaryLayerOp:
+        """A layer whose code is compiled ahead: the code is an operand, the kernel an attribute."""
+        key = self.table.add_code(layer.op_name, code)
+        if key not in self._codes:  # once in each function
+            code_type = tensor_type(ElementType.UINT8, (len(code),))
+            self._codes[key] = ConstantOp(DenseResourceAttr.from_params(key, code_type))
+            ops.append(self._codes[key])
+        spec = self._kernel(op, layer)
+        requirements = layer_requirements(tensor_bindings(layer, op), op)
+        attributes = {**requirement_attributes(requirements, prefix=""), **kernel_attributes(spec)}
+        return CustomBinaryLayerOp(
+            layer.type.value, self._codes[key].output, operands, results, attributes
+        )
 
     def _dequantize(self, op: Op, values: dict[Tensor, SSAValue], ops: list[Operation]) -> None:
         assert op.name == "DEQUANTIZE" and op.inputs[0] is not None
@@ -160,9 +192,7 @@ class _Importer:
 
     def _layer_function(self, op: Op, layer: CustomLayer) -> str:
         """The function that stands for an op's kernel; ops with the same kernel and types share it."""
-        if layer.op_name not in self._sources:
-            self._sources[layer.op_name] = layer_sources(layer)
-        spec = layer_kernel(layer, op, self._sources[layer.op_name], self.notes)
+        spec = self._kernel(op, layer)
         bindings = tensor_bindings(layer, op)
         requirements = layer_requirements(bindings, op)
         inputs = tuple(_type(tensor) for tensor in op.inputs if tensor is not None)
@@ -180,6 +210,16 @@ class _Importer:
             self.layer_functions.append(function)
             self._symbols[same] = symbol
         return self._symbols[same]
+
+    def _kernel(self, op: Op, layer: CustomLayer) -> KernelSpec:
+        if layer.op_name not in self._sources:
+            self._sources[layer.op_name] = layer_sources(layer)
+        return layer_kernel(layer, op, self._sources[layer.op_name], self.notes)
+
+
+def _packed_in(layer: CustomLayer) -> bytes | None:
+    """The code of a layer that is compiled ahead; None for one that is not."""
+    return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
 
 
 def _type(tensor: Tensor) -> Attribute:

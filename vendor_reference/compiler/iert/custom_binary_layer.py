@@ -35,6 +35,7 @@ from vendor_reference.compiler.ir.checks import check_memrefs, verified
 from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
 
 _NUM_OUTPUTS = "num_outputs"
+_NUM_SCRATCH = "num_scratch"
 
 
 @irdl_op_definition
@@ -46,6 +47,7 @@ class BufferCustomBinaryLayerOp(IRDLOperation):
     code = operand_def(base(MemRefType))
     inputs = var_operand_def()
     outputs = var_operand_def()
+    scratch = var_operand_def()
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -56,9 +58,10 @@ class BufferCustomBinaryLayerOp(IRDLOperation):
         inputs: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
         attributes: Mapping[str, Attribute],
+        scratch: Sequence[SSAValue] = (),
     ) -> None:
         super().__init__(
-            operands=[code, inputs, outputs],
+            operands=[code, inputs, outputs, scratch],
             properties={"task": StringAttr(task)},
             attributes=dict(attributes),
         )
@@ -66,6 +69,7 @@ class BufferCustomBinaryLayerOp(IRDLOperation):
     def verify_(self) -> None:
         check_memrefs("input", self.inputs.types)
         check_memrefs("output", self.outputs.types)
+        check_memrefs("scratch", self.scratch.types)
         if not self.outputs:
             raise VerifyException("a layer without outputs")
         verified(lambda: read_max_num_shaves(self.attributes))
@@ -77,16 +81,19 @@ class BufferCustomBinaryLayerOp(IRDLOperation):
         (code,) = parse_values(parser, [parser.parse_unresolved_operand()])
         buffers = parse_values(parser, parse_names(parser))
         attributes = parser.parse_optional_attr_dict()
-        most = len(buffers)
-        num_inputs = most - take_number(parser, attributes, _NUM_OUTPUTS, min(1, most), most)
-        return cls(task, code, buffers[:num_inputs], buffers[num_inputs:], attributes)
+        rest = len(buffers) - take_number(parser, attributes, _NUM_SCRATCH, 0, len(buffers))
+        num_inputs = rest - take_number(parser, attributes, _NUM_OUTPUTS, min(1, rest), rest)
+        inputs, outputs = buffers[:num_inputs], buffers[num_inputs:rest]
+        return cls(task, code, inputs, outputs, attributes, buffers[rest:])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" VPUIP.{self.task.data} from ")
         printer.print_ssa_value(self.code)
         printer.print_string(" ")
-        print_values(printer, [*self.inputs, *self.outputs])
+        print_values(printer, [*self.inputs, *self.outputs, *self.scratch])
         attributes = dict(self.attributes)
         if len(self.outputs) != 1:
             attributes[_NUM_OUTPUTS] = number(len(self.outputs))
+        if self.scratch:
+            attributes[_NUM_SCRATCH] = number(len(self.scratch))
         print_attributes(printer, attributes)

@@ -38,7 +38,7 @@ from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
 from vendor_reference.compiler.iert.dialect import BufferConstantOp, ViewOp
 from vendor_reference.compiler.iert.layer_op import counterpart
-from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import memref_of
 from vendor_reference.compiler.layer_kernels import (
     check_static,
@@ -68,6 +68,9 @@ class LowerIeToIert(ModulePass):
 
 
 PASS = LowerIeToIert
+
+_MET = frozenset(NAMES) - {"memory_spaces"}
+"""Requirements that IE meets."""
 
 
 def _is_on_buffers(function: FuncOp) -> bool:
@@ -219,10 +222,15 @@ class _FunctionLowering:
     def _custom_binary_layer(self, op: CustomBinaryLayerOp) -> None:
         inputs = [self._buffers[value] for value in op.inputs]
         outputs = [self._allocate(value) for value in op.outputs]
-        attributes = {n: a for n, a in op.attributes.items() if n not in NAMES}
+        attributes = {n: a for n, a in op.attributes.items() if n not in _MET}
+        types: Sequence[Attribute] = ()
+        if KERNEL in attributes:
+            types = scratch_types(read_kernel(attributes), op.inputs.types, op.outputs.types)
+        scratch = self._allocate_scratch(types)
         code = self._buffers[op.code]
-        layer = BufferCustomBinaryLayerOp(op.task.data, code, inputs, outputs, attributes)
+        layer = BufferCustomBinaryLayerOp(op.task.data, code, inputs, outputs, attributes, scratch)
         self._ops.append(layer)
+        self._release(scratch)
 
     def _allocate(self, value: SSAValue) -> SSAValue:
         """The buffer that a tensor is made in: new memory, or an output of the function."""

@@ -33,8 +33,10 @@ from vendor_reference.compiler.iert.dialect import BufferConstantOp, ViewOp
 from vendor_reference.compiler.iert.layer_op import BufferLayerOp
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.kernel_attribute import (
+    KERNEL,
     MAX_NUM_SHAVES,
     kernel_attributes,
+    read_kernel,
     read_max_num_shaves,
 )
 from vendor_reference.compiler.ir.rewriting import replace_op
@@ -160,10 +162,15 @@ class _ModuleLowering:
         self._task(op, layer, op.inputs, op.outputs, op.scratch, {})
 
     def _custom_binary_layer(self, op: BufferCustomBinaryLayerOp) -> None:
-        limit = read_max_num_shaves(op.attributes)
         attributes = {n: a for n, a in op.attributes.items() if n != MAX_NUM_SHAVES}
-        attributes[NUM_SHAVES] = number(min(limit or self._soc.shaves, self._soc.shaves))
-        replace_op(op, _TASKS[op.task.data](op.code, op.inputs, op.outputs, attributes))
+        if KERNEL in attributes:
+            spec = read_kernel(op.attributes)
+            attributes |= _launch(spec, op.inputs.types, op.outputs.types, self._soc)
+        else:  # nobody has described it: the driver launches it
+            limit = read_max_num_shaves(op.attributes)
+            attributes[NUM_SHAVES] = number(min(limit or self._soc.shaves, self._soc.shaves))
+        task = _TASKS[op.task.data]
+        replace_op(op, task(op.code, op.inputs, op.outputs, attributes, op.scratch))
 
     def _task(
         self,
