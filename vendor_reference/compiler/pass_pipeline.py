@@ -23,6 +23,8 @@ PIPELINE: Sequence[str] = (
     "convert-precisions",
     "adjust-layouts",
     "optimize-reorders",
+    "add-shape-values",
+    "bound-shapes",
     "lower-ie-to-iert",
     "lower-iert-to-vpuip",
     "assign-memory-spaces",

@@ -58,6 +58,14 @@ class View(OpTrait):
     """Its output is input 0, read in another shape: it has no kernel, and no memory of its own."""
 
 
+class SameShapes(OpTrait):
+    """Its outputs have the shape of an input that has the same unknown dimensions."""
+
+
+class FindsShape(OpTrait):
+    """Its kernel finds the shapes of its outputs, and it returns them behind these."""
+
+
 class LayerOp(IRDLOperation):
     """A layer. A builtin op is a subclass with a name, its traits, its verifier and its kernel."""
 

@@ -20,7 +20,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
 from vendor_reference.compiler.ie.transfer_kernel import transfer_kernel
 from vendor_reference.compiler.ir.checks import check_count, check_tensors
 from vendor_reference.compiler.ir.constant import AnyConstantOp
@@ -67,6 +67,7 @@ class ReorderOp(TransferOp):
     """`%1 = IE.Reorder(%0) : tensor<2x3xf16> -> tensor<2x3xf16, #YX>`: the same tensor in another order."""
 
     name = "IE.Reorder"
+    traits = traits_def(SameShapes())
 
     @classmethod
     def to(cls, value: SSAValue, order: Order | None) -> ReorderOp:

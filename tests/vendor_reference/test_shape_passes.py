@@ -1,0 +1,153 @@
+"""Shapes that a run tells, level by level: the stages of the dynamic shapes document, and what it leaves open."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.irdl import irdl_op_definition, traits_def
+
+from litert.core.errors import LiteRtError
+from tests.vendor_reference.ir_texts import normal, run
+from vendor_reference.compiler.ie.layer_op import FindsShape, LayerOp, LayoutAgnostic
+
+
+@irdl_op_definition
+class Layer1Op(LayerOp):
+    """Its kernel finds the shape of its result."""
+
+    name = "IE.Layer1"
+    traits = traits_def(FindsShape())
+
+
+@irdl_op_definition
+class SimpleLayerOp(LayerOp):
+    """Element by element."""
+
+    name = "IE.SimpleLayer"
+    traits = traits_def(LayoutAgnostic())
+
+
+@irdl_op_definition
+class CustomOp(LayerOp):
+    """The shape of its result is found by a function of its own."""
+
+    name = "IE.Custom"
+
+
+LAYERS = (Layer1Op, SimpleLayerOp, CustomOp)
+
+INITIAL = """
+    func.func private @calc_custom_shape(!shape.shape) -> !shape.shape
+
+    func.func @main(%input: tensor<?x3x?x?xf16>) -> tensor<?x?xf16>
+        attributes {IE.bounds = [array<i64: 100, 3, 300, 300>]} {
+      %temp0 = IE.Layer1(%input) {IE.bounds = [array<i64: 100, 16, 200, 200>]}
+        : tensor<?x3x?x?xf16> -> tensor<?x16x?x?xf16>
+      %temp1 = IE.SimpleLayer(%temp0) : tensor<?x16x?x?xf16> -> tensor<?x16x?x?xf16>
+      %temp2 = IE.Custom(%temp1)
+        {IE.bounds = [array<i64: 100, 1000>], shape_function = @calc_custom_shape}
+        : tensor<?x16x?x?xf16> -> tensor<?x?xf16>
+      func.return %temp2 : tensor<?x?xf16>
+    }
+"""
+
+WITH_SHAPES = """
+    func.func private @calc_custom_shape(!shape.shape) -> !shape.shape
+
+    func.func @main(%input: tensor<?x3x?x?xf16>) -> (tensor<?x?xf16>, !shape.shape)
+        attributes {IE.bounds = [array<i64: 100, 3, 300, 300>]} {
+      %input_shape = shape.shape_of %input : tensor<?x3x?x?xf16> -> !shape.shape
+      %temp0, %temp0_shape = IE.Layer1(%input)[%input_shape]
+        {IE.bounds = [array<i64: 100, 16, 200, 200>]}
+        : tensor<?x3x?x?xf16>, !shape.shape -> tensor<?x16x?x?xf16>, !shape.shape
+      %temp1 = IE.SimpleLayer(%temp0)[%temp0_shape]
+        : tensor<?x16x?x?xf16>, !shape.shape -> tensor<?x16x?x?xf16>
+      %temp2_shape = func.call @calc_custom_shape(%temp0_shape)
+        {IE.bounds = [array<i64: 100, 1000>]} : (!shape.shape) -> !shape.shape
+      %temp2 = IE.Custom(%temp1)[%temp0_shape][%temp2_shape]
+        {IE.bounds = [array<i64: 100, 1000>]}
+        : tensor<?x16x?x?xf16>, !shape.shape, !shape.shape -> tensor<?x?xf16>
+      func.return %temp2, %temp2_shape : tensor<?x?xf16>, !shape.shape
+    }
+"""
+
+BOUNDED = """
+    func.func private @calc_custom_shape(!shape.shape) -> !shape.shape
+
+    func.func @main(%input: tensor<100x3x300x300xf16>) -> (tensor<100x1000xf16>, !shape.shape)
+        attributes {IE.input_patterns = [array<i64: -1, 3, -1, -1>],
+                    IE.output_patterns = [array<i64: -1, -1>]} {
+      %input_shape = IE.ActualShapeOf %input : tensor<100x3x300x300xf16> -> !shape.shape
+      %temp0, %temp0_shape = IE.Layer1(%input)[%input_shape]
+        : tensor<100x3x300x300xf16>, !shape.shape -> tensor<100x16x200x200xf16>, !shape.shape
+      %temp1 = IE.SimpleLayer(%temp0)[%temp0_shape]
+        : tensor<100x16x200x200xf16>, !shape.shape -> tensor<100x16x200x200xf16>
+      %temp2_shape = func.call @calc_custom_shape(%temp0_shape) : (!shape.shape) -> !shape.shape
+      %temp2 = IE.Custom(%temp1)[%temp0_shape][%temp2_shape]
+        : tensor<100x16x200x200xf16>, !shape.shape, !shape.shape -> tensor<100x1000xf16>
+      func.return %temp2, %temp2_shape : tensor<100x1000xf16>, !shape.shape
+    }
+"""
+
+
+def test_shapes_become_values_as_in_the_document() -> None:
+    assert run(INITIAL, "add-shape-values", LAYERS) == normal(WITH_SHAPES, LAYERS)
+
+
+def test_bounds_make_memory_static_as_in_the_document() -> None:
+    assert run(WITH_SHAPES, "bound-shapes", LAYERS) == normal(BOUNDED, LAYERS)
+    assert run(INITIAL, "add-shape-values,bound-shapes", LAYERS) == normal(BOUNDED, LAYERS)
+
+
+KERNEL = 'VPUIP.kernel = {title = "k", arguments = [{input = 0 : i64}, {output = 0 : i64}]}'
+
+
+def test_formulas_of_a_layer_become_a_function_of_shapes() -> None:
+    before = f"""
+        func.func private @Up(tensor<?x3xf32>) -> tensor<?x6xf32>
+            attributes {{{KERNEL}, IE.output_shapes = [["B*2", "INPUT0_SHAPE[1]*2"]]}}
+        func.func @f(%x: tensor<?x3xf32>) -> tensor<?x6xf32>
+            attributes {{IE.bounds = [array<i64: 10, 3>]}} {{
+          %y = func.call @Up(%x) : (tensor<?x3xf32>) -> tensor<?x6xf32>
+          func.return %y : tensor<?x6xf32>
+        }}
+    """
+    after = f"""
+        func.func private @shape_of_Up(!shape.shape) -> !shape.shape
+            attributes {{IE.formulas = ["B*2", "INPUT0_SHAPE[1]*2"], IE.input_shapes = [unit]}}
+        func.func private @Up(tensor<10x3xf32>, !shape.shape, !shape.shape) -> tensor<20x6xf32>
+            attributes {{{KERNEL}, IE.output_shapes = [["B*2", "INPUT0_SHAPE[1]*2"]],
+                         dynamic_inputs = [0 : i64], dynamic_outputs = [0 : i64]}}
+        func.func @f(%x: tensor<10x3xf32>) -> (tensor<20x6xf32>, !shape.shape)
+            attributes {{IE.input_patterns = [array<i64: -1, 3>],
+                         IE.output_patterns = [array<i64: -1, 6>]}} {{
+          %x_shape = IE.ActualShapeOf %x : tensor<10x3xf32> -> !shape.shape
+          %y_shape = func.call @shape_of_Up(%x_shape) : (!shape.shape) -> !shape.shape
+          %y = func.call @Up(%x, %x_shape, %y_shape)
+            : (tensor<10x3xf32>, !shape.shape, !shape.shape) -> tensor<20x6xf32>
+          func.return %y, %y_shape : tensor<20x6xf32>, !shape.shape
+        }}
+    """
+    assert run(before, "add-shape-values,bound-shapes") == normal(after)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "bounds", "what"),
+    [
+        ("", "[array<i64: 10, 3>]", "function 'Up', output 0, does not say how the shape"),
+        ("IE.output_shapes = [0 : i64],", "[unit]", "nothing says how large argument 0 can be"),
+        ("IE.output_shapes = [0 : i64],", "[array<i64: 10>]", "the bound 10 of argument 0"),
+        ('IE.output_shapes = ["B"],', "[array<i64: 10, 3>]", "IE.output_shapes is"),
+        ('IE.output_shapes = [["B/0", "3"]],', "[array<i64: 10, 3>]", "divides by zero"),
+    ],
+)
+def test_what_nobody_says_is_an_error(attributes: str, bounds: str, what: str) -> None:
+    text = f"""
+        func.func private @Up(tensor<?x3xf32>) -> tensor<?x3xf32> attributes {{{attributes}{KERNEL}}}
+        func.func @f(%x: tensor<?x3xf32>) -> tensor<?x3xf32> attributes {{IE.bounds = {bounds}}} {{
+          %y = func.call @Up(%x) : (tensor<?x3xf32>) -> tensor<?x3xf32>
+          func.return %y : tensor<?x3xf32>
+        }}
+    """
+    with pytest.raises(LiteRtError) as error:
+        run(text, "add-shape-values,bound-shapes")
+    assert what in error.value.what

@@ -1,0 +1,275 @@
+"""`add-shape-values`: shapes that a run tells become values, operands and results of the layers that have them.
+
+    %1 = func.call @Upscale(%0) : (tensor<?x3xf32>) -> tensor<?x6xf32>
+
+    %s = shape.shape_of %0 : tensor<?x3xf32> -> !shape.shape
+    %t = func.call @shape_of_Upscale(%s) : (!shape.shape) -> !shape.shape
+    %1 = func.call @Upscale(%0, %s, %t) : (tensor<?x3xf32>, !shape.shape, !shape.shape) -> tensor<?x6xf32>
+
+A result that has an input's shape gets no value of its own: the input's is used again. A layer whose kernel finds
+the shape returns it behind its tensors. A function returns the shapes of its results behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, SymbolRefAttr, TensorType
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    FindsShape,
+    LayerOp,
+    LayoutAgnostic,
+    SameShapes,
+)
+from vendor_reference.compiler.ir.assembly import number
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
+from vendor_reference.compiler.ir.rewriting import remove_op
+from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
+from vendor_reference.compiler.ir.shape_attributes import (
+    BOUNDS,
+    Formulas,
+    FoundBy,
+    read_output_shapes,
+    read_shapes,
+    shapes_attribute,
+)
+from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.kernel_spec import ShapeArgument
+from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
+from vendor_reference.custom_layers.custom_layer import SameShape
+
+SHAPE_FUNCTION = "shape_function"
+"""On a builtin layer, the function that finds the shape of its first dynamic output."""
+
+
+@dataclass(frozen=True)
+class AddShapeValues(ModulePass):
+    """Makes shapes that a run tells values, which layers take and return."""
+
+    name = "add-shape-values"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [f for f in op.ops if isinstance(f, FuncOp)]
+        if not any(_is_open(t) for f in functions for t in _types(f)):
+            return
+        shapes = _ModuleShapes(op, functions)
+        for function, block in bodies(op):
+            _FunctionShapes(shapes, function, block).run()
+        settle_called_types(op)
+
+
+PASS = AddShapeValues
+
+
+class _ModuleShapes:
+    """What the functions of a module share."""
+
+    def __init__(self, module: ModuleOp, functions: Sequence[FuncOp]) -> None:
+        self.functions = {f.sym_name.data: f for f in functions}
+        self._module = module
+        self._names = SymbolNames(self.functions)
+        self._made: dict[tuple[str, ShapeFunction], str] = {}
+
+    def shape_function(self, layer: str, function: ShapeFunction) -> str:
+        """The name of a function of shapes; equal ones of a layer are one."""
+        if (layer, function) not in self._made:
+            name = self._names.new(f"shape_of_{layer}")
+            made = make_shape_function(name, function)
+            self._module.body.block.insert_op_before(made, self.functions[layer])
+            self._made[layer, function] = name
+        return self._made[layer, function]
+
+
+class _FunctionShapes:
+    """A function on its way."""
+
+    def __init__(self, module: _ModuleShapes, function: FuncOp, block: Block) -> None:
+        self._module = module
+        self._function = function
+        self._block = block
+        self._shapes: dict[SSAValue, SSAValue] = {}
+
+    def run(self) -> None:
+        ops = list(self._block.ops)
+        for argument in self._block.args:
+            if _is_open(argument.type):
+                shape_of_argument = ShapeOfOp(argument)
+                self._name(shape_of_argument.shape, argument)
+                self._block.insert_op_before(shape_of_argument, ops[0])
+                self._shapes[argument] = shape_of_argument.shape
+        for op in ops:
+            if isinstance(op, ReturnOp):
+                self._return(op)
+            elif any(map(_is_open, (*op.operand_types, *op.result_types))):
+                if isinstance(op, CallOp):
+                    self._call(op)
+                elif isinstance(op, LayerOp):
+                    self._layer(op)
+                elif not isinstance(op, ShapeOfOp):
+                    raise self._no_rule(op.name)
+
+    def _layer(self, op: LayerOp) -> None:
+        inputs = _open_ports(op.inputs)
+        outputs = _open_ports(op.outputs)
+        attributes = dict(op.attributes)
+        input_shapes = [self._shape(op.inputs[i]) for i in inputs]
+        own, given = 0, []
+        if op.has_trait(SameShapes) or op.has_trait(LayoutAgnostic):
+            outputs = []
+        elif op.has_trait(FindsShape):
+            own = len(outputs)
+        else:
+            finder = attributes.pop(SHAPE_FUNCTION, None)
+            if not isinstance(finder, SymbolRefAttr) or len(outputs) != 1:
+                raise self._no_rule(op.name)
+            bounds = attributes.get(BOUNDS)
+            name = finder.root_reference.data
+            given = [self._find_shape(op, name, input_shapes, bounds, 1)[0]]
+        for name, ports in ((DYNAMIC_INPUTS, inputs), (DYNAMIC_OUTPUTS, outputs)):
+            if list(ports) != list(range(len(ports))):
+                attributes[name] = ArrayAttr([number(port) for port in ports])
+        new = type(op)(op.inputs, op.outputs.types, attributes, input_shapes, given, own)
+        self._replace(op, new)
+        if not outputs:
+            self._take_over(new.inputs, new.outputs, op.name)
+        for port, shape in zip(outputs, given or new.result_shapes, strict=True):
+            self._shapes[new.outputs[port]] = shape
+            self._name(shape, new.outputs[port])
+
+    def _take_over(
+        self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], name: str
+    ) -> None:
+        """Gives outputs the shape value of an input that has their shape."""
+        for output in outputs:
+            if _is_open(output.type):
+                pattern = shape_of(output.type)
+                alike = [v for v in inputs if _is_open(v.type) and shape_of(v.type) == pattern]
+                if not alike:
+                    raise self._no_rule(name)
+                self._shapes[output] = self._shape(alike[0])
+
+    def _call(self, op: CallOp) -> None:
+        symbol = op.callee.root_reference.data
+        function = self._module.functions.get(symbol)
+        if function is None or not function.is_declaration:
+            raise self._no_rule(f"a call of '{symbol}'")
+        inputs, outputs = _open_ports(op.operands), _open_ports(op.results)
+        input_shapes = [self._shape(op.operands[i]) for i in inputs]
+        sources = read_output_shapes(function.attributes, len(op.results))
+        bounds = read_shapes(op.attributes, BOUNDS, len(op.results))
+        own = [port for port in outputs if port in _written(function)]
+        given: dict[int, SSAValue] = {}
+        same: dict[int, SSAValue] = {}
+        for port in outputs:
+            source = sources[port]
+            if port in own:
+                continue
+            if isinstance(source, SameShape) and source.input < len(op.operands):
+                same[port] = self._shape(op.operands[source.input])
+            elif isinstance(source, Formulas):
+                held = [
+                    None if i in inputs else shape_of(v.type) for i, v in enumerate(op.operands)
+                ]
+                shape_function = ShapeFunction(source.texts, tuple(held))
+                name = self._module.shape_function(symbol, shape_function)
+                given[port] = self._find_shape(op, name, input_shapes, None, 1)[0]
+            elif isinstance(source, FoundBy):
+                ports = [p for p in outputs if sources[p] == source]
+                largest = shapes_attribute([bounds[p] for p in ports])
+                found = self._find_shape(op, source.function, input_shapes, largest, len(ports))
+                given.update(
+                    {p: shape for p, shape in zip(ports, found, strict=True) if p not in given}
+                )
+            else:
+                raise self._no_rule(f"function '{symbol}', output {port},")
+        function.attributes[DYNAMIC_INPUTS] = ArrayAttr([number(i) for i in inputs])
+        function.attributes[DYNAMIC_OUTPUTS] = ArrayAttr([number(i) for i in (*given, *own)])
+        operands = [*op.operands, *input_shapes, *given.values()]
+        new = CallOp(op.callee, operands, [*op.result_types, *[ShapeType()] * len(own)])
+        new.attributes.update(op.attributes)
+        self._replace(op, new)
+        found_shapes = dict(zip(own, new.results[len(op.results) :], strict=True))
+        for port, shape in {**same, **given, **found_shapes}.items():
+            self._shapes[new.results[port]] = shape
+            if port not in same:
+                self._name(shape, new.results[port])
+
+    def _find_shape(
+        self,
+        op: Operation,
+        name: str,
+        inputs: Sequence[SSAValue],
+        bounds: Attribute | None,
+        count: int,
+    ) -> Sequence[SSAValue]:
+        """Calls a function of shapes in front of an op."""
+        call = CallOp(name, inputs, [ShapeType()] * count)
+        if bounds is not None:
+            call.attributes[BOUNDS] = bounds
+        self._block.insert_op_before(call, op)
+        return call.results
+
+    def _return(self, op: ReturnOp) -> None:
+        shapes = [self._shape(v) for v in op.arguments if _is_open(v.type)]
+        op.operands = [*op.arguments, *shapes]
+        arguments = self._function.function_type.inputs.data
+        self._function.function_type = FunctionType.from_lists(arguments, list(op.operand_types))
+
+    def _shape(self, value: SSAValue) -> SSAValue:
+        found = self._shapes.get(value)
+        if found is None:
+            raise self._no_rule(f"what makes {value.type}")
+        return found
+
+    def _replace(self, old: Operation, new: Operation) -> None:
+        """Puts an op in place of another, whose results are its first."""
+        self._block.insert_op_before(new, old)
+        for result, replacement in zip(old.results, new.results, strict=False):
+            replacement.name_hint = result.name_hint
+            result.replace_all_uses_with(replacement)
+        remove_op(old)
+
+    @staticmethod
+    def _name(shape: SSAValue, of: SSAValue) -> None:
+        if shape.name_hint is None and of.name_hint is not None:
+            shape.name_hint = f"{of.name_hint}_shape"
+
+    def _no_rule(self, what: str) -> LiteRtError:
+        return LiteRtError(
+            Status.UNSUPPORTED,
+            f"{what} does not say how the shape of its result is found",
+            f"function '{self._function.sym_name.data}'",
+            "Give its function IE.output_shapes, or convert the model with fixed shapes.",
+        )
+
+
+def _types(function: FuncOp) -> Sequence[Attribute]:
+    return [*function.function_type.inputs.data, *function.function_type.outputs.data]
+
+
+def _is_open(ir_type: Attribute) -> bool:
+    return isinstance(ir_type, TensorType) and -1 in shape_of(ir_type)
+
+
+def _open_ports(values: Sequence[SSAValue]) -> Sequence[int]:
+    return [index for index, value in enumerate(values) if _is_open(value.type)]
+
+
+def _written(function: FuncOp) -> set[int]:
+    """The outputs whose shapes a layer's own kernel writes."""
+    if KERNEL not in function.attributes:
+        return set()
+    arguments = read_kernel(function.attributes).arguments
+    return {a.index for a in arguments if isinstance(a, ShapeArgument) and a.is_output}

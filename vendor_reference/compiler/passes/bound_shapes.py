@@ -1,0 +1,218 @@
+"""`bound-shapes`: tensors whose shape a run tells get the largest one, so that their memory can be static.
+
+    func.func @f(%0: tensor<?x3xf32>) attributes {IE.bounds = [array<i64: 100, 3>]}
+    %s = shape.shape_of %0 : tensor<?x3xf32> -> !shape.shape
+
+    func.func @f(%0: tensor<100x3xf32>) attributes {IE.input_patterns = [array<i64: -1, 3>]}
+    %s = IE.ActualShapeOf %0 : tensor<100x3xf32> -> !shape.shape
+
+Bounds of arguments are given (`IE.bounds`), others follow from formulas; what a kernel finds is bounded by the
+formulas that the layer has beside it, or by `IE.bounds` of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.passes import ModulePass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    LayerOp,
+    read_ports,
+)
+from vendor_reference.compiler.ie.ops import ActualShapeOfOp
+from vendor_reference.compiler.ir.rewriting import replace_op
+from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
+from vendor_reference.compiler.ir.shape_attributes import (
+    BOUNDS,
+    INPUT_PATTERNS,
+    OUTPUT_PATTERNS,
+    Formulas,
+    Shape,
+    read_output_shapes,
+    read_shapes,
+    shapes_attribute,
+)
+from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.layer_ports import bodies, set_type, settle_called_types
+from vendor_reference.compiler.shape_functions import ShapeFunction, find_shape_function
+from vendor_reference.executable.shape_value import format_shape
+from vendor_reference.executable.sizes import Dimension, find_largest
+
+
+@dataclass(frozen=True)
+class BoundShapes(ModulePass):
+    """Gives tensors whose shape a run tells the largest one."""
+
+    name = "bound-shapes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
+        is_changed = False
+        for function, block in bodies(op):
+            if any(isinstance(one, ShapeOfOp) for one in block.ops):
+                _FunctionBounds(functions, function, block).run()
+                is_changed = True
+        if is_changed:
+            settle_called_types(op)
+
+
+PASS = BoundShapes
+
+
+class _FunctionBounds:
+    """A function on its way."""
+
+    def __init__(self, functions: dict[str, FuncOp], function: FuncOp, block: Block) -> None:
+        self._functions = functions
+        self._function = function
+        self._block = block
+        self._bounds: dict[SSAValue, Shape] = {}  # of shape values
+
+    def run(self) -> None:
+        function, arguments = self._function, list(self._block.args)
+        given = read_shapes(function.attributes, BOUNDS, len(arguments))
+        function.attributes[INPUT_PATTERNS] = shapes_attribute(_patterns(arguments))
+        for index, (argument, bound) in enumerate(zip(arguments, given, strict=True)):
+            if _is_open(argument):
+                set_type(argument, self._bounded(argument, bound, f"argument {index}"))
+        for op in list(self._block.ops):
+            if isinstance(op, ShapeOfOp):
+                actual = ActualShapeOfOp(op.source)
+                replace_op(op, actual)
+                self._bounds[actual.shape] = shape_of(op.source.type)
+            elif isinstance(op, CallOp):
+                self._call(op)
+            elif isinstance(op, LayerOp):
+                self._layer(op)
+            elif isinstance(op, ReturnOp):
+                function.attributes[OUTPUT_PATTERNS] = shapes_attribute(self._returned)
+                types = FunctionType.from_lists(self._block.arg_types, list(op.operand_types))
+                function.function_type = types
+        function.attributes.pop(BOUNDS, None)
+
+    @property
+    def _returned(self) -> Sequence[Shape | None]:
+        """Patterns of the results as they were before they were bounded."""
+        types = self._function.function_type.outputs.data
+        tensors = [t for t in types if isinstance(t, TensorType)]
+        return [shape_of(t) if -1 in shape_of(t) else None for t in tensors]
+
+    def _call(self, op: CallOp) -> None:
+        symbol = op.callee.root_reference.data
+        function = self._functions[symbol]
+        found = find_shape_function(function)
+        if found is not None:
+            self._bounds[op.results[0]] = self._largest(found, op.arguments)
+            return
+        bounds = read_shapes(op.attributes, BOUNDS, len(_tensors(op.results) or op.results))
+        op.attributes.pop(BOUNDS, None)
+        tensors = _tensors(op.results)
+        if not tensors:  # a kernel that finds shapes
+            for result, bound in zip(op.results, bounds, strict=True):
+                self._bounds[result] = self._known(bound, f"what '{symbol}' finds")
+            return
+        inputs = read_ports(function.attributes, DYNAMIC_INPUTS, 0)
+        ports = list(read_ports(function.attributes, DYNAMIC_OUTPUTS, 0))
+        own = list(op.results[len(tensors) :])
+        given = list(op.arguments)[len(_tensors(op.arguments)) + len(inputs) :]
+        shapes = dict(zip(ports, [*given, *own], strict=True))
+        sources = read_output_shapes(function.attributes, len(tensors))
+        for port, tensor in enumerate(tensors):
+            if not _is_open(tensor):
+                continue
+            source = sources[port]
+            if port in shapes and shapes[port] in self._bounds:
+                bound = self._bounds[shapes[port]]
+            elif port in shapes:  # its own kernel's
+                bound = self._own(source, bounds[port], op, inputs, symbol)
+                self._bounds[shapes[port]] = bound
+            else:
+                bound = shape_of(op.arguments[getattr(source, "input", 0)].type)
+            set_type(tensor, self._bounded(tensor, bound, f"output {port} of '{symbol}'"))
+
+    def _own(
+        self,
+        source: object,
+        given: Shape | None,
+        op: CallOp,
+        inputs: Sequence[int],
+        symbol: str,
+    ) -> Shape:
+        """The bound of what a layer's kernel finds."""
+        if given is None and isinstance(source, Formulas):
+            tensors = _tensors(op.arguments)
+            held = [None if i in inputs else shape_of(v.type) for i, v in enumerate(tensors)]
+            passed = list(op.arguments)[len(tensors) : len(tensors) + len(inputs)]
+            return self._largest(ShapeFunction(source.texts, tuple(held)), passed)
+        return self._known(given, f"what '{symbol}' finds")
+
+    def _layer(self, op: LayerOp) -> None:
+        bounds = read_shapes(op.attributes, BOUNDS, len(op.outputs))
+        op.attributes.pop(BOUNDS, None)
+        given = [*op.output_shapes, *op.result_shapes]
+        shapes = dict(zip(op.dynamic_outputs(), given, strict=True))
+        for port, tensor in enumerate(list(op.outputs)):
+            if not _is_open(tensor):
+                continue
+            if port not in shapes:
+                bound = shape_of(op.inputs[op.dynamic_inputs()[0]].type)
+            else:
+                bound = self._bounds.get(shapes[port]) or self._known(bounds[port], op.name)
+                self._bounds[shapes[port]] = bound
+            set_type(tensor, self._bounded(tensor, bound, f"output {port} of {op.name}"))
+
+    def _largest(self, function: ShapeFunction, passed: Sequence[SSAValue]) -> Shape:
+        bounds = [self._bounds[value] for value in passed]
+        symbolic = [[Dimension(i, d) for d in range(len(bound))] for i, bound in enumerate(bounds)]
+        sizes = function.evaluate(symbolic)
+        return tuple(find_largest(size, bounds.__getitem__) for size in sizes)
+
+    def _bounded(self, value: SSAValue, bound: Shape | None, what: str) -> Attribute:
+        """The type of a value that is bounded."""
+        pattern = shape_of(value.type)
+        bound = self._known(bound, what)
+        if len(bound) != len(pattern):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the bound {format_shape(bound)} of {what}, which is {value.type}",
+                self._where,
+            )
+        assert isinstance(value.type, TensorType)
+        shape = [b if p < 0 else p for p, b in zip(pattern, bound, strict=True)]
+        return TensorType(value.type.element_type, shape, value.type.encoding)
+
+    def _known(self, bound: Shape | None, what: str) -> Shape:
+        if bound is None:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"nothing says how large {what} can be",
+                self._where,
+                f"Give it a bound, in text as {BOUNDS}.",
+            )
+        return bound
+
+    @property
+    def _where(self) -> str:
+        return f"function '{self._function.sym_name.data}'"
+
+
+def _is_open(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and -1 in shape_of(value.type)
+
+
+def _tensors(values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [value for value in values if not isinstance(value.type, ShapeType)]
+
+
+def _patterns(values: Sequence[SSAValue]) -> Sequence[Shape | None]:
+    return [shape_of(value.type) if _is_open(value) else None for value in values]
