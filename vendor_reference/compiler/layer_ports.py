@@ -76,8 +76,12 @@ def agnostic_ports(op: LayerOp) -> list[int]:
 
     Those of another rank, that are repeated to the results' shape, lie as they come.
     """
-    rank = len(shape_of(op.outputs[0].type))
-    return [i for i, value in enumerate(op.inputs) if len(shape_of(value.type)) == rank]
+    rank = len(shape_of(op.results[0].type))
+    return [
+        place
+        for place, value in enumerate(op.operands)
+        if isinstance(value.type, TensorType) and len(shape_of(value.type)) == rank
+    ]
 
 
 def is_layer(function: FuncOp) -> bool:
@@ -107,7 +111,7 @@ def settle_called_types(module: ModuleOp) -> None:
     """
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     taken = set(functions)
-    kinds: dict[tuple[str, FunctionType], str] = {}
+    kinds: dict[tuple[object, ...], SymbolRefAttr] = {}
     used: set[str] = set()
     for _, block in bodies(module):
         for op in block.ops:
@@ -117,13 +121,13 @@ def settle_called_types(module: ModuleOp) -> None:
             function = functions.get(name)
             if function is None or not function.is_declaration:
                 continue
-            kind = FunctionType.from_lists(list(op.operand_types), list(op.results.types))
-            if (name, kind) not in kinds:
+            kind = (name, len(op.operands), *op.operand_types, *op.result_types)
+            if kind not in kinds:
                 target = function if name not in used else _clone(function, taken)
-                target.function_type = kind
+                target.function_type = FunctionType.from_lists(op.operand_types, op.result_types)
                 used.add(name)
-                kinds[name, kind] = target.sym_name.data
-            op.callee = SymbolRefAttr(kinds[name, kind])
+                kinds[kind] = SymbolRefAttr(target.sym_name)
+            op.callee = kinds[kind]
 
 
 def _clone(function: FuncOp, taken: set[str]) -> FuncOp:

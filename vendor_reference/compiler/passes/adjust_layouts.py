@@ -46,7 +46,7 @@ class _BlockAdjustment:
     def run(self) -> None:
         for op in list(self._block.ops):
             if isinstance(op, ReorderOp):
-                self._known.setdefault((op.inputs[0], order_of(op.outputs[0].type)), op.outputs[0])
+                self._known.setdefault((op.inputs[0], order_of(op.results[0].type)), op.outputs[0])
             elif isinstance(op, LayerOp) and op.has_trait(LayoutAgnostic):
                 self._agree(op)
             elif (layer := self._finder.find(op)) is not None:
@@ -55,7 +55,7 @@ class _BlockAdjustment:
 
     def _agree(self, op: LayerOp) -> None:
         """An op that takes any layout takes that of its result."""
-        wanted = order_of(op.outputs[0].type)
+        wanted = order_of(op.results[0].type)
         for place in agnostic_ports(op):
             self._reorder_input(op, place, wanted)
 
@@ -72,7 +72,7 @@ class _BlockAdjustment:
         if reordered is None:
             reorder = ReorderOp.to(value, wanted)
             self._block.insert_op_before(reorder, op)
-            reordered = self._known[value, wanted] = reorder.outputs[0]
+            reordered = self._known[value, wanted] = reorder.results[0]
         op.operands[place] = reordered
 
     def _reorder_outputs(self, layer: LayerPorts) -> None:
@@ -85,8 +85,8 @@ class _BlockAdjustment:
             self._block.insert_op_after(reorder, layer.op)
             for use in list(new.uses):
                 if use.operation is not reorder:
-                    use.operation.operands[use.index] = reorder.outputs[0]
-            self._known[new, given] = reorder.outputs[0]
+                    use.operation.operands[use.index] = reorder.results[0]
+            self._known[new, given] = reorder.results[0]
 
 
 PASS = AdjustLayouts

@@ -86,8 +86,8 @@ class _BlockOptimization:
         """For each reorder's result the value that it comes from, through all reorders."""
         roots: dict[SSAValue, SSAValue] = {}
         for reorder in self._reorders:
-            source = reorder.inputs[0]
-            roots[reorder.outputs[0]] = roots.get(source, source)
+            source = reorder.operands[0]
+            roots[reorder.results[0]] = roots.get(source, source)
         return roots
 
     def _read(self) -> None:
@@ -117,7 +117,7 @@ class _BlockOptimization:
             self._add_fixed(op, None)
 
     def _add_agnostic(self, op: LayerOp) -> None:
-        group = self._new_group(order_of(op.outputs[0].type))
+        group = self._new_group(order_of(op.results[0].type))
         alike = set(agnostic_ports(op))
         for place in range(len(op.inputs)):
             self._uses.append(_Use(op, place, group=group if place in alike else None))
@@ -176,13 +176,13 @@ class _BlockOptimization:
         source = root if is_same else self._alike.get((root, key), root)
         reorder = ReorderOp.to(source, order)
         self._block.insert_op_before(reorder, user)
-        self._alike.setdefault((root, key), reorder.outputs[0])
-        return reorder.outputs[0]
+        self._alike.setdefault((root, key), reorder.results[0])
+        return reorder.results[0]
 
     def _sweep(self) -> None:
         """Erases the reorders that there were, and constants that only they have read."""
         for reorder in reversed(self._reorders):
-            source = reorder.inputs[0].owner
+            source = reorder.operands[0].owner
             self._block.erase_op(reorder)
             if isinstance(source, ConstantOp) and source.output.first_use is None:
                 self._block.erase_op(source)
@@ -190,8 +190,8 @@ class _BlockOptimization:
 
 def _agrees(op: LayerOp) -> bool:
     """Whether what must lie alike does so now; before layouts are adjusted it may not."""
-    order = order_of(op.outputs[0].type)
-    values = [*(op.inputs[place] for place in agnostic_ports(op)), *op.outputs]
+    order = order_of(op.results[0].type)
+    values = [*(op.operands[place] for place in agnostic_ports(op)), *op.outputs]
     return all(order_of(value.type) == order for value in values)
 
 
