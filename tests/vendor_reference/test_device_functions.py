@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -136,6 +137,21 @@ def test_constants_are_dequantized(stored: Array, how: Dequantization, expected:
     numbers = read_constant(constant(stored, how))
     assert numbers.dtype == np.float32 and (not numbers.size or numbers.ctypes.data % 64 == 0)
     assert numbers.tolist() == np.asarray(expected, np.float32).tolist()
+
+
+@pytest.mark.parametrize(
+    "how", [None, Dequantization([0.5, 1, 2], [1, 2, 3], 2)], ids=["stored", "int8"]
+)
+@pytest.mark.parametrize("order", [(0, 3, 1, 2), (2, 1, 3, 0)])
+def test_a_constant_is_laid_out_as_kernels_want_it(
+    how: Dequantization | None, order: tuple[int, ...]
+) -> None:
+    stored = np.arange(2 * 4 * 3 * 5).reshape(2, 4, 3, 5).astype(np.int8)
+    rows = read_constant(constant(stored, how)).view(np.float32 if how else np.int8)
+    ordered = read_constant(replace(constant(stored, how), order=order))
+    assert ordered.ctypes.data % 64 == 0 and ordered.flags.c_contiguous
+    expected = rows.reshape(stored.shape).transpose(order)
+    np.testing.assert_array_equal(ordered.view(expected.dtype).reshape(expected.shape), expected)
 
 
 def test_a_constant_is_used_where_it_lies() -> None:

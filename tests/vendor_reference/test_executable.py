@@ -75,6 +75,7 @@ SMALL = Executable(
             RankedTensorType.of(I8, (2, 3)),
             Blob(b"uvwxyz"),
             Dequantization([0.5, 0.25], [0, -3], 0),
+            [1, 0],
         ),
     ],
 )
@@ -242,6 +243,10 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["constants", 1, "type"], ["INT8", [2, 400]], "800 bytes at 64 of 128"),
         (["constants", 1, "dequantization", "dimension"], 1, "2 scales"),
         (["constants", 1, "dequantization", "scale"], [0.5, 1e999], "not a finite number"),
+        (["constants", 1, "order"], [1, 1], "is no order of the dimensions"),
+        (["constants", 1, "order"], [1, 2], "2 is not from 0"),
+        (["constants", 1, "order"], [0], "1 elements, expected"),
+        (["constants", 1, "order"], [0, 1, 0], "3 elements, expected"),
         (["programs", 0, "sources", 0, "file_name"], "../k.cl", "not a path inside"),
         (["programs", 0, "sources", 0, "sha256"], "AB" * 32, "not a SHA-256"),
         (["programs", 0, "prelude"], "a\0b", "NUL"),

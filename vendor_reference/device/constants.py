@@ -1,4 +1,4 @@
-"""Stored constants become what kernels read: float32, where they are quantized."""
+"""Stored constants become what kernels read: float32, where they are quantized, in the order that they want."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def read_constant(constant: Constant) -> Array:
     stored = np.frombuffer(constant.data.view, np.uint8)[: constant.tensor_type.size_bytes]
     if constant.dequantization is not None:
         return _dequantize(constant, stored, constant.dequantization)
+    if constant.order:
+        memory, placed = _ordered(constant, constant.tensor_type.element_type.numpy_dtype)
+        placed[...] = stored.view(memory.dtype).reshape(placed.shape)
+        return memory
     if stored.ctypes.data % VECTOR_ALIGNMENT == 0:
         return stored
     copy = _aligned(stored.shape, stored.dtype)
@@ -30,10 +34,10 @@ def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array
     element_type = constant.tensor_type.element_type
     shape = constant.tensor_type.shape
     numbers = stored.view(element_type.numpy_dtype).reshape(shape)
-    result = _aligned(shape, np.dtype(np.float32))
+    memory, result = _ordered(constant, np.dtype(np.float32))
     if element_type is ElementType.FLOAT16:
         result[...] = numbers
-        return result
+        return memory
     along = [1] * len(shape)
     if len(how.scale) > 1:
         along[how.dimension] = len(how.scale)
@@ -45,7 +49,15 @@ def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array
     else:
         result[...] = numbers
     result *= scale
-    return result
+    return memory
+
+
+def _ordered(constant: Constant, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Memory for a constant as kernels read it; and that, seen with the dimensions in their own order."""
+    shape = constant.tensor_type.shape
+    order = list(constant.order or range(len(shape)))
+    memory = _aligned(tuple(shape[dim] for dim in order), dtype)
+    return memory, memory.transpose(np.argsort(order)) if order else memory
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -171,11 +171,13 @@ class Constant:
     Attributes:
       tensor_type: of the stored data, in row order.
       dequantization: None where kernels read what is stored.
+      order: dimensions as they lie for kernels, the slowest first; empty is row order.
     """
 
     tensor_type: RankedTensorType
     data: Blob
     dequantization: Dequantization | None = None
+    order: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

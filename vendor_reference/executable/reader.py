@@ -90,7 +90,7 @@ def _program(node: JsonNode) -> Program:
 
 
 def _constant(node: JsonNode, data: memoryview) -> Constant:
-    fields = node.fields(("type", "offset"), ("dequantization",))
+    fields = node.fields(("type", "offset"), ("dequantization", "order"))
     tensor_type = parse_type(fields["type"])
     offset = fields["offset"].integer(0, data.nbytes)
     size = tensor_type.size_bytes
@@ -99,7 +99,13 @@ def _constant(node: JsonNode, data: memoryview) -> Constant:
     dequantization = None
     if "dequantization" in fields:
         dequantization = _dequantization(fields["dequantization"], tensor_type)
-    return Constant(tensor_type, Blob(data[offset : offset + size]), dequantization)
+    order: Sequence[int] = ()
+    if "order" in fields:
+        rank = len(tensor_type.shape)
+        order = [dim.integer(0, rank - 1) for dim in fields["order"].items(rank, rank)]
+        if len(set(order)) != rank or tensor_type.element_type.bits < 8:
+            raise fields["order"].error(f"{order} is no order of the dimensions of {tensor_type}")
+    return Constant(tensor_type, Blob(data[offset : offset + size]), dequantization, order)
 
 
 def _dequantization(node: JsonNode, tensor_type: RankedTensorType) -> Dequantization:

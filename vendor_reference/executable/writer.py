@@ -204,6 +204,8 @@ def _constant(constant: Constant, offset: int) -> Mapping[str, object]:
     fields: dict[str, object] = {"type": dump_type(constant.tensor_type), "offset": offset}
     if constant.dequantization is not None:
         fields["dequantization"] = _dequantization(constant.dequantization)
+    if constant.order:
+        fields["order"] = list(constant.order)
     return fields
 
 

@@ -6,7 +6,7 @@ The text in front of a kernel's sources is made here, since only here all is kno
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -20,6 +20,7 @@ from litert.model.blob import Blob
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import (
+    order_of,
     ranked_type,
     size_bytes_of,
 )
@@ -42,6 +43,7 @@ from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp, TaskConstan
 from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.work_items import memory_bytes
 from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.custom_layers.layout import Order, same_memory
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -170,25 +172,32 @@ class _ModuleEmission:
             ],
         )
 
-    def resource(self, key: str) -> int:
-        """The index of a constant of the table."""
+    def resource(self, key: str, order: Order) -> int:
+        """The index of a constant of the table, to be laid out in that order when it is loaded."""
         if key not in self._table:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"no data for the constant '{key}'",
                 hint="A text alone has no weights: compile the model.",
             )
-        return self._constant(key, self._table[key])
+        return self._constant(key, self._table[key], order)
 
-    def values(self, element_type: ElementType, shape: tuple[int, ...], data: bytes) -> int:
+    def values(
+        self, element_type: ElementType, shape: tuple[int, ...], data: bytes, order: Order = ()
+    ) -> int:
         """The index of a constant with these bytes."""
         tensor_type = RankedTensorType.of(element_type, shape)
-        return self._constant((data, tensor_type), Constant(tensor_type, Blob(data)))
+        return self._constant((data, tensor_type), Constant(tensor_type, Blob(data)), order)
 
-    def _constant(self, same: object, constant: Constant) -> int:
+    def _constant(self, key: object, constant: Constant, order: Order) -> int:
+        shape = constant.tensor_type.shape
+        rows = tuple(range(len(shape)))
+        if same_memory(shape, order or rows, rows):
+            order = ()
+        same = (key, order)
         if same not in self._places:
             self._places[same] = len(self.constants)
-            self.constants.append(constant)
+            self.constants.append(replace(constant, order=order) if order else constant)
         return self._places[same]
 
 
@@ -302,12 +311,14 @@ class _FunctionEmission:
         return self._places[value]
 
     def _constant(self, op: TaskConstantOp) -> int:
+        order = order_of(op.output.type)
         if key := op.key():
-            return self._module.resource(key)
+            return self._module.resource(key, order)
         value = op.value
         assert isinstance(value, DenseIntOrFPElementsAttr)
         tensor = ranked_type(op.output.type)
-        return self._module.values(tensor.element_type, tensor.shape, value.data.data)
+        data = value.data.data
+        return self._module.values(tensor.element_type, tensor.shape, data, order)
 
 
 def written_arguments(function: FuncOp) -> set[SSAValue]:
