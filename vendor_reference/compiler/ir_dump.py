@@ -10,11 +10,22 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.pass_pipeline import PIPELINE, check_pass_name
 
 ALL = "all"
 IMPORT = "import"
 """What the IR is called before any pass has run."""
+
+
+def check_dump_options(options: DumpOptions) -> None:
+    """Refuses a pass that there is not.
+
+    Raises:
+      LiteRtError: NOT_FOUND, which lists the passes there are.
+    """
+    if options.ir_after:
+        check_pass_name(options.ir_after, (ALL, IMPORT))
 
 
 class IrDump:
@@ -26,7 +37,7 @@ class IrDump:
         Raises:
           LiteRtError: NOT_FOUND, for a pass that there is not; FILE_IO.
         """
-        check_pass_name(options.ir_after, (ALL, IMPORT))
+        check_dump_options(options)
         self._options = options
         self._numbers = {name: number for number, name in enumerate((IMPORT, *PIPELINE))}
         self.paths: list[str] = []
@@ -36,10 +47,10 @@ class IrDump:
             raise _file_error(error, options.folder) from error
 
     def write(self, name: str, module: ModuleOp) -> None:
-        """Writes the module, if the user wants to see it after this pass.
+        """Writes the module, if the user wants to see it after this pass; then verifies it.
 
         Raises:
-          LiteRtError: FILE_IO.
+          LiteRtError: FILE_IO; INVALID_IR_TYPE, where the pass has left what is wrong.
         """
         if self._options.ir_after not in (name, ALL):
             return
@@ -50,6 +61,7 @@ class IrDump:
         except OSError as error:
             raise _file_error(error, path) from error
         self.paths.append(path)
+        check_ir(module, after=name)
 
 
 def _file_error(error: OSError, path: str) -> LiteRtError:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from litert.core.compiler_options import DumpOptions
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
+from vendor_reference.compiler.ir_dump import IMPORT, IrDump
 from vendor_reference.compiler.kernel_bindings import BoundArgument
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Executable
 from vendor_reference.soc import SocModel
+
+_NO_DUMP = DumpOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,10 @@ class Lowered:
 
 
 def lower_partitions(
-    soc: SocModel, partitions: Sequence[Subgraph], layers: Mapping[str, CustomLayer]
+    soc: SocModel,
+    partitions: Sequence[Subgraph],
+    layers: Mapping[str, CustomLayer],
+    dump: DumpOptions = _NO_DUMP,
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
@@ -41,13 +48,21 @@ def lower_partitions(
       soc: what it is made for.
       partitions: mostly of ops that `select_ops` took.
       layers: by custom code.
+      dump: after which pass the levels are written for people to read.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     imported = import_partitions(soc, partitions, layers)
-    context = make_context()
-    run_passes(context, imported.module, compile_passes())
+    ir_dump = IrDump(dump) if dump.ir_after else None
+    after = None
+    notes = [*imported.notes]
+    if ir_dump is not None:
+        after = ir_dump.write
+        after(IMPORT, imported.module)
+    run_passes(make_context(), imported.module, compile_passes(), after)
+    if ir_dump is not None:
+        notes.append(f"IR is written: {', '.join(ir_dump.paths)}")
     emitted = emit_executable(imported.module, imported.constants)
-    return Lowered(emitted.executable, emitted.bindings, imported.notes)
+    return Lowered(emitted.executable, emitted.bindings, notes)

@@ -15,6 +15,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
+from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
 from vendor_reference.compiler.overriding import overriding_notes
@@ -33,6 +34,7 @@ class ReferencePlugin(CompilerPlugin):
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
         self._options = compiler_options
+        check_dump_options(compiler_options.dump)
         self._layers: dict[str, CustomLayer] = {}
         self._notes: dict[str, None] = {}
         for info in compiler_options.custom_op_infos:
@@ -55,7 +57,9 @@ class ReferencePlugin(CompilerPlugin):
             op_list.refuse(op, reason)
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
-        lowered = lower_partitions(get_soc_model(soc_model), partitions, self._layers)
+        lowered = lower_partitions(
+            get_soc_model(soc_model), partitions, self._layers, self._options.dump
+        )
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
         notes += lowered.notes

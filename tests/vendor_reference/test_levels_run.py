@@ -1,0 +1,104 @@
+"""Layers with layouts of their own, from the model to the result; what is dumped on the way is taken up again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+from tests.vendor_reference.ir_texts import run
+from vendor_reference.compiler.ir_dump import IMPORT
+from vendor_reference.compiler.pass_pipeline import PIPELINE
+
+SHAPE = (1, 3, 4, 5)
+
+SCALE = """\
+<CustomLayer name="Scale" type="SimpleGPU" version="1">
+  <Kernel entry="scale"><Source filename="scale.cl"/></Kernel>
+  <Buffers>
+    <Tensor arg-index="0" type="input" port-index="0" format="BFYX"/>
+    <Tensor arg-index="1" type="input" port-index="1" format="FYXB"/>
+    <Tensor arg-index="2" type="output" port-index="0" format="BFYX"/>
+  </Buffers>
+</CustomLayer>
+"""
+SCALE_CL = """\
+__kernel void scale(const __global float* x, const __global float* w, __global float* y) {
+  const int i = get_global_id(0), f = i / 12, p = i % 12;  // BFYX: 5 features of 12
+  y[i] = x[i] * w[f * 12 + p] + f;
+}
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Two layers that want their pictures by planes, and constant weights in an order of their own."""
+    (tmp_path / "scale.xml").write_text(SCALE)
+    (tmp_path / "scale.cl").write_text(SCALE_CL)
+    b = ModelBuilder()
+    x = b.input("x", "float32", SHAPE)
+    w = b.constant("w", weights(), "float32")
+    h = b.custom("Scale", [x, w], [("h", "float32", SHAPE)])
+    b.output(b.custom("Scale", [h, w], [("y", "float32", SHAPE)]))
+    write_model(b.build(), tmp_path / "in.tflite")
+    return tmp_path / "in.tflite"
+
+
+def weights() -> npt.NDArray[np.float32]:
+    return (np.arange(60) * 0.125).astype(np.float32).reshape(SHAPE)
+
+
+def compile_it(model: Path, ir_after: str = "all") -> Report:
+    folder = model.parent
+    infos = [CustomOpInfo("Scale", str(folder / "scale.xml"))]
+    options = CompilerOptions(infos, dump=DumpOptions(str(folder / "dump"), ir_after))
+    return apply_plugin(model, folder / "out.tflite", ApplyOptions(compiler=options))
+
+
+def test_layers_run_in_their_layouts_and_what_cancels_is_not_there(model: Path) -> None:
+    compile_it(model)
+    with CompiledModel.from_file(str(model.parent / "out.tflite")) as compiled:
+        inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+        x = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
+        inputs[0].write(x)
+        compiled.run_by_index(0, inputs, outputs)
+        y = np.array(outputs[0].read(60, np.float32)).reshape(SHAPE)
+    h = x * weights() + np.arange(5, dtype=np.float32)
+    np.testing.assert_allclose(y, h * weights() + np.arange(5), rtol=1e-6)
+    (last,) = (model.parent / "dump").glob(f"*_{PIPELINE[-1]}.mlir")
+    assert last.read_text().count("VPUIP.OCL") == 4  # two layers, a reorder in front and one behind
+
+
+def test_every_dump_is_taken_up_again(model: Path) -> None:
+    """The rest of the pipeline makes the same of it as the compiler did."""
+    report = compile_it(model)
+    paths = sorted((model.parent / "dump").iterdir())
+    assert [p.name for p in paths] == [
+        f"{i:02}_{n}.mlir" for i, n in enumerate((IMPORT, *PIPELINE))
+    ]
+    assert f"IR is written: {', '.join(map(str, paths))}" in report.notes
+    for index, path in enumerate(paths):
+        assert run(path.read_text(), ",".join(PIPELINE[index:])) == paths[-1].read_text()
+
+
+def test_one_pass_is_dumped_alone(model: Path) -> None:
+    compile_it(model, "adjust-layouts")
+    (path,) = (model.parent / "dump").iterdir()
+    assert path.read_text().count("IE.Reorder") == 5  # the weights' once
+
+
+def test_a_pass_that_there_is_not_is_refused_and_nothing_is_written(model: Path) -> None:
+    with pytest.raises(LiteRtError, match="no pass 'lower'") as error:
+        compile_it(model, "lower")
+    assert error.value.status is Status.NOT_FOUND and "lower-ie-to-iert" in error.value.hint
+    assert not (model.parent / "out.tflite").exists() and not (model.parent / "dump").exists()
