@@ -13,7 +13,12 @@ Read = Callable[[], "np.ndarray[Any, Any]"]
 
 
 def load(
-    package: Any, path: Path, accelerator: str, threads: int, inputs: np.ndarray[Any, Any]
+    package: Any,
+    path: Path,
+    accelerator: str,
+    threads: int,
+    inputs: np.ndarray[Any, Any],
+    **more_options: Any,
 ) -> tuple[Run, Read]:
     """A model of one input and one output, in `litert` or in stock's package.
 
@@ -23,6 +28,7 @@ def load(
       accelerator: beside the CPU.
       threads: of the CPU parts.
       inputs: written once to a buffer that the model made.
+      more_options: that only one of the packages knows.
 
     Returns:
       How to run it, and how to read its output, flat.
@@ -31,6 +37,7 @@ def load(
     options = package.Options(
         hardware_accelerators=accelerators[accelerator] | accelerators.CPU,
         cpu_options=package.CpuOptions(num_threads=threads),
+        **more_options,
     )
     model = package.CompiledModel.from_file(str(path), options=options)
     sources, results = model.create_input_buffers(0), model.create_output_buffers(0)

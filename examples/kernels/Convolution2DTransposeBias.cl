@@ -4,6 +4,11 @@
 //
 // All sizes are constants when this is built, so the inner loops unroll. STRIDE_H, STRIDE_W and PADDING come from
 // the op's options, by the description beside this file; the DIMS are built in: B, F, Y, X of each tensor.
+#ifndef STRIDE_H  // without a description: as in the selfie segmentation network
+#define STRIDE_H 2
+#define STRIDE_W 2
+#define PADDING SAME
+#endif
 
 #define IN_H ((int)INPUT0_DIMS[2])
 #define IN_W ((int)INPUT0_DIMS[3])
@@ -41,6 +46,7 @@ __kernel void Convolution2DTransposeBias(const __global float* restrict input,
                                          const __global float* restrict weights,
                                          const __global float* restrict bias,
                                          __global float* restrict output) {
+  if (get_global_id(0) >= INPUT0_DIMS[0] * OUT_H) return;  // without a description: one for each element
   const int n = get_global_id(0) / OUT_H;
   const int y = get_global_id(0) % OUT_H;
   __global float* row = output + get_global_id(0) * OUT_W * OUT_C;
