@@ -13,6 +13,7 @@ COMMANDS = {
     "new": "begin a layer: a working skeleton from a model's op",
     "run": "run a layer on one op; compare it with a reference, and measure it",
     "stub": "make a layer that does nothing, to estimate what a network would gain",
+    "tune": "measure local sizes, and write the best into the description",
 }
 
 

@@ -10,6 +10,7 @@ from ..command import Command
 from .layer_flags import define_layer_flags, layer_request, open_layer
 from .op_arrays import define_input_flags, read_op_inputs
 from .safe_process import answer, check_asset, compiling, run_safely, stage
+from .watch import define_watch_flag, run_watched
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -67,6 +68,7 @@ def _define_flags(flags: FlagValues) -> None:
         flag_values=flags,
     )
     define_input_flags(flags)
+    define_watch_flag(flags)
     DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
 
 
@@ -75,8 +77,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     own = {name: flags[name].value for name in ("show_kernel", "input", "seed")}
     request = {**layer_request(flags, path), **own}
     target = f"{__name__}:{'sanitize' if flags.sanitize else 'check'}"
-    found = run_safely(target, request, path=path, timeout_s=flags.timeout_s)
-    return found.show(flags.report)
+
+    def work() -> int:
+        found = run_safely(target, request, path=path, timeout_s=flags.timeout_s)
+        return found.show(flags.report)
+
+    return run_watched(flags, path, work, [flags.model, *flags.input])
 
 
 COMMAND = Command(

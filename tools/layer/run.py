@@ -23,6 +23,7 @@ from .op_arrays import (
 )
 from .reference_function import call_reference
 from .safe_process import answer, check_asset, compiling, run_safely, stage
+from .watch import define_watch_flag, run_watched
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -149,6 +150,7 @@ def _define_flags(flags: FlagValues) -> None:
 
     define_layer_flags(flags)
     define_input_flags(flags)
+    define_watch_flag(flags)
     DEFINE_string(
         "reference",
         "",
@@ -191,8 +193,13 @@ def _define_flags(flags: FlagValues) -> None:
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     path = check_asset(arguments[0])
     request = {**layer_request(flags, path), **{name: flags[name].value for name in _OWN}}
-    found = run_safely(f"{__name__}:run", request, path=path, timeout_s=flags.timeout_s)
-    return found.show(flags.report)
+
+    def work() -> int:
+        found = run_safely(f"{__name__}:run", request, path=path, timeout_s=flags.timeout_s)
+        return found.show(flags.report)
+
+    reference = flags.reference.rpartition(":")[0]
+    return run_watched(flags, path, work, [flags.model, reference, *flags.input, *flags.golden])
 
 
 COMMAND = Command(

@@ -108,7 +108,7 @@ def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
     """
     task = find_kernel_task(compiled)
     program = compiled.executable.programs[task.program]
-    declared = _find_signature(program, task.entry)
+    declared = find_signature(program, task.entry)
     defines = read_defines(program.prelude)
     bound = _describe_arguments(compiled.subject.op, options, task, defines)
     arguments = [
@@ -127,8 +127,8 @@ def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
     )
 
 
-def _find_signature(program: Program, entry: str) -> KernelSignature | None:
-    """What the kernel declares: its build, a moment ago, is remembered."""
+def find_signature(program: Program, entry: str) -> KernelSignature | None:
+    """What a kernel declares, where its build is remembered; that of a layer just compiled is."""
     built = find_built(program_key(program, opencl_fingerprint()))
     return built.kernels.get(entry) if built else None
 

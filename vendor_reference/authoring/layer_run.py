@@ -176,6 +176,11 @@ class RunningLayer:
             measure_multiply_add() / 1e9,
         )
 
+    def measure_kernel(self, repeat: int) -> list[float]:
+        """How long the kernel takes on the device, in seconds, for each of some runs; it prints nothing."""
+        with _quiet():
+            return self._call.measure(repeat, warm_ups=0).kernels[self.entry]
+
     def _operations(self, flops: Formula) -> int:
         inputs = [tensor.shape if tensor else () for tensor in self.op.inputs]
         outputs = [tensor.shape for tensor in self.op.outputs]

@@ -67,15 +67,15 @@ class LoadedCall:
         """
         self._call.invoke()
 
-    def measure(self, repeat: int) -> Timing:
+    def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> Timing:
         """Runs it so often, after a few runs that are not measured."""
         timing = Timing({}, [])
-        for number in range(repeat + _WARM_UPS):
+        for number in range(repeat + warm_ups):
             begin = time.perf_counter()
             self._call.invoke()
             call_s = time.perf_counter() - begin
             kernels = self._measure_kernels()
-            if number >= _WARM_UPS:
+            if number >= warm_ups:
                 timing.calls.append(call_s)
                 for name, seconds in kernels.items():
                     timing.kernels.setdefault(name, []).append(seconds)

@@ -1,0 +1,105 @@
+"""Sets the local size in the text of a description; all the rest of the text stays as its author wrote it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from copy import deepcopy
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_ARRAY = r"\[[^\[\]]*\]"
+_JSON_LOCAL = re.compile(rf'"local"\s*:\s*{_ARRAY}')
+_JSON_LOCAL_AND_COMMA = re.compile(rf',\s*"local"\s*:\s*{_ARRAY}|"local"\s*:\s*{_ARRAY}\s*,?\s*')
+_JSON_GLOBAL = re.compile(rf'"global"\s*:\s*{_ARRAY}')
+_JSON_WORK_SIZES = re.compile(r'"work_sizes"\s*:\s*\{')
+_XML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_XML_LAYER = re.compile(r"<CustomLayer\b([^>]*)>.*?</CustomLayer\s*>", re.DOTALL)
+_XML_NAME = re.compile(r"""\bname\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_XML_SIZES = re.compile(r"<WorkSizes\b[^>]*>")
+_XML_LOCAL = re.compile(r"""\s+local\s*=\s*(?:"[^"]*"|'[^']*')""")
+_XML_END = re.compile(r"[ \t]*</CustomLayer\s*>\Z")
+
+
+def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -> str:
+    """A description with another local size.
+
+    Args:
+      text: of the description.
+      suffix: `.json` or `.xml`.
+      op_name: of the layer, where the file has several.
+      sizes: one for each dimension; none for the driver's choice.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a file that has no place for it.
+    """
+    if suffix == ".json":
+        return _set_in_json(text, list(sizes))
+    if suffix == ".xml":
+        return _set_in_xml(text, op_name, ",".join(map(str, sizes)))
+    raise LiteRtError(
+        Status.UNSUPPORTED,
+        f"a {suffix or 'file'} says nothing of local sizes",
+        hint="Describe the kernel in a .json beside it, or begin with litert-npu layer new --kind=json.",
+    )
+
+
+def _set_in_json(text: str, sizes: list[int]) -> str:
+    wanted = deepcopy(json.loads(text))
+    fields = wanted.setdefault("work_sizes", {})
+    had = fields.pop("local", None)
+    if sizes:
+        fields["local"] = sizes
+    elif not fields:
+        del wanted["work_sizes"]
+    member = f'"local": {json.dumps(sizes)}'
+    if had is not None and sizes:
+        edited = _JSON_LOCAL.sub(member, text, count=1)
+    elif had is not None:
+        edited = _JSON_LOCAL_AND_COMMA.sub("", text, count=1)
+    elif not sizes:
+        return text
+    elif "global" in fields:
+        edited = _JSON_GLOBAL.sub(lambda found: f"{found[0]}, {member}", text, count=1)
+    elif _JSON_WORK_SIZES.search(text):
+        comma = ", " if len(fields) > 1 else ""
+        edited = _JSON_WORK_SIZES.sub(lambda found: f"{found[0]}{member}{comma}", text, count=1)
+    else:
+        edited = re.sub(r"\s*\}\s*\Z", f',\n  "work_sizes": {{{member}}}\n}}\n', text)
+    return edited if _means(edited, wanted) else json.dumps(wanted, indent=2) + "\n"
+
+
+def _means(text: str, wanted: object) -> bool:
+    try:
+        return bool(json.loads(text) == wanted)
+    except ValueError:
+        return False
+
+
+def _set_in_xml(text: str, op_name: str, sizes: str) -> str:
+    masked = _XML_COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    layers = list(_XML_LAYER.finditer(masked))
+    named = [layer for layer in layers if _layer_name(layer[1]) == op_name]
+    if not layers or (len(layers) > 1 and not named):
+        raise LiteRtError(Status.UNSUPPORTED, f"no <CustomLayer> for '{op_name}' to write into")
+    begin, end = (named or layers)[-1].span()  # where a name occurs twice, the last counts
+    found = _XML_SIZES.search(masked, begin, end)
+    if found:
+        tag = _XML_LOCAL.sub("", text[found.start() : found.end()])
+        if sizes:
+            close = "/>" if tag.endswith("/>") else ">"
+            tag = f'{tag.removesuffix(close).rstrip()} local="{sizes}"{close}'
+        return text[: found.start()] + tag + text[found.end() :]
+    if not sizes:
+        return text
+    last = _XML_END.search(masked[:end])
+    assert last is not None
+    line = f'  <WorkSizes local="{sizes}"/>\n'
+    return text[: last.start()] + line + text[last.start() :]
+
+
+def _layer_name(attributes: str) -> str:
+    found = _XML_NAME.search(attributes)
+    return (found[1] or found[2] or "") if found else ""
