@@ -12,6 +12,7 @@ from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir_dump import IMPORT, IrDump
 from vendor_reference.compiler.kernel_bindings import BoundArgument
+from vendor_reference.compiler.memory_report import memory_notes
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Executable
@@ -64,5 +65,6 @@ def lower_partitions(
     run_passes(make_context(), imported.module, compile_passes(), after)
     if ir_dump is not None:
         notes.append(f"IR is written: {', '.join(ir_dump.paths)}")
+    notes += memory_notes(imported.module, soc)
     emitted = emit_executable(imported.module, imported.constants)
     return Lowered(emitted.executable, emitted.bindings, notes)
