@@ -260,6 +260,41 @@ def test_a_gap_in_the_arguments_is_input_0_in_its_format(read: Read) -> None:
     assert layer.arguments and layer.arguments[3] == TensorBinding(False, 0, Format.YXFB)
 
 
+def test_outputs_may_be_numbered_on_from_the_inputs(read: Read) -> None:
+    text = changed(
+        '<Tensor arg-index="1" type="output" port-index="0" format="BFYX"/>',
+        '<Tensor arg-index="1" type="output" port-index="1" format="BFYX"/>\n'
+        '<Tensor arg-index="2" type="output" port-index="2" format="BFYX"/>',
+        SEED,
+    )
+    layer = read(text)
+    assert layer.arguments == [
+        TensorBinding(False, 0, Format.BFYX),
+        TensorBinding(True, 0, Format.BFYX),
+        TensorBinding(True, 1, Format.BFYX),
+    ]
+    assert "as the ports of an IR: 1 is output 0" in layer.notes[0]
+
+
+def test_outputs_that_are_numbered_otherwise_stay_so(read: Read) -> None:
+    layer = read(changed('type="output" port-index="0"', 'type="output" port-index="2"', SEED))
+    assert layer.arguments and layer.arguments[1] == TensorBinding(True, 2, Format.BFYX)
+    assert not layer.notes
+
+
+def test_a_tensor_that_is_reached_by_pitches_and_offset_may_be_a_view(
+    read: Read, tmp_path: Path
+) -> None:
+    (tmp_path / "custom_layer_kernel.cl").write_text(
+        "y[i * OUTPUT0_PITCHES[3] + OUTPUT0_OFFSET] = x[i * INPUT0_PITCHES[3]]; // INPUT0_OFFSET"
+    )
+    arguments = read(SEED).arguments
+    assert arguments == [
+        TensorBinding(False, 0, Format.BFYX),
+        TensorBinding(True, 0, Format.BFYX, is_strided=True),
+    ]
+
+
 def test_what_files_really_have_is_taken(read: Read) -> None:
     layer = read(
         "\ufeff<!-- a -- b --><?xml version='1.0'?><!DOCTYPE CustomLayer>stray\r\n"
