@@ -139,11 +139,9 @@ class RunningLayer:
         for index, (memory, old) in enumerate(zip(self._call.inputs, before, strict=True)):
             if memory.content() != old:
                 problems.append(f"the kernel changes its input {index}")
-        for index, (memory, first, second) in enumerate(
-            zip(self._call.outputs, *contents, strict=True)
-        ):
+        for index, (memory, first, second) in enumerate(zip(self._outputs, *contents, strict=True)):
             problems += _differences(index, memory, first, second)
-        return [memory.array.copy() for memory in self._call.outputs], problems
+        return [memory.array.copy() for memory in self._outputs], problems
 
     def measure(self, repeat: int, flops: Formula | None) -> Speed:
         """Measures the layer, and then the device's limits.

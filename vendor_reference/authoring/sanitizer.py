@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -66,10 +67,20 @@ def sanitize(
       LiteRtError: what is wrong with the layer.
     """
     with compile_layer(subject, options) as compiled:
-        program = compiled.executable.programs[find_kernel_task(compiled).program]
+        task = find_kernel_task(compiled)
+        program = compiled.executable.programs[task.program]
         with run_on_device(compiled) as running:
             running.set_inputs(arrays)
             running.run_once()
         text = compiled.text(program).text
     with open(log_path, encoding="utf-8", errors="replace") as stream:
-        return read_log(stream.read()), text
+        findings = read_log(stream.read())
+    return [_in_own_kernel(finding, task.entry) for finding in findings], text
+
+
+def _in_own_kernel(finding: Finding, entry: str) -> Finding:
+    """A finding as it is; one in a kernel that reorders is about what the author's has not written."""
+    if finding.kernel == entry:
+        return finding
+    what = f"{finding.what}, where a kernel reorders what '{entry}' has not written"
+    return replace(finding, what=what, places=())

@@ -16,6 +16,15 @@ SOFTSIGN = """__kernel void Softsign(const __global float* x, __global float* y)
   y[i] = PARAM_alpha * x[i] / (1.0f + fabs(x[i]));
 }
 """
+IN_BFYX = """<CustomLayer name="k" type="SimpleGPU" version="1">
+  <Kernel entry="k"><Source filename="k.cl"/></Kernel>
+  <Buffers>
+    <Tensor arg-index="0" type="input" port-index="0" format="BFYX"/>
+    <Tensor arg-index="1" type="output" port-index="0" format="BFYX"/>
+  </Buffers>
+  <WorkSizes global="B*F*Y*X"/>
+</CustomLayer>
+"""
 SHAPES = ("--inputs=2x4xf32", "--outputs=2x4xf32")
 
 

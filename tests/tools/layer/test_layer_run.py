@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.tools.conftest import LitertNpu
-from tests.tools.layer.conftest import SHAPES, SOFTSIGN
+from tests.tools.layer.conftest import IN_BFYX, SHAPES, SOFTSIGN
 
 Capture = pytest.CaptureFixture[str]
 OPTIONS = '--options={"alpha": 2.0}'
@@ -149,6 +149,40 @@ def test_what_a_kernel_must_not_do_is_found(
     )
     assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 1
     assert f"FAILED: {said}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("y[i + 1] = x[i];", "the kernel writes at byte 48 of a tensor in its own layout"),
+        ("if (i != 3) y[i] = x[i];", "1 of 12 elements of output 0 are never written"),
+    ],
+)
+def test_faults_are_found_in_another_layout_too(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, body: str, said: str
+) -> None:
+    (author / "k.cl").write_text(
+        "__kernel void k(__global const float* x, __global float* y) {\n"
+        f"  size_t i = get_global_id(0);\n  {body}\n}}\n"
+    )
+    (author / "k.xml").write_text(IN_BFYX)
+    shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32")
+    assert litert_npu("layer", "run", "k.xml", *shapes, "--repeat=0") == 1
+    assert f"FAILED: {said}" in capsys.readouterr().out
+
+
+def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    (author / "k.cl").write_text(
+        "__kernel void k(__global const float* x, __global float* y)\n"
+        "{ size_t i = get_global_id(0); y[i] = x[i] + (i >= 4); }\n"  # feature 0 has 4 elements
+    )
+    (author / "k.xml").write_text(IN_BFYX)
+    (author / "k.py").write_text("def k(inputs, options): return inputs[0] + [0, 1, 1]\n")
+    shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32", "--repeat=2")
+    assert litert_npu("layer", "run", "k.xml", *shapes, "--reference=k.py:k") == 0
+    assert "; around it" in capsys.readouterr().out  # the time of what reorders
 
 
 HOSTILE = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.conftest import LitertNpu
-from tests.tools.layer.conftest import SHAPES
+from tests.tools.layer.conftest import IN_BFYX, SHAPES
 from vendor_reference import device_presence
 
 Capture = pytest.CaptureFixture[str]
@@ -75,6 +75,19 @@ def test_a_good_kernel_gives_no_finding(
     write(author, "y[i] = x[i] + unset[0];")
     assert litert_npu(*CHECK) == 0
     assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+@needs_oclgrind
+def test_what_leaves_a_tensor_in_its_own_layout_is_found_too(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    write(author, "y[i + 1] = x[i];")
+    (author / "k.xml").write_text(IN_BFYX)
+    shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32")
+    assert litert_npu("layer", "check", "k.xml", *shapes, "--sanitize") == 1
+    printed = capsys.readouterr().out
+    assert "Invalid write of size 4" in printed and "      7 |   y[i + 1] = x[i];" in printed
+    assert "reorders what 'k' has not written" in printed
 
 
 def test_where_oclgrind_is_absent_the_message_says_how_to_install_it(
