@@ -125,7 +125,7 @@ class _Function:
         assert rule.refusal(case.op) == ""
         tensors = [*rule.operands(case.op), *case.op.outputs]
         views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
-        spec = rule.kernel(Call(tuple(views[:-1]), (views[-1],), rule.attributes(case.op)))
+        spec = rule.kernel(Call(tuple(views[:-1]), views[-1], rule.attributes(case.op)))
         self._tasks.append(self._task(spec))
         self._inputs += [place(a, view) for a, view in zip(case.inputs, views[:-1], strict=True)]
         self._results.append(views[-1])

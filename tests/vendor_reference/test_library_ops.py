@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "two types": (
         lambda b: b.op("ADD", [tensor(b), tensor(b, "int32")], [output(b)]),
-        "it has tensors of FLOAT32 and INT32",
+        "it has tensors of INT32 and FLOAT32",
     ),
     "shapes that do not fit": (
         lambda b: b.op("ADD", [tensor(b), tensor(b, shape=(3,))], [output(b)]),
@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "integers without a scale": (
         lambda b: b.op("RELU", [tensor(b, "int8")], [output(b, "int8", scale=SCALE)]),
-        "'x0' has not one scale for its INT8",
+        "operand 0 has not one scale for its INT8",
     ),
     "a scale that is no number": (
         lambda b: b.op(
@@ -91,7 +91,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
             [tensor(b, "int8", scale=Quantization([float("nan")]))],
             [output(b, "int8", scale=SCALE)],
         ),
-        "'x0' has not one scale",
+        "operand 0 has not one scale",
     ),
     "the greater of different scales": (
         lambda b: b.op(
@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
             [tensor(b, "int8", scale=SCALE), tensor(b, "int8", scale=Quantization([0.25], [3]))],
             [output(b, "int8", scale=SCALE)],
         ),
-        "'x0' and 'x1' have different scales",
+        "operand 0 and operand 1 have different scales",
     ),
     "a cast to text": (
         lambda b: b.op("CAST", [tensor(b)], [output(b, "string")]), "it makes STRING of FLOAT32"
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
             [tensor(b, "int8", scale=Quantization([0.5] * 3, quantized_dimension=2))],
             [output(b)],
         ),
-        "'x0' has no scale that the library can use",
+        "its integers have 3 scales along dimension 2 of [2, 3, 4]",
     ),
     "a reshape to fewer elements": (
         lambda b: b.op("RESHAPE", [tensor(b)], [output(b, shape=(5,))]),
@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "a padding of less than nothing": (
         lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, -1, 2)], [output(b, shape=(5,))]),
-        "its paddings are (-1, 2)",
+        "its paddings are (-1,) and (2,)",
     ),
     "a padding that makes another shape": (
         lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, 1, 2)], [output(b, shape=(9,))]),

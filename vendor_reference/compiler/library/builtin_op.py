@@ -1,7 +1,7 @@
 """What the library knows of a builtin op: whether it can do it, and the kernel that does it.
 
 An op's way: `refusal` while the host asks which ops the NPU takes; `operands` and `attributes` as it becomes a
-layer on IE; `kernel` once its tensors lie somewhere.
+layer on IE; `mismatch` where such a layer is read from a text; `kernel` once its tensors lie somewhere.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
+from litert.core.tensor_type import RankedTensorType
+from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
-from litert.model.schema import ENUMS
+from litert.model.schema_types import enum_name
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.elementwise import Scale
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
@@ -34,28 +37,58 @@ class Call:
 
     Attributes:
       inputs: its operands.
+      result: its output.
       attributes: as `BuiltinOp.attributes` made them, perhaps read from a text since.
     """
 
     inputs: tuple[View, ...]
-    outputs: tuple[View, ...]
+    result: View
     attributes: Attributes
 
+    @property
+    def tensors(self) -> tuple[View, ...]:
+        """The operands, then the result."""
+        return (*self.inputs, self.result)
+
     def scale(self, index: int) -> Scale | None:
-        """How the integers of an operand, or behind them a result, stand for real numbers."""
-        scales, zero_points = self.attributes.get(SCALES), self.attributes.get(ZERO_POINTS)
-        if not isinstance(scales, tuple) or not isinstance(zero_points, tuple) or not scales[index]:
+        """How the integers of tensor `index` stand for real numbers; None where they do not."""
+        scales, zero_points = self.numbers(SCALES), self.numbers(ZERO_POINTS)
+        if index < 0:
+            index += len(self.tensors)
+        if len(scales) != len(self.tensors) or len(zero_points) != len(scales):
             return None
-        return Scale(float(scales[index]), int(zero_points[index]))
+        is_usable = isfinite(scales[index]) and scales[index] > 0
+        return Scale(float(scales[index]), int(zero_points[index])) if is_usable else None
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """An attribute that is numbers; none where it is not."""
+        found = self.attributes.get(name)
+        return tuple(float(n) for n in found) if isinstance(found, tuple) else ()
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """An attribute that is integers; none where it is not."""
+        found = self.attributes.get(name)
+        return tuple(int(n) for n in found) if isinstance(found, tuple) else ()
+
+    def integer(self, name: str) -> int | None:
+        """An attribute that is an integer; None where it is not."""
+        found = self.attributes.get(name)
+        return found if isinstance(found, int) else None
+
+    def shape_mismatch(self) -> str:
+        """The sentence that shapes do not fit."""
+        types = [str(RankedTensorType.of(v.element_type, v.shape)) for v in self.tensors]
+        return f"it makes {types[-1]} of {' and '.join(types[:-1])}"
 
 
 class BuiltinOp(ABC):
-    """An operator of the TFLite schema, as the NPU does it.
+    """An operator of the TFLite schema, as the NPU does it; its result is one.
 
     Attributes:
       name: in the schema: `ADD`.
       ie_name: of the layer on IE, without the dialect: `Add`.
-      num_inputs: the fewest and the most that it can have; its result is one.
+      num_inputs: the fewest and the most inputs.
+      num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
       is_in_place: whether the result can be written over operand 0.
       is_view: whether the result is operand 0, read in another shape.
@@ -64,6 +97,7 @@ class BuiltinOp(ABC):
     name: str
     ie_name: str
     num_inputs: tuple[int, int] = (1, 1)
+    num_parameters: int = 0
     is_layout_agnostic: bool = False
     is_in_place: bool = False
     is_view: bool = False
@@ -75,47 +109,48 @@ class BuiltinOp(ABC):
             return f"input {list(op.inputs).index(None)} is left out"
         if not least <= len(op.inputs) <= most or len(op.outputs) != 1:
             return f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs"
-        return self._refusal(op)
-
-    @abstractmethod
-    def _refusal(self, op: Op) -> str:
-        """The same, for an op that has as many inputs and outputs as it should."""
+        if reason := self.parameter_refusal(op):
+            return reason
+        inputs = tuple(View.dense(t.element_type, t.shape) for t in self.operands(op))
+        result = View.dense(op.outputs[0].element_type, op.outputs[0].shape)
+        return self.mismatch(Call(inputs, result, self.attributes(op)))
 
     def operands(self, op: Op) -> Sequence[Tensor]:
-        """The inputs that are tensors on IE; others are parameters, and in the attributes."""
-        return [tensor for tensor in op.inputs if tensor is not None]
+        """The inputs that are tensors on IE."""
+        tensors = [tensor for tensor in op.inputs if tensor is not None]
+        return tensors[: max(1, len(tensors) - self.num_parameters)]
+
+    def parameter_refusal(self, op: Op) -> str:
+        """Why the attributes of an op cannot be made; "" where they can."""
+        return ""
 
     def attributes(self, op: Op) -> Attributes:
         """What the op is beside its tensors."""
         return {}
 
     @abstractmethod
+    def mismatch(self, call: Call) -> str:
+        """Why there is no kernel for such types, shapes and attributes, whatever these are; "" where there is."""
+
+    @abstractmethod
     def kernel(self, call: Call) -> KernelSpec:
-        """The kernel for tensors that lie so.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, where types, shapes or attributes are none that `refusal` lets pass.
-        """
+        """The kernel for tensors that lie so, of a call without mismatch."""
 
 
-def option(op: Op, field: str) -> Value:
+def option(op: Op, field: str) -> int | float:
     """A field of the op's builtin options; the schema's default where it has none."""
-    from litert.model.builtin_options import make_builtin_options
-
-    table = op.options or op.options_2 or next(filter(None, make_builtin_options(op.name, {})))
-    value: Value = table.get(field)
+    value = read_builtin_options(op)[field]
+    assert isinstance(value, (int, float))
     return value
 
 
 def activation_of(op: Op) -> str:
     """The name of the op's fused activation: `NONE`, `RELU`, ..."""
-    number = option(op, "fused_activation_function")
-    assert isinstance(number, int)
-    return ENUMS["ActivationFunctionType"].get(number, str(number))
+    return enum_name("ActivationFunctionType", int(option(op, "fused_activation_function")))
 
 
 def quantization_attributes(tensors: Sequence[Tensor]) -> Attributes:
-    """`scales` and `zero_points` of tensors, where one of them is quantized."""
+    """`scales` and `zero_points` of operands and result, where one of them is quantized."""
     found = [find_scale(t) if t.element_type in INTEGER_LIMITS else None for t in tensors]
     if not any(found):
         return {}
@@ -134,39 +169,6 @@ def find_scale(tensor: Tensor) -> Scale | None:
     return Scale(float(quantization.scale[0]), int(zero_points[0]))
 
 
-def type_refusal(
-    op: Op,
-    tensors: Sequence[Tensor],
-    plain: Sequence[ElementType],
-    quantized: Sequence[ElementType] = (),
-) -> str:
-    """Why an op on tensors of one type is not done: none of the types, or integers that have no scale."""
-    element_type = tensors[0].element_type
-    for tensor in tensors:
-        if tensor.element_type is not element_type:
-            return f"it has tensors of {element_type.name} and {tensor.element_type.name}"
-        if element_type in quantized and not is_scaled(tensor):
-            return f"'{tensor.name}' has not one scale for its {element_type.name}"
-    if element_type in (*plain, *quantized):
-        return ""
-    allowed = ", ".join(t.name for t in (*plain, *quantized))
-    return f"its tensors are {element_type.name}; the library does {op.name} of {allowed}"
-
-
-def is_scaled(tensor: Tensor) -> bool:
-    """Whether a tensor has one scale, of which kernels can make use."""
-    scale = find_scale(tensor)
-    return scale is not None and 0 < scale.scale < float("inf")
-
-
-def one_scale_refusal(tensors: Sequence[Tensor]) -> str:
-    """Why an op that does not change numbers is not done on quantized tensors: they mean different ones."""
-    for tensor in tensors:
-        if tensor.element_type in INTEGER_LIMITS and find_scale(tensor) != find_scale(tensors[0]):
-            return f"'{tensors[0].name}' and '{tensor.name}' have different scales or zero points"
-    return ""
-
-
 def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
     """The numbers of a constant of INT32 or INT64; None for anything else."""
     sizes = {ElementType.INT32: 4, ElementType.INT64: 8}
@@ -177,3 +179,31 @@ def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
         int.from_bytes(data[at : at + size], "little", signed=True)
         for at in range(0, len(data) - size + 1, size)
     )
+
+
+def type_mismatch(
+    name: str, call: Call, plain: Sequence[ElementType], quantized: Sequence[ElementType]
+) -> str:
+    """Why an op is not done on tensors that should be of one type: none of these, or integers without a scale."""
+    element_type = call.result.element_type
+    for index, view in enumerate(call.tensors):
+        if view.element_type is not element_type:
+            return f"it has tensors of {view.element_type.name} and {element_type.name}"
+        if element_type in quantized and call.scale(index) is None:
+            return f"{_tensor_name(call, index)} has not one scale for its {element_type.name}"
+    if element_type in (*plain, *quantized):
+        return ""
+    allowed = ", ".join(t.name for t in (*plain, *quantized))
+    return f"its tensors are {element_type.name}; the library does {name} of {allowed}"
+
+
+def scale_mismatch(call: Call) -> str:
+    """Why an op that leaves integers as they are is not done: they stand for other numbers."""
+    for index, view in enumerate(call.tensors):
+        if view.element_type in INTEGER_LIMITS and call.scale(index) != call.scale(0):
+            return f"operand 0 and {_tensor_name(call, index)} have different scales or zero points"
+    return ""
+
+
+def _tensor_name(call: Call, index: int) -> str:
+    return f"operand {index}" if index < len(call.inputs) else "its result"

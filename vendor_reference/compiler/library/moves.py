@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
-from litert.model.graph import Tensor
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
     KernelArgument,
@@ -19,7 +18,7 @@ from vendor_reference.compiler.kernel_spec import (
     ScalarArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.library.builtin_op import one_scale_refusal
+from vendor_reference.compiler.library.builtin_op import Call, scale_mismatch
 from vendor_reference.compiler.library.kernel_text import (
     CHUNK,
     name_kernel,
@@ -101,14 +100,15 @@ class Part:
     input: int = 0
 
 
-def move_refusal(*tensors: Tensor) -> str:
-    """Why elements of tensors are not moved between them: they are not of one type, size or scale."""
-    for tensor in tensors:
-        if tensor.element_type is not tensors[0].element_type:
-            return f"it makes {tensor.element_type.name} of {tensors[0].element_type.name}"
-        if tensor.element_type.bits not in _WORDS:
-            return f"its elements are {tensor.element_type.name}"
-    return one_scale_refusal(tensors)
+def move_mismatch(call: Call) -> str:
+    """Why elements of a call's tensors are not moved between them: they are not of one type, size or scale."""
+    element_type = call.result.element_type
+    for view in call.inputs:
+        if view.element_type is not element_type:
+            return f"it makes {element_type.name} of {view.element_type.name}"
+    if element_type.bits not in _WORDS:
+        return f"its elements are {element_type.name}"
+    return scale_mismatch(call)
 
 
 def move_kernel(

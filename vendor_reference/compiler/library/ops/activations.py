@@ -1,4 +1,4 @@
-"""RELU and its like, LOGISTIC, TANH, GELU, ... : one operand, and PRELU's slopes."""
+"""RELU and its like, LOGISTIC, TANH, GELU, ...: one operand, and PRELU's slopes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ class _LeakyRelu(Unary):
     """Its slope below zero is an option."""
 
     def attributes(self, op: Op) -> Attributes:
-        return {**super().attributes(op), "alpha": option(op, "alpha")}
+        return {**super().attributes(op), "alpha": float(option(op, "alpha"))}
+
+    def mismatch(self, call: Call) -> str:
+        if not isinstance(call.attributes.get("alpha"), float):
+            return "its slope 'alpha' is not given"
+        return super().mismatch(call)
 
     def expression(self, call: Call) -> str:
         alpha = call.attributes["alpha"]
@@ -25,10 +30,10 @@ class _Gelu(Unary):
     """Exact, or as its option says by a tangent."""
 
     def attributes(self, op: Op) -> Attributes:
-        return {**super().attributes(op), "approximate": option(op, "approximate")}
+        return {**super().attributes(op), "approximate": bool(option(op, "approximate"))}
 
     def expression(self, call: Call) -> str:
-        if call.attributes["approximate"]:
+        if call.attributes.get("approximate"):
             return "0.5f * a * (1 + tanh(0.7978845608f * (a + 0.044715f * a * a * a)))"
         return super().expression(call)
 

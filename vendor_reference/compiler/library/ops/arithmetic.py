@@ -1,4 +1,4 @@
-"""ADD, SUB, MUL, DIV, ... : two operands, element by element, the smaller repeated."""
+"""ADD, SUB, MUL, DIV, ...: two operands, element by element, the smaller repeated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from vendor_reference.compiler.library.builtin_op import (
     BuiltinOp,
     Call,
     activation_of,
-    one_scale_refusal,
     quantization_attributes,
-    type_refusal,
+    scale_mismatch,
+    type_mismatch,
 )
 from vendor_reference.compiler.library.elementwise import Operand, elementwise_kernel
 
@@ -23,6 +23,7 @@ BYTES = (_E.INT8, _E.UINT8)
 _QUANTIZED = (*BYTES, _E.INT16)
 _COMPUTE = {_E.INT32: "int", _E.INT64: "long"}
 
+_ACTIVATION = "activation"
 _ACTIVATIONS = {
     "NONE": "{}",
     "RELU": "({0}) < 0 ? 0 : ({0})",
@@ -56,37 +57,35 @@ class Binary(BuiltinOp):
         self._has_one_scale = has_one_scale
         self._has_activation = has_activation
 
-    def _refusal(self, op: Op) -> str:
-        tensors = [*self.operands(op), *op.outputs]
-        if reason := type_refusal(op, tensors, (*_FLOATS, *self._integers), self._quantized):
-            return reason
-        if self._has_one_scale and (reason := one_scale_refusal(tensors)):
-            return reason
-        shapes = [tensor.shape for tensor in tensors]
-        if broadcast_shape(*shapes[:2]) != shapes[2]:
-            return f"it makes {tensors[2].type} of {tensors[0].type} and {tensors[1].type}"
-        if self._has_activation and activation_of(op) not in _ACTIVATIONS:
-            return f"its activation is {activation_of(op)}"
-        return ""
-
     def attributes(self, op: Op) -> Attributes:
         attributes = dict(quantization_attributes([*self.operands(op), *op.outputs]))
         if self._has_activation and activation_of(op) != "NONE":
-            attributes["activation"] = activation_of(op)
+            attributes[_ACTIVATION] = activation_of(op)
         return attributes
 
+    def mismatch(self, call: Call) -> str:
+        plain = (*_FLOATS, *self._integers)
+        if reason := type_mismatch(self.name, call, plain, self._quantized):
+            return reason
+        if self._has_one_scale and (reason := scale_mismatch(call)):
+            return reason
+        if broadcast_shape(call.inputs[0].shape, call.inputs[1].shape) != call.result.shape:
+            return call.shape_mismatch()
+        activation = call.attributes.get(_ACTIVATION, "NONE")
+        allowed = _ACTIVATIONS if self._has_activation else ("NONE",)
+        return "" if activation in allowed else f"its activation is {activation}"
+
     def kernel(self, call: Call) -> KernelSpec:
-        result = call.outputs[0]
-        activation = _ACTIVATIONS[str(call.attributes.get("activation", "NONE"))]
+        activation = _ACTIVATIONS[str(call.attributes.get(_ACTIVATION, "NONE"))]
         return elementwise_kernel(
             self.name,
             activation.format(self._expression),
-            _COMPUTE.get(result.element_type, "float"),
+            _COMPUTE.get(call.result.element_type, "float"),
             [
-                Operand(view.broadcast(result.shape), call.scale(index))
+                Operand(view.broadcast(call.result.shape), call.scale(index))
                 for index, view in enumerate(call.inputs)
             ],
-            Operand(result, call.scale(2)),
+            Operand(call.result, call.scale(-1)),
         )
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from math import isfinite
 
 from litert.core.element_type import ElementType
-from litert.model.graph import Op, Tensor
+from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import ConstantArgument, KernelSpec
 from vendor_reference.compiler.library.builtin_op import (
     Attributes,
     BuiltinOp,
     Call,
-    is_scaled,
     quantization_attributes,
 )
 from vendor_reference.compiler.library.elementwise import Operand, Scale, elementwise_kernel
@@ -52,62 +52,65 @@ class _Conversion(BuiltinOp):
         self._sources = sources
         self._results = results
 
-    def _refusal(self, op: Op) -> str:
-        (source,), result = self.operands(op), op.outputs[0]
-        if source.shape != result.shape:
-            return f"it makes {result.type} of {source.type}"
-        if source.element_type not in self._sources or result.element_type not in self._results:
-            return f"it makes {result.element_type.name} of {source.element_type.name}"
+    def mismatch(self, call: Call) -> str:
+        if call.inputs[0].shape != call.result.shape:
+            return call.shape_mismatch()
+        source, result = call.inputs[0].element_type, call.result.element_type
+        if source not in self._sources or result not in self._results:
+            return f"it makes {result.name} of {source.name}"
         return ""
 
 
 class _Quantization(_Conversion):
     """Between real numbers and integers, with one scale or one for each channel; or from integers to integers."""
 
-    def _refusal(self, op: Op) -> str:
-        if reason := super()._refusal(op):
-            return reason
-        tensors = [*self.operands(op), *op.outputs]
-        integers = [t for t in tensors if t.element_type in INTEGER_LIMITS]
-        for tensor in integers:
-            if not is_scaled(tensor) and (len(integers) > 1 or not _has_channels(tensor)):
-                return f"'{tensor.name}' has no scale that the library can use"
-        return ""
-
     def attributes(self, op: Op) -> Attributes:
         tensors = [*self.operands(op), *op.outputs]
         for tensor in tensors:
-            if tensor.element_type in INTEGER_LIMITS and _has_channels(tensor):
-                quantization = tensor.quantization
-                assert quantization is not None
-                scales = tuple(float(scale) for scale in quantization.scale)
+            quantization = tensor.quantization
+            if (
+                tensor.element_type in INTEGER_LIMITS
+                and quantization is not None
+                and len(quantization.scale) > 1
+            ):
                 zero_points = tuple(int(zero) for zero in quantization.zero_point)
                 return {
-                    _CHANNEL_SCALES: scales,
-                    _CHANNEL_ZERO_POINTS: zero_points or (0,) * len(scales),
+                    _CHANNEL_SCALES: tuple(float(scale) for scale in quantization.scale),
+                    _CHANNEL_ZERO_POINTS: zero_points or (0,) * len(quantization.scale),
                     _AXIS: quantization.quantized_dimension,
                 }
         return quantization_attributes(tensors)
 
+    def mismatch(self, call: Call) -> str:
+        if reason := super().mismatch(call):
+            return reason
+        integers = [i for i, v in enumerate(call.tensors) if v.element_type in INTEGER_LIMITS]
+        if _AXIS in call.attributes and len(integers) == 1:
+            return _channel_mismatch(call)
+        is_scaled = all(call.scale(index) for index in integers)
+        return "" if is_scaled else "its integers have no scale that the library can use"
+
     def kernel(self, call: Call) -> KernelSpec:
-        source, result = call.inputs[0], call.outputs[0]
-        operands, scale = [Operand(source, call.scale(0))], call.scale(1)
-        expression = "a"
+        source, operands = call.inputs[0], [Operand(call.inputs[0], call.scale(0))]
+        expression, scale = "a", call.scale(-1)
         if _AXIS in call.attributes:
             operands += [
-                _for_channels(call, _CHANNEL_SCALES), _for_channels(call, _CHANNEL_ZERO_POINTS)
-            ]  # fmt: skip
+                _for_channels(call, _CHANNEL_SCALES),
+                _for_channels(call, _CHANNEL_ZERO_POINTS),
+            ]
             is_source = source.element_type in INTEGER_LIMITS
             expression = "(a - c) * b" if is_source else "a / b + c"
             scale = None if is_source else Scale(1, 0)
-        return elementwise_kernel(self.name, expression, "float", operands, Operand(result, scale))
+        return elementwise_kernel(
+            self.name, expression, "float", operands, Operand(call.result, scale)
+        )
 
 
 class _Cast(_Conversion):
     """Real numbers towards zero, saturated; integers modulo their size; all but zero is true."""
 
     def kernel(self, call: Call) -> KernelSpec:
-        source, result = call.inputs[0].element_type, call.outputs[0].element_type
+        source, result = call.inputs[0].element_type, call.result.element_type
         compute = "float" if source in _FLOATS else "long" if source is _E.INT64 else "int"
         if result is _E.BOOL:
             expression = "a != 0 ? 1 : a"
@@ -121,29 +124,24 @@ class _Cast(_Conversion):
         if result is _E.FLOAT16:
             compute = "float"
         return elementwise_kernel(
-            self.name, expression, compute, [Operand(call.inputs[0])], Operand(call.outputs[0])
+            self.name, expression, compute, [Operand(call.inputs[0])], Operand(call.result)
         )
 
 
-def _has_channels(tensor: Tensor) -> bool:
-    """Whether a tensor has a scale for each index of a dimension."""
-    quantization = tensor.quantization
-    if quantization is None or quantization.blockwise or len(quantization.scale) < 2:
-        return False
-    axis, count = quantization.quantized_dimension, len(quantization.scale)
-    return (
-        0 <= axis < len(tensor.shape)
-        and tensor.shape[axis] == count
-        and len(quantization.zero_point) in (0, count)
-        and all(0 < scale < float("inf") for scale in quantization.scale)
-    )
+def _channel_mismatch(call: Call) -> str:
+    """Why there is not a scale for each index of a dimension."""
+    axis, scales = call.integer(_AXIS), call.numbers(_CHANNEL_SCALES)
+    shape, zero_points = call.result.shape, call.numbers(_CHANNEL_ZERO_POINTS)
+    is_there = axis is not None and 0 <= axis < len(shape) and shape[axis] == len(scales)
+    is_usable = all(scale > 0 and isfinite(scale) for scale in scales)
+    if is_there and is_usable and len(zero_points) == len(scales):
+        return ""
+    return f"its integers have {len(scales)} scales along dimension {axis} of {list(shape)}"
 
 
 def _for_channels(call: Call, name: str) -> Operand:
     """Numbers of channels as an operand, the same for all elements of a channel."""
-    numbers, axis = call.attributes[name], call.attributes[_AXIS]
-    assert isinstance(numbers, tuple) and isinstance(axis, int)
-    shape = call.outputs[0].shape
+    numbers, axis, shape = call.numbers(name), call.integer(_AXIS), call.result.shape
     view = View(_E.FLOAT32, shape, tuple(int(dim == axis) for dim in range(len(shape))))
     data = struct.pack(f"<{len(numbers)}f", *numbers)
     return Operand(view, argument=ConstantArgument(_E.FLOAT32, data))

@@ -1,4 +1,4 @@
-"""NEG, SQRT, EXP, ... : one operand, element by element."""
+"""NEG, SQRT, EXP, ...: one operand, element by element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vendor_reference.compiler.library.builtin_op import (
     BuiltinOp,
     Call,
     quantization_attributes,
-    type_refusal,
+    type_mismatch,
 )
 from vendor_reference.compiler.library.elementwise import Operand, elementwise_kernel
 
@@ -43,15 +43,6 @@ class Unary(BuiltinOp):
         self._integer_expression = integer_expression
         self._quantized = quantized
 
-    def _refusal(self, op: Op) -> str:
-        tensors = [*self.operands(op), *op.outputs]
-        plain = (*_FLOATS, *_INTEGERS) if self._integer_expression else _FLOATS
-        if reason := type_refusal(op, tensors, plain, self._quantized):
-            return reason
-        if tensors[0].shape != tensors[1].shape:
-            return f"it makes {tensors[1].type} of {tensors[0].type}"
-        return ""
-
     def attributes(self, op: Op) -> Attributes:
         return quantization_attributes([*self.operands(op), *op.outputs])
 
@@ -59,16 +50,21 @@ class Unary(BuiltinOp):
         """The result, of a float `a`."""
         return self._expression
 
+    def mismatch(self, call: Call) -> str:
+        plain = (*_FLOATS, *_INTEGERS) if self._integer_expression else _FLOATS
+        if reason := type_mismatch(self.name, call, plain, self._quantized):
+            return reason
+        return "" if call.inputs[0].shape == call.result.shape else call.shape_mismatch()
+
     def kernel(self, call: Call) -> KernelSpec:
-        result = call.outputs[0]
-        compute = {_E.INT32: "int", _E.INT64: "long"}.get(result.element_type, "float")
+        compute = {_E.INT32: "int", _E.INT64: "long"}.get(call.result.element_type, "float")
         expression = self.expression(call) if compute == "float" else self._integer_expression
         return elementwise_kernel(
             self.name,
             expression,
             compute,
             [Operand(call.inputs[0], call.scale(0))],
-            Operand(result, call.scale(1)),
+            Operand(call.result, call.scale(1)),
         )
 
 

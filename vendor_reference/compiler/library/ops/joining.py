@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
-from litert.model.graph import Op, Tensor
+from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.builtin_op import (
     Attributes,
@@ -16,14 +16,16 @@ from vendor_reference.compiler.library.builtin_op import (
     find_integers,
     find_scale,
     option,
+    quantization_attributes,
 )
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
-from vendor_reference.compiler.library.moves import Part, move_kernel, move_refusal
+from vendor_reference.compiler.library.moves import Part, move_kernel, move_mismatch
 from vendor_reference.compiler.library.view import View
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 
 _E = ElementType
 _FORMATS = {**STRUCT_FORMATS, _E.FLOAT16: "e", _E.BOOL: "B"}
+_AXIS, _BEFORE, _AFTER, _VALUE = "axis", "before", "after", "value"
 
 
 class _Concatenation(BuiltinOp):
@@ -34,33 +36,29 @@ class _Concatenation(BuiltinOp):
     num_inputs = (1, 32)
     is_layout_agnostic = True
 
-    def _refusal(self, op: Op) -> str:
-        tensors, result = self.operands(op), op.outputs[0]
-        if activation_of(op) != "NONE":
-            return f"its activation is {activation_of(op)}"
-        axis, rank = _axis(op), len(result.shape)
-        if not 0 <= axis < rank or any(len(t.shape) != rank for t in tensors):
-            return f"it joins {', '.join(str(t.type) for t in tensors)} along dimension {axis}"
-        sizes = [tensor.shape[axis] for tensor in tensors]
-        shapes = [(*t.shape[:axis], sum(sizes), *t.shape[axis + 1 :]) for t in tensors]
-        if any(shape != result.shape for shape in shapes):
-            return f"it makes {result.type} of {', '.join(str(t.type) for t in tensors)}"
-        return move_refusal(*tensors, result)
+    def parameter_refusal(self, op: Op) -> str:
+        activation = activation_of(op)
+        return "" if activation == "NONE" else f"its activation is {activation}"
 
     def attributes(self, op: Op) -> Attributes:
-        return {"axis": _axis(op)}
+        scales = quantization_attributes([*self.operands(op), *op.outputs])
+        axis = int(option(op, _AXIS))
+        return {**scales, _AXIS: axis + len(op.outputs[0].shape) if axis < 0 else axis}
+
+    def mismatch(self, call: Call) -> str:
+        axis, shape = call.integer(_AXIS), call.result.shape
+        if axis is None or not 0 <= axis < len(shape):
+            return f"it joins along dimension {axis} of {list(shape)}"
+        if any(len(view.shape) != len(shape) for view in call.inputs):
+            return call.shape_mismatch()
+        joined = sum(view.shape[axis] for view in call.inputs)
+        shapes = {(*v.shape[:axis], joined, *v.shape[axis + 1 :]) for v in call.inputs}
+        return move_mismatch(call) if shapes == {shape} else call.shape_mismatch()
 
     def kernel(self, call: Call) -> KernelSpec:
-        return move_kernel(
-            self.name,
-            len(call.inputs),
-            [
-                Part(part, view, index)
-                for index, (part, view) in enumerate(
-                    zip(joined_parts(call), call.inputs, strict=True)
-                )
-            ],
-        )
+        pairs = zip(joined_parts(call), call.inputs, strict=True)
+        parts = [Part(part, view, index) for index, (part, view) in enumerate(pairs)]
+        return move_kernel(self.name, len(call.inputs), parts)
 
 
 class _Pad(BuiltinOp):
@@ -72,89 +70,94 @@ class _Pad(BuiltinOp):
         self.name = name
         self.ie_name = ie_name
         self.num_inputs = (num_inputs, num_inputs)
+        self.num_parameters = num_inputs - 1
 
-    def _refusal(self, op: Op) -> str:
-        (source,), result = self.operands(op), op.outputs[0]
-        paddings = find_integers(op.inputs[1])
-        if paddings is None:
+    def parameter_refusal(self, op: Op) -> str:
+        if find_integers(op.inputs[1]) is None:
             return "its paddings are computed"
-        rank = len(source.shape)
-        if len(paddings) != 2 * rank or any(padding < 0 for padding in paddings):
-            return f"its paddings are {paddings}"
-        sides = zip(source.shape, paddings[::2], paddings[1::2], strict=True)
-        if tuple(size + before + after for size, before, after in sides) != result.shape:
-            return f"it makes {result.type} of {source.type}"
-        value = op.inputs[2] if len(op.inputs) > 2 else None
-        if value is not None and (
-            not value.is_constant or len(value.data) * 8 != source.element_type.bits
-        ):
+        value, element_type = op.inputs[-1], op.outputs[0].element_type
+        if self.num_parameters == 1 or value is None:
+            return ""
+        is_number = value.is_constant and len(value.data) * 8 == element_type.bits
+        if not is_number or value.element_type is not element_type or element_type not in _FORMATS:
             return "its value is computed, or not one number of its type"
-        return move_refusal(source, result, *([value] if value is not None else ()))
-
-    def operands(self, op: Op) -> Sequence[Tensor]:
-        return [tensor for tensor in op.inputs[:1] if tensor is not None]
+        has_scale = element_type not in INTEGER_LIMITS or find_scale(value) in (
+            None,
+            find_scale(op.outputs[0]),
+        )
+        return "" if has_scale else "its value has another scale than its result"
 
     def attributes(self, op: Op) -> Attributes:
-        paddings = find_integers(op.inputs[1])
-        assert paddings is not None
-        return {"before": paddings[::2], "after": paddings[1::2], "value": _pad_value(op)}
+        paddings = find_integers(op.inputs[1]) or ()
+        scales = quantization_attributes([*self.operands(op), *op.outputs])
+        return {
+            **scales,
+            _BEFORE: paddings[::2],
+            _AFTER: paddings[1::2],
+            _VALUE: self._value(op),
+        }
+
+    def mismatch(self, call: Call) -> str:
+        before, after, shape = call.integers(_BEFORE), call.integers(_AFTER), call.inputs[0].shape
+        if {len(before), len(after)} != {len(shape)} or min((*before, *after), default=0) < 0:
+            return f"its paddings are {before} and {after}"
+        padded = [sum(sizes) for sizes in zip(shape, before, after, strict=True)]
+        if tuple(padded) != call.result.shape:
+            return call.shape_mismatch()
+        if not isinstance(call.attributes.get(_VALUE), (int, float)):
+            return "the value around it is not given"
+        try:
+            self._packed_value(call)
+        except (KeyError, OverflowError, struct.error):
+            value = call.attributes[_VALUE]
+            return f"{value} is no {call.result.element_type.name}"
+        return move_mismatch(call)
 
     def kernel(self, call: Call) -> KernelSpec:
-        result, before = call.outputs[0], _integers(call, "before")
         parts = [Part(padded_part(call), call.inputs[0])]
         # A box on each side of a dimension; what is between them is the next dimension's.
-        rest = result
-        for dim, (first, size) in enumerate(zip(before, call.inputs[0].shape, strict=True)):
+        rest = call.result
+        sides = zip(call.integers(_BEFORE), call.inputs[0].shape, strict=True)
+        for dim, (first, size) in enumerate(sides):
             for begin, end in ((0, first), (first + size, rest.shape[dim])):
                 parts.append(Part(_between(rest, dim, begin, end)))
             rest = _between(rest, dim, first, first + size)
-        value = call.attributes["value"]
-        data = struct.pack(f"<{_FORMATS[result.element_type]}", value)
-        return move_kernel(self.name, 1, parts, data)
+        return move_kernel(self.name, 1, parts, self._packed_value(call))
+
+    def _value(self, op: Op) -> int | float:
+        """What PADV2 has as an input; for PAD what stands for zero."""
+        element_type, value = op.outputs[0].element_type, op.inputs[-1]
+        if self.num_parameters == 2 and value is not None:
+            number: int | float = struct.unpack(f"<{_FORMATS[element_type]}", value.data)[0]
+            return number
+        scale = find_scale(op.outputs[0]) if element_type in INTEGER_LIMITS else None
+        return scale.zero_point if scale else 0
+
+    @staticmethod
+    def _packed_value(call: Call) -> bytes:
+        letter, value = _FORMATS[call.result.element_type], call.attributes[_VALUE]
+        return struct.pack(f"<{letter}", value)
 
 
 def joined_parts(call: Call) -> Sequence[View]:
     """Where the operands of a CONCATENATION lie in its result."""
-    axis, begin, parts = call.attributes["axis"], 0, []
-    assert isinstance(axis, int)
+    axis, begin, parts = call.integer(_AXIS), 0, []
+    assert axis is not None
     for view in call.inputs:
-        parts.append(_between(call.outputs[0], axis, begin, begin + view.shape[axis]))
+        parts.append(_between(call.result, axis, begin, begin + view.shape[axis]))
         begin += view.shape[axis]
     return parts
 
 
 def padded_part(call: Call) -> View:
     """Where the operand of a PAD lies in its result."""
-    return call.outputs[0].part(_integers(call, "before"), call.inputs[0].shape)
+    return call.result.part(call.integers(_BEFORE), call.inputs[0].shape)
 
 
 def _between(view: View, dim: int, begin: int, end: int) -> View:
     """The indices from `begin` to before `end` of a dimension."""
     shape = [end - begin if d == dim else size for d, size in enumerate(view.shape)]
     return view.part([begin if d == dim else 0 for d in range(len(shape))], shape)
-
-
-def _axis(op: Op) -> int:
-    axis = option(op, "axis")
-    assert isinstance(axis, int)
-    return axis + len(op.outputs[0].shape) if axis < 0 else axis
-
-
-def _integers(call: Call, name: str) -> tuple[int, ...]:
-    found = call.attributes[name]
-    assert isinstance(found, tuple)
-    return tuple(int(number) for number in found)
-
-
-def _pad_value(op: Op) -> int | float:
-    """What PADV2 has as an input; for PAD what stands for zero."""
-    element_type = op.outputs[0].element_type
-    value = op.inputs[2] if len(op.inputs) > 2 else None
-    if value is not None:
-        number: int | float = struct.unpack(f"<{_FORMATS[element_type]}", value.data)[0]
-        return number
-    scale = find_scale(op.outputs[0]) if element_type in INTEGER_LIMITS else None
-    return scale.zero_point if scale else 0
 
 
 OPS = (_Concatenation(), _Pad("PAD", "Pad", 2), _Pad("PADV2", "PadV2", 3))

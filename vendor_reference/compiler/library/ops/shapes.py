@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from litert.model.graph import Op, Tensor
+from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import KernelSpec
-from vendor_reference.compiler.library.builtin_op import Attributes, BuiltinOp, Call, find_integers
-from vendor_reference.compiler.library.moves import Part, move_kernel, move_refusal
+from vendor_reference.compiler.library.builtin_op import (
+    Attributes,
+    BuiltinOp,
+    Call,
+    find_integers,
+    quantization_attributes,
+)
+from vendor_reference.compiler.library.moves import Part, move_kernel, move_mismatch
 from vendor_reference.compiler.library.view import View
+
+_ORDER = "order"
 
 
 class _Reshape(BuiltinOp):
     """Elements stay where they are. What says the new shape besides the model is not looked at."""
 
     is_view = True
+    num_parameters = 1
 
     def __init__(self, name: str, ie_name: str, num_inputs: tuple[int, int]) -> None:
         self.name = name
         self.ie_name = ie_name
         self.num_inputs = num_inputs
 
-    def _refusal(self, op: Op) -> str:
-        (source,), result = self.operands(op), op.outputs[0]
-        if source.type.num_elements != result.type.num_elements:
-            return f"it makes {result.type} of {source.type}"
-        return move_refusal(source, result)
+    def attributes(self, op: Op) -> Attributes:
+        return quantization_attributes([*self.operands(op), *op.outputs])
 
-    def operands(self, op: Op) -> Sequence[Tensor]:
-        return [tensor for tensor in op.inputs[:1] if tensor is not None]
+    def mismatch(self, call: Call) -> str:
+        if call.inputs[0].num_elements != call.result.num_elements:
+            return call.shape_mismatch()
+        return move_mismatch(call)
 
     def kernel(self, call: Call) -> KernelSpec:
-        return move_kernel(self.name, 1, [Part(_row(call.outputs[0]), _row(call.inputs[0]))])
+        return move_kernel(self.name, 1, [Part(_row(call.result), _row(call.inputs[0]))])
 
 
 class _Transpose(BuiltinOp):
@@ -40,33 +46,27 @@ class _Transpose(BuiltinOp):
     name = "TRANSPOSE"
     ie_name = "Transpose"
     num_inputs = (2, 2)
+    num_parameters = 1
 
-    def _refusal(self, op: Op) -> str:
-        (source,), result = self.operands(op), op.outputs[0]
-        order = find_integers(op.inputs[1])
-        if order is None:
-            return "its permutation is computed"
-        rank = len(source.shape)
-        order = tuple(dim + rank if dim < 0 else dim for dim in order)
-        if sorted(order) != list(range(rank)):
-            return f"{order} is no permutation of {rank} dimensions"
-        if tuple(source.shape[dim] for dim in order) != result.shape:
-            return f"it makes {result.type} of {source.type}"
-        return move_refusal(source, result)
-
-    def operands(self, op: Op) -> Sequence[Tensor]:
-        return [tensor for tensor in op.inputs[:1] if tensor is not None]
+    def parameter_refusal(self, op: Op) -> str:
+        return "its permutation is computed" if find_integers(op.inputs[1]) is None else ""
 
     def attributes(self, op: Op) -> Attributes:
-        order = find_integers(op.inputs[1])
-        assert order is not None
-        return {"order": tuple(dim % len(order) for dim in order)}
+        order, rank = find_integers(op.inputs[1]) or (), len(op.outputs[0].shape)
+        scales = quantization_attributes([*self.operands(op), *op.outputs])
+        return {**scales, _ORDER: tuple(dim + rank if dim < 0 else dim for dim in order)}
+
+    def mismatch(self, call: Call) -> str:
+        shape, order = call.inputs[0].shape, call.integers(_ORDER)
+        if sorted(order) != list(range(len(shape))):
+            return f"{order} is no permutation of {len(shape)} dimensions"
+        if tuple(shape[dim] for dim in order) != call.result.shape:
+            return call.shape_mismatch()
+        return move_mismatch(call)
 
     def kernel(self, call: Call) -> KernelSpec:
-        order = call.attributes["order"]
-        assert isinstance(order, tuple)
-        source = call.inputs[0].permuted([int(dim) for dim in order])
-        return move_kernel(self.name, 1, [Part(call.outputs[0], source)])
+        source = call.inputs[0].permuted(call.integers(_ORDER))
+        return move_kernel(self.name, 1, [Part(call.result, source)])
 
 
 def _row(view: View) -> View:
