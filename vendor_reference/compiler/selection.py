@@ -1,6 +1,6 @@
 """Which ops of a subgraph the reference NPU takes, and why it leaves the others.
 
-It takes custom ops that have a layer, with the DEQUANTIZE ops of constants that feed only them; and builtin ops
+It takes ops that have a layer, with the DEQUANTIZE ops of constants that feed only them; and builtin ops
 that a layer overrides: one for an op of their name, where no custom op of the subgraph has that name.
 """
 

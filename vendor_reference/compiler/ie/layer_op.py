@@ -50,10 +50,6 @@ class LayoutAgnostic(OpTrait):
     """Takes any layout, so long as inputs and outputs of one shape have the same."""
 
 
-class InPlace(OpTrait):
-    """Can write output 0 over input 0, where nobody reads that afterwards and both are of one size."""
-
-
 class View(OpTrait):
     """Its output is input 0, read in another shape: it has no kernel, and no memory of its own."""
 

@@ -90,7 +90,6 @@ class BuiltinOp(ABC):
       num_inputs: the fewest and the most inputs.
       num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
-      is_in_place: whether the result can be written over operand 0.
       is_view: whether the result is operand 0, read in another shape.
     """
 
@@ -99,7 +98,6 @@ class BuiltinOp(ABC):
     num_inputs: tuple[int, int] = (1, 1)
     num_parameters: int = 0
     is_layout_agnostic: bool = False
-    is_in_place: bool = False
     is_view: bool = False
 
     def refusal(self, op: Op) -> str:

@@ -69,7 +69,7 @@ def elementwise_kernel(
       expression: in OpenCL C, over `a`, `b` and `c`; it must mean the same for numbers and for vectors.
       compute: the type that it is computed in: `float`, `int` or `long`; `float` where anything is quantized.
       operands: one to three.
-      result: output 0; it can lie where an operand of the same type and view lies.
+      result: output 0; it can be written over operand 0 where that lies in the same way.
     """
     loops = plan_loops([*(operand.view for operand in operands), result.view])
     entry, text = name_kernel(title, _Text(expression, compute, operands, result, loops).write())
@@ -85,8 +85,20 @@ def elementwise_kernel(
         arguments += [_float(1 / result.scale.scale), _float(result.scale.zero_point)]
     arguments.append(_geometry(loops))
     return KernelSpec(
-        title, tuple(arguments), text=text, entry=entry, global_size=_global_size(loops)
+        title,
+        tuple(arguments),
+        text=text,
+        entry=entry,
+        global_size=_global_size(loops),
+        in_place=_lies_alike(operands[0], result),
     )
+
+
+def _lies_alike(operand: Operand, result: Operand) -> bool:
+    """Whether each element of the result takes the bytes of that element of the operand."""
+    first, second = operand.view, result.view
+    same_size = first.element_type.bits == second.element_type.bits
+    return same_size and (first.strides, first.offset) == (second.strides, second.offset)
 
 
 def _geometry(loops: Loops) -> KernelArgument:

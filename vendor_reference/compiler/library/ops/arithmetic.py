@@ -36,7 +36,6 @@ class Binary(BuiltinOp):
     """An op that is an expression over `a` and `b`."""
 
     num_inputs = (2, 2)
-    is_in_place = True
     is_layout_agnostic = True
 
     def __init__(

@@ -25,7 +25,6 @@ WITH_SHORTS = (*_BYTES, _E.INT16)
 class Unary(BuiltinOp):
     """An op that is an expression over `a`."""
 
-    is_in_place = True
     is_layout_agnostic = True
 
     def __init__(

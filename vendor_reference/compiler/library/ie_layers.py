@@ -1,0 +1,147 @@
+"""The library's ops as layers of IE: `IE.Add`, `IE.Sigmoid`, ... Their attributes are those of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, traits_def
+from xdsl.traits import OpTrait, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.ie.layer_op import View as ViewTrait
+from vendor_reference.compiler.ir.types import IrType, element_strides, element_type_of, shape_of
+from vendor_reference.compiler.kernel_spec import KernelSpec
+from vendor_reference.compiler.library.builtin_op import Attributes, BuiltinOp, Call, Value
+from vendor_reference.compiler.library.registry import library_ops
+from vendor_reference.compiler.library.view import View
+
+
+class LibraryLayer(LayerOp):
+    """A builtin op; `library_layers` makes its subclasses."""
+
+    @staticmethod
+    def rule() -> BuiltinOp:
+        """What the library knows of it."""
+        raise NotImplementedError
+
+    @classmethod
+    def kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        rule = cls.rule()
+        if reason := _port_mismatch(rule, len(inputs), len(outputs)):
+            raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
+        views = [_view(t) for t in (*inputs, *outputs)]
+        call = Call(tuple(views[:-1]), views[-1], read_attributes(attributes))
+        if reason := rule.mismatch(call):
+            raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
+        return rule.kernel(call)
+
+    def verify_(self) -> None:
+        super().verify_()
+        rule = self.rule()
+        if reason := _port_mismatch(rule, len(self.inputs), len(self.outputs)):
+            raise VerifyException(reason)
+        shapes = [shape_of(value.type) for value in (*self.inputs, *self.outputs)]
+        if any(size < 0 for shape in shapes for size in shape):
+            return  # whether they fit a run tells
+        types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
+        views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
+        attributes = read_attributes(self.attributes)
+        if reason := rule.mismatch(Call(tuple(views[:-1]), views[-1], attributes)):
+            raise VerifyException(reason)
+
+
+@cache
+def library_layers() -> Mapping[str, type[LibraryLayer]]:
+    """A layer for each op of the library, by the op's name in the schema."""
+    return MappingProxyType({name: _layer(rule) for name, rule in library_ops().items()})
+
+
+def layer_attributes(attributes: Attributes) -> dict[str, Attribute]:
+    """An op's attributes as a layer has them."""
+    return {name: _attribute(value) for name, value in attributes.items()}
+
+
+def read_attributes(attributes: Mapping[str, Attribute]) -> Attributes:
+    """A layer's attributes as the library has them; those of other kinds are not the library's."""
+    values = {name: _value(attribute) for name, attribute in attributes.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _layer(rule: BuiltinOp) -> type[LibraryLayer]:
+    traits: list[OpTrait] = [Pure()]
+    for has_it, trait in (
+        (rule.is_layout_agnostic, LayoutAgnostic),
+        (rule.is_view, ViewTrait),
+    ):
+        if has_it:
+            traits.append(trait())
+    fields = {
+        "name": f"IE.{rule.ie_name}",
+        "rule": staticmethod(lambda: rule),
+        "traits": traits_def(*traits),
+        "__annotations__": {},
+        "__doc__": f"{rule.name} of TFLite.",
+    }
+    return irdl_op_definition(type(f"{rule.ie_name}Op", (LibraryLayer,), fields))
+
+
+def _port_mismatch(rule: BuiltinOp, num_inputs: int, num_outputs: int) -> str:
+    least, most = (max(1, number - rule.num_parameters) for number in rule.num_inputs)
+    if least <= num_inputs <= most and num_outputs == 1:
+        return ""
+    return f"{num_inputs} inputs and {num_outputs} outputs, expected {most} and 1"
+
+
+def _view(ir_type: IrType) -> View:
+    strides, offset = element_strides(ir_type)
+    return View(element_type_of(ir_type), shape_of(ir_type), strides, offset)
+
+
+def _attribute(value: Value) -> Attribute:
+    if isinstance(value, bool):
+        return BoolAttr.from_bool(value)
+    if isinstance(value, int):
+        return IntegerAttr(value, i64)
+    if isinstance(value, float):
+        return FloatAttr(value, f64)
+    if isinstance(value, str):
+        return StringAttr(value)
+    if any(isinstance(number, float) for number in value):
+        return DenseArrayBase.from_list(f64, [float(number) for number in value])
+    return DenseArrayBase.from_list(i64, [int(number) for number in value])
+
+
+def _value(attribute: Attribute) -> Value | None:
+    if isinstance(attribute, IntegerAttr):
+        number: int = attribute.value.data
+        is_bool = isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
+        return bool(number) if is_bool else number
+    if isinstance(attribute, FloatAttr):
+        return float(attribute.value.data)
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    if isinstance(attribute, DenseArrayBase):
+        numbers: tuple[int, ...] | tuple[float, ...] = attribute.get_values()
+        return numbers
+    return None
