@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
@@ -13,7 +12,7 @@ from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import InPlace, LayerOp
+from vendor_reference.compiler.ie.layer_op import LayerOp
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
 from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec
@@ -33,11 +32,9 @@ def layer_spec(
     Raises:
       LiteRtError: UNSUPPORTED, where there is none.
     """
-    spec = layer.kernel_spec(
+    return layer.kernel_spec(
         cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs), attributes.data
     )
-    in_place = any(isinstance(trait, InPlace) for trait in layer.traits)
-    return replace(spec, in_place=True) if in_place else spec
 
 
 def function_spec(function: FuncOp) -> KernelSpec:

@@ -12,8 +12,10 @@ from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir_dump import IMPORT, IrDump
 from vendor_reference.compiler.kernel_bindings import BoundArgument
+from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.memory_report import memory_notes
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
+from vendor_reference.compiler.selection import NO_LIBRARY
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Executable
 from vendor_reference.soc import SocModel
@@ -40,6 +42,7 @@ def lower_partitions(
     partitions: Sequence[Subgraph],
     layers: Mapping[str, CustomLayer],
     dump: DumpOptions = _NO_DUMP,
+    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
@@ -50,12 +53,13 @@ def lower_partitions(
       partitions: mostly of ops that `select_ops` took.
       layers: by custom code.
       dump: after which pass the levels are written for people to read.
+      library: the builtin ops that it has, by name.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
-    imported = import_partitions(soc, partitions, layers)
+    imported = import_partitions(soc, partitions, layers, library)
     ir_dump = IrDump(dump) if dump.ir_after else None
     after = None
     notes = [*imported.notes]

@@ -11,6 +11,7 @@ from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.soc_attribute import set_soc
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.library_layers import library_layers
 from vendor_reference.compiler.pass_pipeline import (
     describe_pass,
     find_passes,
@@ -38,7 +39,7 @@ def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> 
     """
     chosen = parse_passes(passes)
     soc = get_soc_model(soc_model) if soc_model else None
-    context = make_context()
+    context = make_context(list(library_layers().values()))
     ir = read_ir(text, name, context)
     check_ir(ir.module, ir.places)
     if soc is not None:

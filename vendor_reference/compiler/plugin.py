@@ -5,9 +5,8 @@ from __future__ import annotations
 from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.core.version import SDK_VERSION, ApiVersion
+from vendor_reference.compiler.options import check_options
 from vendor_reference.soc import SOC_MODELS, get_soc_model
 
 
@@ -21,13 +20,7 @@ class ReferencePluginFactory(CompilerPluginFactory):
     def create(
         self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
     ) -> CompilerPlugin:
-        for name in compiler_options.vendor_options:
-            raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG,
-                f"no option '{name}'",
-                "vendor 'Reference'",
-                "It has no options of its own.",
-            )
+        check_options(compiler_options.vendor_options)
         # Here, since the host imports this module also where it only asks who the vendor is.
         from vendor_reference.compiler.reference_plugin import ReferencePlugin
 

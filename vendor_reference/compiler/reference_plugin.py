@@ -18,9 +18,10 @@ from vendor_reference.compiler.entry_points import entries_by_build, entries_by_
 from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
+from vendor_reference.compiler.options import REFERENCE_OPS
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
-from vendor_reference.compiler.selection import select_ops
+from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
@@ -37,6 +38,12 @@ class ReferencePlugin(CompilerPlugin):
         check_dump_options(compiler_options.dump)
         self._layers: dict[str, CustomLayer] = {}
         self._notes: dict[str, None] = {}
+        self._library = NO_LIBRARY
+        if REFERENCE_OPS in compiler_options.vendor_options:
+            # Here, as most compilations need no library.
+            from vendor_reference.compiler.library.registry import choose_ops
+
+            self._library = choose_ops(compiler_options.vendor_options[REFERENCE_OPS])
         for info in compiler_options.custom_op_infos:
             with MappedFile(info.asset_path) as file:
                 self._layers[info.op_name] = self._read(info.op_name, info.asset_path, file.view)
@@ -49,7 +56,7 @@ class ReferencePlugin(CompilerPlugin):
         return [CustomOpInfo(name, layer.path) for name, layer in found.items()]
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        selected = select_ops(subgraph, self._layers)
+        selected = select_ops(subgraph, self._layers, self._library)
         self._notes.update(dict.fromkeys(overriding_notes(selected.taken, self._layers)))
         for op in selected.taken:
             op_list.push(op)
@@ -58,7 +65,11 @@ class ReferencePlugin(CompilerPlugin):
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         lowered = lower_partitions(
-            get_soc_model(soc_model), partitions, self._layers, self._options.dump
+            get_soc_model(soc_model),
+            partitions,
+            self._layers,
+            self._options.dump,
+            self._library,
         )
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]

@@ -1,16 +1,19 @@
 """Which ops of a subgraph the reference NPU takes, and why it leaves the others.
 
 It takes ops that have a layer, with the DEQUANTIZE ops of constants that feed only them; and builtin ops
-that a layer overrides: one for an op of their name, where no custom op of the subgraph has that name.
+that a layer overrides: one for an op of their name, where no custom op of the subgraph has that name. Of other
+builtin ops it takes those of its library that the user asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, TensorBinding
@@ -20,9 +23,13 @@ DEQUANTIZED_TYPES = (
 )  # fmt: skip
 """Stored types of constants that the device turns into float32 as it loads them."""
 
-_BUILTIN = "a builtin op; the reference vendor takes custom ops that have an asset"
+_BUILTIN = "a builtin op; the reference vendor takes those that an asset or --reference_ops is for"
 _NO_CONSTANT = "it dequantizes no constant; " + _BUILTIN
 _MAX_RANK = 16
+
+NO_LIBRARY: Mapping[str, BuiltinOp] = MappingProxyType({})
+"""No builtin op, where the user asks for none."""
+
 _INDEX_PAIRS = (("MaxPoolingWithArgmax2D", "MaxUnpooling2D"),)
 """Ops of MediaPipe of which the second reads indices that the first writes. Stock's kernels on the CPU have
 another encoding of them than MediaPipe's definition: one on the CPU and one on the NPU is silently wrong."""
@@ -41,12 +48,17 @@ class Selected:
     refused: dict[Op, str] = field(default_factory=dict)
 
 
-def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selected:
+def select_ops(
+    subgraph: Subgraph,
+    layers: Mapping[str, CustomLayer],
+    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+) -> Selected:
     """Says what the NPU takes of a subgraph.
 
     Args:
       subgraph: is not changed.
       layers: by custom code.
+      library: the builtin ops that it takes where it can, by name.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
@@ -60,10 +72,12 @@ def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selecte
                 refused[op] = reason
             else:
                 taken.add(op)
-        elif op.name == "DEQUANTIZE":
+        elif _dequantized_constant(op) is not None:
             dequantize.append(op)
+        elif reason := _builtin_refusal(op, library):
+            refused[op] = reason
         else:
-            refused[op] = _BUILTIN
+            taken.add(op)
     _keep_pairs_together(subgraph.ops, taken, refused)
     outputs = set(subgraph.outputs)
     for op in dequantize:
@@ -75,14 +89,26 @@ def select_ops(subgraph: Subgraph, layers: Mapping[str, CustomLayer]) -> Selecte
     return Selected([op for op in subgraph.ops if op in taken], refused)
 
 
-def find_refusal(op: Op, layers: Mapping[str, CustomLayer]) -> str:
-    """Why the NPU cannot do an op, wherever its neighbours run; "" where it can."""
+def find_refusal(
+    op: Op, layers: Mapping[str, CustomLayer], library: Mapping[str, BuiltinOp] = NO_LIBRARY
+) -> str:
+    """Why the NPU cannot do an op, wherever its neighbours run; "" where it can. Arguments as for `select_ops`."""
     if op.is_custom or find_layer(op, layers) is not None:
         return _layer_refusal(op, layers.get(op.name))
-    if op.name != "DEQUANTIZE":
-        return _BUILTIN
     stored = _dequantized_constant(op)
-    return _conversion_refusal(stored, op.outputs[0]) if stored else _NO_CONSTANT
+    return _conversion_refusal(stored, op.outputs[0]) if stored else _builtin_refusal(op, library)
+
+
+def is_builtin(op: Op, library: Mapping[str, BuiltinOp]) -> bool:
+    """Whether an op that no custom layer is for is the library's; constants are dequantized as they are loaded."""
+    return op.name in library and not op.is_custom and _dequantized_constant(op) is None
+
+
+def _builtin_refusal(op: Op, library: Mapping[str, BuiltinOp]) -> str:
+    """Why the library does not do an op; "" where it does."""
+    if op.name not in library:
+        return _NO_CONSTANT if op.name == "DEQUANTIZE" else _BUILTIN
+    return _tensors_refusal(op) or library[op.name].refusal(op)
 
 
 def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
@@ -98,6 +124,11 @@ def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
                 return f"input {binding.index} is left out, and its kernel reads it"
     if layer.arguments is None and None in op.inputs:
         return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
+    return _tensors_refusal(op)
+
+
+def _tensors_refusal(op: Op) -> str:
+    """Why no kernel can be bound to the tensors of an op; "" where one can."""
     for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
         for index, tensor in enumerate(tensors):
             reason = _tensor_refusal(tensor) if tensor is not None else ""
@@ -139,10 +170,8 @@ def _constant_refusal(tensor: Tensor) -> str:
 
 def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
     """Why a DEQUANTIZE stays on the CPU; "" where it does not."""
-    stored = _dequantized_constant(op)
-    if stored is None:
-        return _NO_CONSTANT
-    result = op.outputs[0]
+    stored, result = _dequantized_constant(op), op.outputs[0]
+    assert stored is not None
     others = [use for use in result.uses if use not in taken]
     if others:
         return f"its result is read by {others[0].name}, which stays on the CPU"
@@ -152,6 +181,9 @@ def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
 
 
 def _dequantized_constant(op: Op) -> Tensor | None:
+    """The constant that a DEQUANTIZE is of; None where it is of none, or of another op."""
+    if op.name != "DEQUANTIZE" or op.is_custom:
+        return None
     stored = op.inputs[0] if op.inputs else None
     return stored if stored and stored.is_constant and len(op.outputs) == 1 else None
 

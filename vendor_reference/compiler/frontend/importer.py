@@ -31,9 +31,10 @@ from vendor_reference.compiler.ir.soc_attribute import set_soc
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.kernel_spec import KernelSpec
+from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.requirements import requirement_attributes
-from vendor_reference.compiler.selection import find_refusal
+from vendor_reference.compiler.selection import NO_LIBRARY, find_refusal, is_builtin
 from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Constant, Source
@@ -55,7 +56,10 @@ class Imported:
 
 
 def import_partitions(
-    soc: SocModel, partitions: Sequence[Subgraph], layers: Mapping[str, CustomLayer]
+    soc: SocModel,
+    partitions: Sequence[Subgraph],
+    layers: Mapping[str, CustomLayer],
+    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
@@ -63,15 +67,17 @@ def import_partitions(
       soc: what it is made for.
       partitions: mostly of ops that `select_ops` took.
       layers: by custom code.
+      library: the builtin ops that it has, by name.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
         does not fit its op.
     """
-    importer = _Importer(layers, [f"Partition_{index}" for index in range(len(partitions))])
+    names = [f"Partition_{index}" for index in range(len(partitions))]
+    importer = _Importer(layers, library, names)
     functions = [
-        importer.function(f"Partition_{index}", partition)
-        for index, partition in enumerate(partitions)
+        importer.function(name, partition)
+        for name, partition in zip(names, partitions, strict=True)
     ]
     module = ModuleOp([*importer.layer_functions, *functions])
     set_soc(module, soc)
@@ -81,11 +87,17 @@ def import_partitions(
 class _Importer:
     """What the functions of a module share."""
 
-    def __init__(self, layers: Mapping[str, CustomLayer], taken: Sequence[str]) -> None:
+    def __init__(
+        self,
+        layers: Mapping[str, CustomLayer],
+        library: Mapping[str, BuiltinOp],
+        taken: Sequence[str],
+    ) -> None:
         self.table = ConstantTable()
         self.layer_functions: list[FuncOp] = []
         self.notes: list[str] = []
         self._layers = layers
+        self._library = library
         self._names = SymbolNames(taken)
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
         self._symbols: dict[object, str] = {}
@@ -105,6 +117,8 @@ class _Importer:
             layer = find_layer(op, self._layers)
             if layer is not None:
                 self._custom(op, layer, values, ops)
+            elif is_builtin(op, self._library):
+                self._builtin(op, values, ops)
             else:
                 self._dequantize(op, values, ops)
                 for tensor in outputs.intersection(op.outputs):  # another partition reads it
@@ -117,12 +131,14 @@ class _Importer:
         return FuncOp(name, (arguments, types), Region(block))
 
     def _check(self, partition: Subgraph) -> None:
-        if all(find_layer(op, self._layers) is None for op in partition.ops):  # a half of one
+        if not any(
+            find_layer(op, self._layers) or is_builtin(op, self._library) for op in partition.ops
+        ):  # a half of one
             raise LiteRtError(
                 Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
             )
         for place, op in enumerate(partition.ops):  # any, where the host compiles whole subgraphs
-            if reason := find_refusal(op, self._layers):
+            if reason := find_refusal(op, self._layers, self._library):
                 where = f"op {place} of '{partition.name}'"
                 raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
 
@@ -133,15 +149,8 @@ class _Importer:
         values: dict[Tensor, SSAValue],
         ops: list[Operation],
     ) -> None:
-        operands = []
-        for index, tensor in enumerate(op.inputs):
-            if tensor is None:
-                continue
-            if tensor not in values:
-                if not tensor.is_constant:
-                    raise LiteRtError(Status.UNSUPPORTED, f"input {index} is written by nobody")
-                self._constant(tensor, self.table.add(tensor), values, ops)
-            operands.append(values[tensor])
+        tensors = [tensor for tensor in op.inputs if tensor is not None]
+        operands = self._operands(tensors, values, ops)
         results = [_type(tensor) for tensor in op.outputs]
         code = _packed_in(layer)
         made: Operation
@@ -173,6 +182,29 @@ class _Importer:
         return CustomBinaryLayerOp(
             layer.type.value, self._codes[key].output, operands, results, attributes
         )
+
+    def _builtin(self, op: Op, values: dict[Tensor, SSAValue], ops: list[Operation]) -> None:
+        # Here, as most compilations need no library.
+        from vendor_reference.compiler.library_layers import layer_attributes, library_layers
+
+        rule, result = self._library[op.name], op.outputs[0]
+        operands = self._operands(rule.operands(op), values, ops)
+        attributes = layer_attributes(rule.attributes(op))
+        layer = library_layers()[op.name](operands, [_type(result)], attributes)
+        ops.append(layer)
+        values[result] = layer.outputs[0]
+
+    def _operands(
+        self, tensors: Sequence[Tensor], values: dict[Tensor, SSAValue], ops: list[Operation]
+    ) -> list[SSAValue]:
+        """Tensors as values; a constant becomes one when it is first read."""
+        for tensor in tensors:
+            if tensor not in values:
+                if not tensor.is_constant:
+                    what = f"tensor '{tensor.name}' is written by nobody"
+                    raise LiteRtError(Status.UNSUPPORTED, what)
+                self._constant(tensor, self.table.add(tensor), values, ops)
+        return [values[tensor] for tensor in tensors]
 
     def _dequantize(self, op: Op, values: dict[Tensor, SSAValue], ops: list[Operation]) -> None:
         assert op.name == "DEQUANTIZE" and op.inputs[0] is not None

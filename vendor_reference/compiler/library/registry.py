@@ -11,9 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import check_unique, load_package
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
-
-OPTION = "reference_ops"
-"""The vendor's option, that is the flag `--reference_ops`."""
+from vendor_reference.compiler.options import REFERENCE_OPS
 
 
 @cache
@@ -49,14 +47,14 @@ def choose_ops(wanted: str) -> Mapping[str, BuiltinOp]:
             )
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"--{OPTION}: the library has no op '{name}'",
+                f"--{REFERENCE_OPS}: the library has no op '{name}'",
                 "vendor 'Reference'",
                 f"{hint}It has {', '.join(known)}; all is all of them.",
             )
     if not names:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"--{OPTION} names no op",
+            f"--{REFERENCE_OPS} names no op",
             "vendor 'Reference'",
             "Write --reference_ops=all, or names of builtin ops with commas between them.",
         )

@@ -1,0 +1,163 @@
+"""Models whose builtin ops run on the NPU, because the user asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.quantization import Quantization
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+from tests.vendor_reference.executables import Array
+from tests.vendor_reference.library_runs import run_stock
+
+SOFTSIGN = """
+__kernel void Softsign(const __global float* x, __global float* y) {
+  const size_t i = get_global_id(0);
+  y[i] = x[i] / (1.0f + fabs(x[i]));
+}
+"""
+SHAPE = (1, 6, 5, 4)
+
+
+@pytest.fixture(autouse=True)
+def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that equal kernels are built once."""
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+
+
+def apply(folder: Path, model: Model, ops: str = "all", asset: str = "") -> Report:
+    """Compiles a model to `compiled.tflite`."""
+    write_model(model, folder / "model.tflite")
+    infos = []
+    if asset:
+        (folder / "Softsign.cl").write_text(asset)
+        infos.append(CustomOpInfo("Softsign", str(folder / "Softsign.cl")))
+    compiler = CompilerOptions(infos, vendor_options={"reference_ops": ops} if ops else {})
+    return apply_plugin(
+        folder / "model.tflite", folder / "compiled.tflite", ApplyOptions(compiler=compiler)
+    )
+
+
+def run(folder: Path, inputs: list[Array], shape: tuple[int, ...], dtype: str = "float32") -> Array:
+    model = CompiledModel.from_file(str(folder / "compiled.tflite"))
+    input_buffers, output_buffers = model.create_input_buffers(0), model.create_output_buffers(0)
+    for buffer, array in zip(input_buffers, inputs, strict=True):
+        buffer.write(np.ascontiguousarray(array))
+    model.run_by_index(0, input_buffers, output_buffers)
+    size = int(np.prod(shape))
+    return np.array(output_buffers[0].read(size, np.dtype(dtype))).reshape(shape)
+
+
+def on_npu(report: Report) -> list[str]:
+    return [op.name for op in report.ops if op.call]
+
+
+def mixed() -> Model:
+    """A custom op between builtin ones, weights in float16, shapes changed, parts joined."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", SHAPE)
+    half = b.constant("half", np.linspace(-2, 2, 4).astype(np.float16))
+    slope = b.op("DEQUANTIZE", [half], [("slope", "float32", (4,))])
+    scaled = b.op("MUL", [x, slope], [("scaled", "float32", SHAPE)])
+    soft = b.custom("Softsign", [scaled], [("soft", "float32", SHAPE)])
+    turned = b.op(
+        "TRANSPOSE", [soft, b.constant("order", np.array([0, 3, 1, 2], np.int32))],
+        [("turned", "float32", (1, 4, 6, 5))],
+    )  # fmt: skip
+    rows = b.op("RESHAPE", [turned], [("rows", "float32", (4, 30))], new_shape=[4, 30])
+    sides = b.constant("sides", np.array([[0, 0], [1, 2]], np.int32))
+    wide = b.op("PAD", [rows, sides], [("wide", "float32", (4, 33))])
+    joined = b.op("CONCATENATION", [rows, wide], [("joined", "float32", (4, 63))], axis=1)
+    b.output(b.op("LOGISTIC", [joined], [("y", "float32", (4, 63))]))
+    return b.build()
+
+
+def expected_of_mixed(x: Array) -> Array:
+    scaled = x * np.linspace(-2, 2, 4).astype(np.float16).astype(np.float32)
+    rows = (scaled / (1 + np.abs(scaled))).transpose(0, 3, 1, 2).reshape(4, 30)
+    joined = np.concatenate([rows, np.pad(rows, [(0, 0), (1, 2)])], 1)
+    result: Array = 1 / (1 + np.exp(-joined))
+    return result
+
+
+def test_a_custom_op_and_builtin_ones_are_one_call(tmp_path: Path) -> None:
+    report = apply(tmp_path, mixed(), asset=SOFTSIGN)
+    assert len(on_npu(report)) == len(report.ops) and len({op.call for op in report.ops}) == 1
+    x = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
+    np.testing.assert_allclose(run(tmp_path, [x], (4, 63)), expected_of_mixed(x), rtol=1e-6)
+
+
+def test_builtin_ops_stay_on_the_cpu_unless_they_are_asked_for(tmp_path: Path) -> None:
+    assert on_npu(apply(tmp_path, mixed(), ops="", asset=SOFTSIGN)) == ["Softsign"]
+    report = apply(tmp_path, mixed(), ops="MUL,LOGISTIC", asset=SOFTSIGN)
+    assert on_npu(report) == ["DEQUANTIZE", "MUL", "Softsign", "LOGISTIC"]
+    x = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
+    np.testing.assert_allclose(run(tmp_path, [x], (4, 63)), expected_of_mixed(x), rtol=1e-6)
+
+
+def test_what_the_library_cannot_do_is_in_the_report_with_a_reason(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "int32", (4,))
+    y = b.op("DIV", [x, x], [("y", "int32", (4,))])
+    b.output(
+        b.op("ADD", [y, x], [("z", "int32", (4,))]), b.op("SQUARE", [x], [("w", "int32", (4,))])
+    )
+    ops = {op.name: op for op in apply(tmp_path, b.build()).ops}
+    assert ops["ADD"].call
+    assert ops["DIV"].reason.startswith("its tensors are INT32; the library does DIV of FLOAT32")
+    assert ops["SQUARE"].reason.startswith("its tensors are INT32")
+
+
+def test_a_quantized_model_is_stocks_within_one(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    scale, wider = Quantization([0.05], [3]), Quantization([0.1], [-5])
+    x = b.input("x", "float32", SHAPE)
+    bytes_ = b.tensor("bytes", "int8", SHAPE, quantization=scale)
+    b.op("QUANTIZE", [x], [bytes_])
+    bias = b.constant("bias", np.array([1, -20, 30, 90], np.int8), quantization=wider)
+    summed = b.tensor("summed", "int8", SHAPE, quantization=wider)
+    b.op("ADD", [bytes_, bias], [summed], fused_activation_function="RELU")
+    swish = b.tensor("swish", "int8", SHAPE, quantization=wider)
+    b.op("HARD_SWISH", [summed], [swish])
+    b.output(b.op("DEQUANTIZE", [swish], [("y", "float32", SHAPE)]))
+    model = b.build()
+    x_values = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32) * 5
+    (expected,) = run_stock(model, [x_values])
+    assert len(on_npu(apply(tmp_path, model))) == 4
+    difference = np.abs(run(tmp_path, [x_values], SHAPE) - expected)
+    assert difference.max() <= 2.01 * 0.1  # one for the sum, and what becomes of it
+
+
+def test_results_written_in_place_and_read_again_are_right(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (40, 3))
+    first = b.op("SQUARE", [x], [("first", "float32", (40, 3))])
+    turned = b.op("RESHAPE", [first], [("turned", "float32", (3, 40))])
+    ones = b.op("RESHAPE", [first], [("again", "float32", (40, 3))])
+    second = b.op("NEG", [first], [("second", "float32", (40, 3))])
+    third = b.op("SUB", [second, ones], [("third", "float32", (40, 3))])
+    flat = b.op("RESHAPE", [third], [("flat", "float32", (3, 40))])
+    b.output(b.op("ADD", [turned, flat], [("y", "float32", (3, 40))]))
+    values = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    report = apply(tmp_path, b.build())
+    assert len({op.call for op in report.ops}) == 1
+    expected = (values**2 - 2 * values**2).reshape(3, 40)
+    np.testing.assert_allclose(run(tmp_path, [values], (3, 40)), expected, rtol=1e-6)
+
+
+def test_a_real_network_is_stocks(networks: Path, tmp_path: Path) -> None:
+    model = read_model(networks / "selfie_segmentation.tflite")
+    report = apply(tmp_path, model)
+    assert len(on_npu(report)) >= 60
+    picture = np.random.default_rng(0).random((1, 256, 256, 3)).astype(np.float32)
+    (expected,) = run_stock(model, [picture])
+    np.testing.assert_allclose(run(tmp_path, [picture], expected.shape), expected, atol=1e-5)
