@@ -13,9 +13,11 @@ from xdsl.ir import Attribute
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ie.ops import TransferOp
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
 from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec
+from vendor_reference.compiler.transfer_kernel import transfer_kernel
 from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes, memory_elements
 
@@ -32,9 +34,10 @@ def layer_spec(
     Raises:
       LiteRtError: UNSUPPORTED, where there is none.
     """
-    return layer.kernel_spec(
-        cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs), attributes.data
-    )
+    read, written = cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs)
+    if issubclass(layer, TransferOp):
+        return transfer_kernel(layer.name.removeprefix("IE."), read[0], written[0])
+    return layer.kernel_spec(read, written, attributes.data)
 
 
 def function_spec(function: FuncOp) -> KernelSpec:

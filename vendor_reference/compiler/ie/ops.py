@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from xdsl.dialects.builtin import (
     AnyTensorTypeConstr,
@@ -21,12 +21,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
-from vendor_reference.compiler.ie.transfer_kernel import transfer_kernel
 from vendor_reference.compiler.ir.checks import check_count, check_tensors
 from vendor_reference.compiler.ir.constant import AnyConstantOp
 from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.types import (
-    IrType,
     Order,
     element_type_of,
     order_of,
@@ -34,7 +32,6 @@ from vendor_reference.compiler.ir.types import (
     with_element_type,
     with_order,
 )
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.requirements import Requirements
 
 
@@ -50,16 +47,7 @@ class ConstantOp(AnyConstantOp):
 
 
 class TransferOp(LayerOp):
-    """A layer that writes what it reads."""
-
-    @classmethod
-    def kernel_spec(
-        cls,
-        inputs: Sequence[IrType],
-        outputs: Sequence[IrType],
-        attributes: Mapping[str, Attribute],
-    ) -> KernelSpec:
-        return transfer_kernel(cls.name.removeprefix("IE."), inputs[0], outputs[0])
+    """A layer that writes what it reads: in another order, as other elements, or to another place."""
 
 
 @irdl_op_definition

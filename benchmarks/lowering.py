@@ -1,0 +1,66 @@
+"""Lowering takes at most 1 ms for each op of a chain of 1,000 custom ops, and grows linearly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import median
+
+from benchmarks.harness import Row
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Subgraph
+from vendor_reference.compiler.lowering import lower_partitions
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, TensorBinding
+from vendor_reference.custom_layers.layout import Format
+from vendor_reference.soc import SOC_MODELS
+
+_MOST_MS = 1.0
+_RUNS = 5
+_SHAPE = (1, 8, 8, 4)
+
+_KERNEL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
+_ARGUMENTS = (
+    TensorBinding(False, 0, Format.BFYX),
+    TensorBinding(True, 0, Format.BFYX),
+)
+
+
+def measure() -> Sequence[Row]:
+    """Lowers chains of ops in row order, and of ops that want another layout."""
+    rows = []
+    for what, arguments in (("row order", None), ("BFYX", _ARGUMENTS)):
+        layer = CustomLayer("Mine", "k.cl", [_KERNEL], arguments=arguments, defines_options=True)
+        short, long = _lowering_ms(layer, 1_000), _lowering_ms(layer, 2_000)
+        rows.append(
+            Row(
+                f"lowering of custom ops in {what}, each of 1,000",
+                f"{short:.2f} ms",
+                f"of 2,000: {long:.2f} ms",
+                f"{long / short:.2f}",
+                f"<= {_MOST_MS} ms, ratio <= 1.3",
+                short <= _MOST_MS and long / short <= 1.3,
+            )
+        )
+    return rows
+
+
+def _lowering_ms(layer: CustomLayer, num_ops: int) -> float:
+    """Milliseconds for each op, the median of some runs."""
+    times = []
+    for _ in range(_RUNS):
+        partition = _chain(num_ops)
+        begin = time.perf_counter()
+        lower_partitions(SOC_MODELS[0], [partition], {layer.op_name: layer})
+        times.append(time.perf_counter() - begin)
+    return median(times) / num_ops * 1e3
+
+
+def _chain(num_ops: int) -> Subgraph:
+    b = ModelBuilder()
+    value = b.input("x", "float32", _SHAPE)
+    for index in range(num_ops):
+        value = b.custom(
+            "Mine", [value], [(f"y{index}", "float32", _SHAPE)], options={"alpha": 0.5}
+        )
+    b.output(value)
+    return b.build().subgraphs[0]

@@ -1,0 +1,110 @@
+#NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>
+#A = affine_map<(a) -> (a)>
+#NHWC = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#AB = affine_map<(a, b) -> (a, b)>
+
+builtin.module attributes {VPUIP.soc = "EMU8"} {
+  func.func private @Reorder(memref<1x4x6x8xf32>, memref<1x4x6x8xf32, #NCHW>) -> () attributes {
+    VPUIP.task = "OCL",
+    VPUIP.kernel = {
+      title = "Reorder",
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 0 : ui32}, {
+        constant = dense<[2, 0, 32, 32, 8, 24, 0, 1, 8, 0, 24, 1]> : tensor<12xui32>
+      }],
+      text = "...",
+      entry = "reorder_00461cf7",
+      global_size = ["1", "1", "1"]
+    }
+  }
+  func.func private @Convert(memref<1x4x6x8xf32, #NCHW>, memref<1x4x6x8xf16, #NCHW>) -> () attributes {
+    VPUIP.task = "OCL",
+    VPUIP.kernel = {
+      title = "Convert",
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 192 : ui32}],
+      text = "...",
+      entry = "convert_f3c23711",
+      global_size = ["1"]
+    }
+  }
+  func.func private @Reorder_1(memref<1x4x6x8xf16, #NCHW>, memref<1x4x6x8xf16>) -> () attributes {
+    VPUIP.task = "OCL",
+    VPUIP.kernel = {
+      title = "Reorder",
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 0 : ui16}, {
+        constant = dense<[2, 0, 32, 32, 24, 8, 0, 1, 24, 0, 8, 1]> : tensor<12xui32>
+      }],
+      text = "...",
+      entry = "reorder_a8c8fd10",
+      global_size = ["1", "1", "1"]
+    }
+  }
+  func.func private @Reorder_2(memref<1x4x6x8xf32, #NCHW>, memref<1x4x6x8xf32>) -> () attributes {
+    VPUIP.task = "OCL",
+    VPUIP.kernel = {
+      title = "Reorder",
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 0 : ui32}, {
+        constant = dense<[2, 0, 32, 32, 24, 8, 0, 1, 24, 0, 8, 1]> : tensor<12xui32>
+      }],
+      text = "...",
+      entry = "reorder_00461cf7",
+      global_size = ["1", "1", "1"]
+    }
+  }
+  func.func private @Scale(memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> () attributes {
+    IE.input_layouts = [#NCHW, #A],
+    IE.output_layouts = [#NCHW],
+    IE.input_precisions = [f32, f32],
+    IE.output_precisions = [f32],
+    VPUIP.task = "OCL",
+    VPUIP.kernel = {
+      title = "Scale",
+      arguments = [{input = 0 : i64, format = "BFYX"}, {input = 1 : i64}, {
+        output = 0 : i64,
+        format = "BFYX"
+      }],
+      where = "k.cl",
+      op_name = "Scale",
+      global_size = ["X", "Y", "B*F"],
+      sources = [["Scale", "k.cl", "d07f2bb3c509e5750d047a758889b792c490cfad5ad25b8685284cf4c2edba08"]],
+      defines = [["PARAM_alpha", "0.5f"]]
+    },
+    VPUIP.max_num_shaves = 2 : i64
+  }
+  func.func private @Sum(memref<1x4x6x8xf16>, memref<1x4x6x8xf32>, memref<1x8xf32>, memref<16xf32>) -> () attributes {
+    IE.input_layouts = [#NHWC, #NHWC],
+    IE.output_layouts = [#AB],
+    IE.input_precisions = [f16, f32],
+    IE.output_precisions = [f32],
+    VPUIP.task = "OCL",
+    VPUIP.kernel = {
+      title = "Sum",
+      arguments = [{input = 0 : i64}, {input = 1 : i64}, {internal = "F*2", type = f32}, {
+        constant = dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+      }, {output = 0 : i64}],
+      where = "k.cl",
+      op_name = "Sum",
+      sources = [["Sum", "k.cl", "d07f2bb3c509e5750d047a758889b792c490cfad5ad25b8685284cf4c2edba08"]]
+    }
+  }
+  func.func @Partition_0(%0: memref<1x4x6x8xf32>, %1: memref<1x8xf32>) attributes {
+    VPUIP.cmx_size = 1920 : i64,
+    VPUIP.cmx_bound = 1920 : i64
+  } {
+    %2 = VPUIP.Constant memref<8xf32> = dense_resource<constant_0>
+    %3 = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
+    VPUIP.OCL @Reorder (%0) -> (%3) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    %4 = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf32, #NCHW, @CMX>
+    VPUIP.OCL @Scale (%3, %2) -> (%4) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
+    %5 = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
+    VPUIP.OCL @Scale (%4, %2) -> (%5) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
+    %6 = VPUIP.DeclareBuffer @CMX[1536] : memref<1x4x6x8xf16, #NCHW, @CMX>
+    VPUIP.OCL @Convert (%4) -> (%6) {global_size = array<i64: 1>, num_shaves = 1 : i64}
+    %7 = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf16, @CMX>
+    VPUIP.OCL @Reorder_1 (%6) -> (%7) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    %8 = VPUIP.DeclareBuffer @CMX[1152] : memref<1x4x6x8xf32, @CMX>
+    VPUIP.OCL @Reorder_2 (%5) -> (%8) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    %9 = VPUIP.DeclareBuffer @CMX[0] : memref<16xf32, @CMX>
+    VPUIP.OCL @Sum (%7, %8) -> (%1) scratch (%9) {global_size = array<i64: 8>, num_shaves = 8 : i64}
+    func.return
+  }
+}
