@@ -195,3 +195,89 @@ def test_what_a_configuration_leaves_unsaid_is_in_the_report(tmp_path: Path) -> 
     layer.write_text(text)
     _, report = compile_and_run(source, [random()], {"MyRelu": layer})
     assert "relu.xml, line 11: <Extra> is unknown in <CustomLayer>, and ignored." in report.notes
+
+
+def write_one_op(
+    path: Path, inputs: Sequence[Array], constants: Mapping[str, Array], shape: tuple[int, ...]
+) -> Path:
+    """A model of the op `L`, whose constants come behind its inputs."""
+    b = ModelBuilder()
+    tensors = [b.input(f"x{i}", "float32", array.shape) for i, array in enumerate(inputs)]
+    tensors += [b.constant(name, array) for name, array in constants.items()]
+    b.output(b.custom("L", tensors, [("y", "float32", shape)]))
+    write_model(b.build(), path)
+    return path
+
+
+DATA_XML = """\
+<CustomLayer name="L" type="SimpleGPU" version="1">
+  <Kernel entry="k"><Source filename="k.cl"/></Kernel>
+  <Buffers>
+    <Data name="biases" arg-index="3"/>
+    <Tensor arg-index="0" type="input" port-index="0"/>
+    <Tensor arg-index="2" type="internal" port-index="0" size="INPUT0_DIMS[0] * INPUT0_DIMS[1] * INPUT0_DIMS[2] * INPUT0_DIMS[3]"/>
+    <Tensor arg-index="1" type="output" port-index="0"/>
+  </Buffers>
+  <WorkSizes global="F" dim="input"/>
+</CustomLayer>
+"""  # noqa: E501
+DATA_CL = """\
+__kernel void k(const __global float* x, __global float* y, __global float* scratch, const __global float* bias) {
+  const int f = get_global_id(0), size = INPUT0_DIMS[2] * INPUT0_DIMS[3];
+  for (int b = 0; b < INPUT0_DIMS[0]; ++b)
+    for (int i = 0; i < size; ++i) {
+      const int at = b * INPUT0_PITCHES[0] + f * INPUT0_PITCHES[1] + i;
+      scratch[at] = x[at] + bias[f];
+      y[at] = 2.0f * scratch[at];
+    }
+}
+"""
+
+
+def test_data_by_name_and_internal_memory_reach_the_kernel(tmp_path: Path) -> None:
+    x, bias = random(), np.arange(SHAPE[3], dtype=np.float32)
+    source = write_one_op(tmp_path / "in.tflite", [x], {"net/layer/biases:0": bias}, SHAPE)
+    (tmp_path / "l.xml").write_text(DATA_XML)
+    (tmp_path / "k.cl").write_text(DATA_CL)
+    y, report = compile_and_run(source, [x], {"L": tmp_path / "l.xml"})
+    np.testing.assert_array_equal(y, 2 * (x + bias))
+    assert [op.name for op in report.npu_ops] == ["L"] and not report.notes
+
+
+HALF_JSON = """\
+{
+  "version": 1,
+  "layers": [
+    {"name": "Other", "sources": ["k.cl"]},
+    {
+      "name": "L",
+      "sources": ["k.cl"],
+      "entry": "halves",
+      "arguments": [
+        {"input": 0, "format": "BFYX", "type": "float16"},
+        {"data": "scale"},
+        {"output": 0, "format": "YXFB"}
+      ],
+      "work_sizes": {"global": ["INPUT0_SHAPE[1] * INPUT0_SHAPE[2]", "F", "B"]}
+    }
+  ]
+}
+"""
+HALF_CL = """\
+__kernel void halves(const __global half* x, const __global float* scale, __global float* y) {
+  const int i = get_global_id(0), f = get_global_id(1), b = get_global_id(2);
+  const int at = b * INPUT0_PITCHES[0] + f * INPUT0_PITCHES[1] + i;
+#ifdef INPUT0_FORMAT_BFYX
+  y[b * OUTPUT0_PITCHES[0] + f * OUTPUT0_PITCHES[1] + i * OUTPUT0_PITCHES[3]] = vload_half(at, x) * scale[0];
+#endif
+}
+"""
+
+
+def test_a_description_in_json_has_formats_precisions_and_data(tmp_path: Path) -> None:
+    x, scale = random(), np.array([4.0], np.float32)
+    source = write_one_op(tmp_path / "in.tflite", [x], {"scale": scale}, SHAPE)
+    (tmp_path / "l.json").write_text(HALF_JSON)
+    (tmp_path / "k.cl").write_text(HALF_CL)
+    y, _ = compile_and_run(source, [x], {"L": tmp_path / "l.json"})
+    np.testing.assert_array_equal(y, x.astype(np.float16).astype(np.float32) * 4)
