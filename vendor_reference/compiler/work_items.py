@@ -103,8 +103,12 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[int]:
 
 
 def _dims_from_end(shape: Sequence[int], output_rank: int) -> Sequence[int]:
-    """X is the last dimension, Y the one before it, F and B those before; 0 beyond the output's rank."""
-    counted = [*reversed(shape), 1, 1, 1, 1][:4]
+    """X is the last dimension, Y the one before it, F and B those before; 0 beyond the output's rank.
+
+    Of a tensor of rank 4 and above, the features, which are last here, count as standing behind the batch.
+    """
+    features_first = (shape[0], shape[-1], *shape[1:-1]) if len(shape) > 3 else shape
+    counted = [*reversed(features_first), 1, 1, 1, 1][:4]
     x, y, f, b = (size if place < max(output_rank, 1) else 0 for place, size in enumerate(counted))
     return b, f, y, x
 
