@@ -9,6 +9,7 @@ from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
 from vendor_reference.custom_layers.layout import bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
+from vendor_reference.executable.filled_program import Holes
 
 
 def prelude(
@@ -23,7 +24,7 @@ def prelude(
     texts = layer_defines(layer, op, OpValues(op), notes)
     inputs = [KernelTensor(ElementType.FLOAT32, bfyx((2, 4, 5, 3))), None]
     outputs = [KernelTensor(ElementType.INT8, bfyx((7,)))]
-    return write_prelude(texts, inputs, outputs, [5, 4, 6], []), notes
+    return write_prelude(texts, inputs, outputs, [5, 4, 6], [], Holes()), notes
 
 
 def test_the_built_in_defines_are_those_of_custom_layers() -> None:

@@ -98,6 +98,7 @@ class KernelSpec:
       op_name: the op that it is for, for messages and metrics; "" for `title`.
       absent_inputs: those that the op leaves out; nobody passes them.
       in_place: whether output 0 may be written over input 0.
+      mentions: built-in defines of sizes that the text has; None: any can be there.
     """
 
     title: str
@@ -117,6 +118,7 @@ class KernelSpec:
     op_name: str = ""
     absent_inputs: tuple[int, ...] = ()
     in_place: bool = False
+    mentions: tuple[str, ...] | None = None
 
     @property
     def location(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import StridedLayoutAttr
 from xdsl.ir import Attribute
 
@@ -14,14 +16,18 @@ from vendor_reference.compiler.ir.types import (
 )
 from vendor_reference.compiler.prelude import KernelTensor
 from vendor_reference.custom_layers.layout import Format, bfyx, strided_bfyx
+from vendor_reference.executable.sizes import Size
 
 
-def kernel_tensor(ir_type: Attribute, wanted: Format) -> KernelTensor:
+def kernel_tensor(
+    ir_type: Attribute, wanted: Format, told: Sequence[Size] | None = None
+) -> KernelTensor:
     """The tensor that a kernel gets.
 
     Args:
       ir_type: of the buffer.
       wanted: the format that the kernel asked for.
+      told: its shape, where that is not the type's: what a run tells is within that.
 
     Raises:
       LiteRtError: UNSUPPORTED, for a buffer that has no B, F, Y and X as it lies.
@@ -31,5 +37,5 @@ def kernel_tensor(ir_type: Attribute, wanted: Format) -> KernelTensor:
         strides, offset = strides_of(layout)
         view = strided_bfyx(shape, strides, offset, wanted)
     else:
-        view = bfyx(shape, order_of(ir_type), wanted)
+        view = bfyx(shape if told is None else told, order_of(ir_type), wanted)
     return KernelTensor(element_type_of(ir_type), view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.dynamic_transfer import dynamic_transfer_kernel
 from vendor_reference.compiler.ie.layer_op import LayerOp
 from vendor_reference.compiler.ie.ops import TransferOp
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
@@ -21,6 +22,8 @@ from vendor_reference.compiler.transfer_kernel import transfer_kernel
 from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes, memory_elements
 
+_Input = TypeVar("_Input")
+
 
 @lru_cache(maxsize=4096)
 def layer_spec(
@@ -28,15 +31,26 @@ def layer_spec(
     inputs: tuple[Attribute, ...],
     outputs: tuple[Attribute, ...],
     attributes: DictionaryAttr,
+    is_dynamic: bool = False,
 ) -> KernelSpec:
     """The kernel of a builtin op for tensors or buffers of these types.
+
+    Args:
+      layer: the op's class.
+      inputs: types; where a run tells shapes, the largest.
+      outputs: likewise.
+      attributes: of the op.
+      is_dynamic: whether the kernel is to go by shapes that it gets as arguments.
 
     Raises:
       LiteRtError: UNSUPPORTED, where there is none.
     """
     read, written = cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs)
     if issubclass(layer, TransferOp):
-        return transfer_kernel(layer.name.removeprefix("IE."), read[0], written[0])
+        make = dynamic_transfer_kernel if is_dynamic else transfer_kernel
+        return make(layer.name.removeprefix("IE."), read[0], written[0])
+    if is_dynamic:
+        return layer.dynamic_kernel_spec(read, written, attributes.data)
     return layer.kernel_spec(read, written, attributes.data)
 
 
@@ -88,7 +102,7 @@ def op_shapes(
     )
 
 
-def all_inputs(spec: KernelSpec, inputs: Sequence[Attribute]) -> Sequence[Attribute | None]:
+def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | None]:
     """Inputs by the op's own numbers, None for those that it leaves out."""
     if not spec.absent_inputs:
         return inputs

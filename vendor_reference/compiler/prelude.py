@@ -6,13 +6,14 @@ and its fellows, always in the order B, F, Y, X. Array elements are `int`, so th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Bfyx
-from vendor_reference.executable.sizes import Size
+from vendor_reference.executable.filled_program import Holes
+from vendor_reference.executable.sizes import Expression, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ def write_prelude(
     outputs: Sequence[KernelTensor],
     global_size: Sequence[Size],
     local_size: Sequence[Size],
+    holes: Holes,
+    mentioned: Collection[str] | None = None,
 ) -> str:
     """The text in front of a layer's sources.
 
@@ -38,36 +41,54 @@ def write_prelude(
       outputs: of the op.
       global_size: how many work items there are.
       local_size: in which groups; empty where the driver chooses.
+      holes: get the sizes that a run tells.
+      mentioned: names that the layer's text has: a define of what a run tells is left out where its name is not
+        among them, so that the program need not be built for each shape. None: any can be there.
     """
     lines = ["// Custom Layer Built-ins", "", f"#define NUM_INPUTS {len(inputs)}"]
-    lines += _array("GLOBAL_WORKSIZE", "size_t", global_size)
-    lines += _array("LOCAL_WORKSIZE", "size_t", local_size)
+    writer = _Writer(holes, mentioned)
+    lines += writer.array("GLOBAL_WORKSIZE", "size_t", global_size)
+    lines += writer.array("LOCAL_WORKSIZE", "size_t", local_size)
     for kind, tensors in (("INPUT", inputs), ("OUTPUT", outputs)):
         for index, tensor in enumerate(tensors):
             if tensor is not None:
-                lines += _tensor(f"{kind}{index}", tensor)
+                lines += writer.tensor(f"{kind}{index}", tensor)
     lines += ["", "// Custom Layer User Defines", ""]
     lines += [f"#define {name} {text}" for name, text in defines]
     return "\n".join([*lines, "", ""])
 
 
-def _tensor(name: str, tensor: KernelTensor) -> list[str]:
-    view = tensor.view
-    return [
-        *_array(f"{name}_DIMS", "int", view.dims),
-        f"#define {name}_TYPE {CL_TYPES[tensor.element_type]}",
-        f"#define {name}_FORMAT_{view.memory_order} ",
-        *_array(f"{name}_LOWER_PADDING", "int", view.lower_padding),
-        *_array(f"{name}_UPPER_PADDING", "int", view.upper_padding),
-        *_array(f"{name}_PITCHES", "int", view.pitches),
-        f"#define {name}_OFFSET {view.offset}",
-    ]
+class _Writer:
+    """Writes defines, with holes for what a run tells."""
 
+    def __init__(self, holes: Holes, mentioned: Collection[str] | None) -> None:
+        self._holes = holes
+        self._mentioned = mentioned
 
-def _array(name: str, element_type: str, values: Sequence[Size]) -> list[str]:
-    elements = "{ " + "".join(f"{v}," for v in values) + " } "
-    return [
-        f"#define {name}_SIZE {len(values)}",
-        f"#define {name}_INIT {elements}",
-        f"#define {name} ({element_type} []){elements}",
-    ]
+    def tensor(self, name: str, tensor: KernelTensor) -> list[str]:
+        view = tensor.view
+        return [
+            *self.array(f"{name}_DIMS", "int", view.dims),
+            f"#define {name}_TYPE {CL_TYPES[tensor.element_type]}",
+            f"#define {name}_FORMAT_{view.memory_order} ",
+            *self.array(f"{name}_LOWER_PADDING", "int", view.lower_padding),
+            *self.array(f"{name}_UPPER_PADDING", "int", view.upper_padding),
+            *self.array(f"{name}_PITCHES", "int", view.pitches),
+            *self._define(f"{name}_OFFSET", [view.offset], "", ""),
+        ]
+
+    def array(self, name: str, element_type: str, values: Sequence[Size]) -> list[str]:
+        return [
+            f"#define {name}_SIZE {len(values)}",
+            *self._define(f"{name}_INIT", values, "{ ", " } ", ","),
+            *self._define(name, values, f"({element_type} []){{ ", " } ", ","),
+        ]
+
+    def _define(
+        self, name: str, values: Sequence[Size], before: str, behind: str, after_each: str = ""
+    ) -> list[str]:
+        is_open = any(isinstance(value, Expression) for value in values)
+        if is_open and self._mentioned is not None and name not in self._mentioned:
+            return []
+        numbers = "".join(f"{self._holes.text(value)}{after_each}" for value in values)
+        return [f"#define {name} {before}{numbers}{behind}"]

@@ -17,7 +17,7 @@ from vendor_reference.compiler.layer_kernels import TaskKernels, op_shapes
 from vendor_reference.compiler.memory_planner import LiveRange
 from vendor_reference.compiler.memory_spaces import Demand, MemorySpace
 from vendor_reference.compiler.requirements import read_requirements
-from vendor_reference.compiler.vpuip.dialect import TaskViewOp
+from vendor_reference.compiler.vpuip.dialect import EvaluateShapeOp, TaskViewOp
 from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import memory_bytes
 
@@ -45,8 +45,16 @@ def find_buffers(module: ModuleOp, function: FuncOp) -> FunctionBuffers:
             walk.alloc(op)
         elif isinstance(op, TaskViewOp):
             walk.roots[op.result] = walk.roots.get(op.source, op.source)
+        elif isinstance(op, EvaluateShapeOp):
+            for value in op.shapes:
+                walk.shape(value)
         elif isinstance(op, TaskOp):
             walk.task(op)
+    end = max(len(walk.local_bytes) - 1, 0)
+    for index in walk.shapes:  # the device reads them when it needs to
+        demand = walk.demands[index]
+        alive = replace(demand.alive, first=0, last=end)
+        walk.demands[index] = replace(demand, alive=alive, is_ddr_only=True)
     demands = [_used(demand) for demand in walk.demands]
     return FunctionBuffers(walk.allocs, demands, walk.local_bytes)
 
@@ -65,6 +73,7 @@ class _Walk:
         self.allocs: list[AllocOp] = []
         self.demands: list[Demand] = []
         self.local_bytes: list[int] = []
+        self.shapes: set[int] = set()
         self.roots: dict[SSAValue, SSAValue] = {}
         self._kernels = TaskKernels(module)
         self._functions = {
@@ -91,7 +100,7 @@ class _Walk:
         for value in op.scratch:
             self._touch(value, step, False)
         for value in (*op.input_shapes, *op.output_shapes):
-            self._touch(value, step, True)
+            self.shape(value)
         if in_place is not None:
             made, held = in_place
             demand = self.demands[made]
@@ -99,6 +108,12 @@ class _Walk:
                 alive = replace(demand.alive, in_place_of=held)
                 self.demands[made] = replace(demand, alive=alive)
         self.local_bytes.append(self._local_bytes(op, spec))
+
+    def shape(self, value: SSAValue) -> None:
+        """A shape, whose numbers stay where they are."""
+        index = self._find(value)
+        if index is not None:
+            self.shapes.add(index)
 
     def _touch(self, value: SSAValue, step: int, is_ddr_only: bool) -> None:
         index = self._find(value)

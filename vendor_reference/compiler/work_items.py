@@ -17,41 +17,39 @@ from vendor_reference.compiler.kernel_spec import (
 )
 from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.layout import kernel_dims
+from vendor_reference.executable.sizes import Shapes, Size, find_largest, multiply
 
 _HINT = "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index."
 
 
 @dataclass(frozen=True, slots=True)
 class OpShapes:
-    """Shapes of an op's tensors.
+    """Shapes of an op's tensors: numbers, or what a run tells.
 
     Attributes:
       inputs: None for those that are left out.
     """
 
-    inputs: tuple[tuple[int, ...] | None, ...]
-    outputs: tuple[tuple[int, ...], ...]
+    inputs: tuple[tuple[Size, ...] | None, ...]
+    outputs: tuple[tuple[Size, ...], ...]
 
 
 def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[int], Sequence[int]]:
-    """Global and local size; the local one is empty where the driver chooses.
+    """Global and local size of shapes that are numbers; the local one is empty where the driver chooses.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a formula has no value, nothing would be written, or a local size does
         not divide.
     """
     dims = _dims(spec, shapes)
-    if spec.global_size:
-        global_size = [_evaluate(text, dims, shapes) for text in spec.global_size]
-    else:
-        global_size = [prod(shapes.outputs[0])]
-    if not prod(global_size) and any(prod(shape) for shape in shapes.outputs):
+    resolved, groups = resolve_work_sizes(spec, shapes)
+    global_size, local_size = [_number(size) for size in resolved], [_number(k) for k in groups]
+    if not prod(global_size) and any(multiply(shape) for shape in shapes.outputs):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"global size {list(global_size)}: no work item would write the outputs",
             hint=f"B, F, Y, X of {_name(spec.sizes_of)} are {', '.join(map(str, dims))}.",
         )
-    local_size = [_evaluate(text, dims, shapes) for text in spec.local_size]
     if local_size and any(k == 0 or g % k for g, k in zip(global_size, local_size, strict=True)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -59,6 +57,18 @@ def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[in
             hint=_HINT,
         )
     return global_size, local_size
+
+
+def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Size], Sequence[Size]]:
+    """The same, unchecked, of shapes that a run may tell.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a formula has no value.
+    """
+    dims = _dims(spec, shapes)
+    global_size: Sequence[Size] = [_resolve(text, dims, shapes) for text in spec.global_size]
+    local_size = [_resolve(text, dims, shapes) for text in spec.local_size]
+    return global_size or [multiply(shapes.outputs[0])], local_size
 
 
 def memory_elements(
@@ -69,7 +79,7 @@ def memory_elements(
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the formula has no value.
     """
-    return _evaluate(argument.size, _dims(spec, shapes), shapes)
+    return _number(_resolve(argument.size, _dims(spec, shapes), shapes))
 
 
 def memory_bytes(
@@ -79,16 +89,33 @@ def memory_bytes(
     return memory_elements(argument, spec, shapes) * argument.element_type.bits // 8
 
 
+def largest_bytes(
+    argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes, bounds: Shapes
+) -> int:
+    """The most bytes of local or internal memory, whatever shapes a run tells within bounds.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if the formula has no value.
+    """
+    size = _resolve(argument.size, _dims(spec, shapes), shapes)
+    return find_largest(size, bounds) * argument.element_type.bits // 8
+
+
 @lru_cache(maxsize=1024)
 def _formula(text: str) -> Formula:
     return Formula(text)
 
 
-def _evaluate(text: str, dims: Sequence[int], shapes: OpShapes) -> int:
-    return _formula(text).evaluate(dims, shapes.inputs, shapes.outputs)
+def _resolve(text: str, dims: Sequence[Size], shapes: OpShapes) -> Size:
+    return _formula(text).resolve(dims, shapes.inputs, shapes.outputs)
 
 
-def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[int]:
+def _number(size: Size) -> int:
+    assert isinstance(size, int)
+    return size
+
+
+def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
     """B, F, Y, X of the tensor that the formulas are about."""
     of = spec.sizes_of
     tensors = shapes.outputs if of.is_output else shapes.inputs
@@ -102,7 +129,7 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[int]:
     return kernel_dims(shape)
 
 
-def _dims_from_end(shape: Sequence[int], output_rank: int) -> Sequence[int]:
+def _dims_from_end(shape: Sequence[Size], output_rank: int) -> Sequence[Size]:
     """X is the last dimension, Y the one before it, F and B those before; 0 beyond the output's rank.
 
     Of a tensor of rank 4 and above, the features, which are last here, count as standing behind the batch.

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import (
@@ -38,10 +39,16 @@ from vendor_reference.compiler.kernel_spec import (
 from vendor_reference.compiler.kernel_view import kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.memory_planner import aligned
-from vendor_reference.compiler.prelude import KernelTensor, write_prelude
-from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp, TaskConstantOp, TaskViewOp
+from vendor_reference.compiler.prelude import write_prelude
+from vendor_reference.compiler.vpuip.dialect import (
+    DeclareBufferOp,
+    EvaluateShapeOp,
+    TaskActualShapeOfOp,
+    TaskConstantOp,
+    TaskViewOp,
+)
 from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
-from vendor_reference.compiler.work_items import memory_bytes
+from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.custom_layers.custom_layer import Format
 from vendor_reference.custom_layers.layout import Order, same_memory
 from vendor_reference.executable.executable import (
@@ -53,6 +60,8 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
 )
+from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
+from vendor_reference.executable.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +71,13 @@ class Emitted:
     Attributes:
       bindings: for each task of each function what its arguments are, to compare its kernel with.
       specs: for each task of each function its kernel.
+      samples: the executable's programs; those that depend on shapes for the largest ones.
     """
 
     executable: Executable
     bindings: Sequence[Sequence[Sequence[BoundArgument]]]
     specs: Sequence[Sequence[KernelSpec]]
+    samples: Sequence[Program]
 
 
 def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emitted:
@@ -93,7 +104,7 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emit
         list(emission.programs),
         emission.constants,
     )
-    return Emitted(executable, emission.bindings, emission.specs)
+    return Emitted(executable, emission.bindings, emission.specs, emission.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,8 @@ class _Launch:
     program: int
     bindings: Sequence[BoundArgument]
     local_bytes: Sequence[int]
+    global_size: Sequence[Size]
+    local_size: Sequence[Size]
 
 
 class _ModuleEmission:
@@ -116,6 +129,8 @@ class _ModuleEmission:
 
     def __init__(self, module: ModuleOp, constants: Mapping[str, Constant]) -> None:
         self.programs: dict[Program, int] = {}
+        self.samples: list[Program] = []
+        self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
         self.constants: list[Constant] = []
         self.bindings: list[Sequence[Sequence[BoundArgument]]] = []
         self.specs: list[Sequence[KernelSpec]] = []
@@ -131,7 +146,7 @@ class _ModuleEmission:
         self.specs.append(emission.specs)
         return emitted
 
-    def launch(self, op: TaskOp) -> _Launch:
+    def launch(self, op: TaskOp, shapes: FunctionShapes) -> _Launch:
         """The program of a task, and what its arguments are."""
         spec = self._kernels.find(op)
         if spec is None or not isinstance(op, OclOp):
@@ -143,33 +158,54 @@ class _ModuleEmission:
             )
         sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
         kernel = op.callee or op.attributes[KERNEL]
-        same = (kernel, op.inputs.types, op.outputs.types, sizes)
+        told = shapes.op_shapes(op, spec)
+        same = (kernel, op.inputs.types, op.outputs.types, sizes, told)
         if same not in self._launches:
-            self._launches[same] = self._launch(spec, op, *sizes)
+            self._launches[same] = self._launch(spec, op, sizes, told, shapes)
         return self._launches[same]
 
     def _launch(
-        self, spec: KernelSpec, op: TaskOp, global_size: Sequence[int], local_size: Sequence[int]
+        self,
+        spec: KernelSpec,
+        op: TaskOp,
+        sizes: tuple[Sequence[Size], Sequence[Size]],
+        told: OpShapes | None,
+        function: FunctionShapes,
     ) -> _Launch:
-        inputs = all_inputs(spec, op.inputs.types)
-        outputs = op.outputs.types
-        prelude = spec.text
+        inputs, outputs = all_inputs(spec, op.inputs.types), op.outputs.types
+        shapes = told or op_shapes(spec, op.inputs.types, outputs)
+        if told is not None:
+            sizes = resolve_work_sizes(spec, told)
+        holes, prelude = Holes(), spec.text
         if not prelude:
-            tensors = [_tensor(spec, False, i, t) for i, t in enumerate(inputs)]
-            made = [kernel_tensor(t, _format(spec, True, i)) for i, t in enumerate(outputs)]
-            prelude = write_prelude(spec.defines, tensors, made, global_size, local_size)
-        program = Program(prelude, spec.sources, spec.build_options, spec.headers)
+            tensors = [
+                None if t is None else kernel_tensor(t, _format(spec, False, i), shapes.inputs[i])
+                for i, t in enumerate(inputs)
+            ]
+            made = [
+                kernel_tensor(t, _format(spec, True, i), shapes.outputs[i])
+                for i, t in enumerate(outputs)
+            ]
+            prelude = write_prelude(spec.defines, tensors, made, *sizes, holes, spec.mentions)
+        program = Program(
+            prelude, spec.sources, spec.build_options, spec.headers, holes=holes.sizes
+        )
+        if program not in self.programs:
+            self.programs[program] = len(self.samples)
+            self.samples.append(fill_program(program, hole_values(program, function.bound)))
         read = [None if t is None else ranked_type(t) for t in inputs]
         written = [ranked_type(t) for t in outputs]
-        shapes = op_shapes(spec, op.inputs.types, outputs)
         return _Launch(
             spec,
-            self.programs.setdefault(program, len(self.programs)),
+            self.programs[program],
             [describe_argument(a, read, written) for a in spec.arguments],
             [
-                max(memory_bytes(a, spec, shapes), 1) if isinstance(a, LocalArgument) else 0
+                max(largest_bytes(a, spec, shapes, function.bound), 1)
+                if isinstance(a, LocalArgument)
+                else 0
                 for a in spec.arguments
             ],
+            *sizes,
         )
 
     def resource(self, key: str, order: Order) -> int:
@@ -210,6 +246,7 @@ class _FunctionEmission:
         self._module = module
         self._function = function
         self._places: dict[SSAValue, Argument] = {}
+        self._shapes = FunctionShapes(function, module.functions)
 
     def emit(self) -> Function:
         function = self._function
@@ -220,10 +257,16 @@ class _FunctionEmission:
         for kind, values in ((ArgumentKind.INPUT, inputs), (ArgumentKind.OUTPUT, outputs)):
             for index, value in enumerate(values):
                 self._places[value] = Argument(kind, index)
-        tasks = []
+        tasks: list[KernelTask] = []
         for op in block.ops:
             if isinstance(op, TaskOp):
+                self._shapes.add_written(op, len(tasks))
                 tasks.append(self._task(op))
+            elif isinstance(op, TaskActualShapeOfOp):
+                place = self._places[op.source]
+                self._shapes.add_input(op, place.index)
+            elif isinstance(op, EvaluateShapeOp):
+                self._shapes.add_computed(op)
             elif isinstance(op, DeclareBufferOp):
                 kind = ArgumentKind[op.space.data]
                 size = max(size_bytes_of(op.buffer.type), 1)
@@ -238,13 +281,21 @@ class _FunctionEmission:
                     f"function '{function.sym_name.data}'",
                     "Lower it first, and plan its memory.",
                 )
+        dynamic_outputs = self._shapes.dynamic_outputs(outputs)
+        ddr_size = self._shapes.place(self._places, self._arena_size(ArgumentKind.DDR))
+        output_types = [ranked_type(value.type) for value in outputs]
+        for output in dynamic_outputs:  # the host's shapes are signed
+            shape = output_types[output.shape_output].shape
+            output_types[output.shape_output] = RankedTensorType.of(ElementType.INT32, shape)
         return Function(
             function.sym_name.data,
             [ranked_type(value.type) for value in inputs],
-            [ranked_type(value.type) for value in outputs],
+            output_types,
             tasks,
-            self._arena_size(ArgumentKind.DDR),
+            ddr_size,
             self._arena_size(ArgumentKind.CMX),
+            self._shapes.values,
+            dynamic_outputs,
         )
 
     def _arena_size(self, kind: ArgumentKind) -> int:
@@ -252,7 +303,7 @@ class _FunctionEmission:
         return aligned(max(ends, default=0))
 
     def _task(self, op: TaskOp) -> KernelTask:
-        launch = self._module.launch(op)
+        launch = self._module.launch(op, self._shapes)
         spec = launch.spec
         self.bindings.append(launch.bindings)
         self.specs.append(spec)
@@ -266,8 +317,8 @@ class _FunctionEmission:
             launch.program,
             spec.entry if spec.text else "",
             arguments,
-            list(op.numbers(GLOBAL_SIZE)),
-            list(op.numbers(LOCAL_SIZE)) or None,
+            list(launch.global_size),
+            list(launch.local_size) or None,
             op.num_shaves(),
         )
 
@@ -285,13 +336,16 @@ class _FunctionEmission:
             left_out = sum(absent < argument.index for absent in spec.absent_inputs)
             return self._place(op.inputs[argument.index - left_out])
         if isinstance(argument, ShapeArgument):
-            ports = op.dynamic_outputs() if argument.is_output else op.dynamic_inputs()
             shapes = op.output_shapes if argument.is_output else op.input_shapes
+            if not op.outputs:  # a kernel of shapes alone
+                return Argument(ArgumentKind.SHAPE, self._shapes.index(shapes[argument.index]))
+            ports = op.dynamic_outputs() if argument.is_output else op.dynamic_inputs()
             if argument.index not in ports:
                 kind = "output" if argument.is_output else "input"
                 what = f"the shape of {kind} {argument.index}, which is no value"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
-            return self._place(shapes[list(ports).index(argument.index)])
+            shape = shapes[list(ports).index(argument.index)]
+            return Argument(ArgumentKind.SHAPE, self._shapes.index(shape))
         if isinstance(argument, ScalarArgument):
             return Argument(ArgumentKind.SCALAR, scalar=argument.data)
         if isinstance(argument, ConstantArgument):
@@ -330,13 +384,9 @@ def written_arguments(function: FuncOp) -> set[SSAValue]:
             roots[op.result] = roots.get(op.source, op.source)
         elif isinstance(op, TaskOp):
             written.update(roots.get(v, v) for v in (*op.outputs, *op.output_shapes))
+        elif isinstance(op, EvaluateShapeOp):
+            written.add(op.shapes[-1])
     return {value for value in written if isinstance(value, BlockArgument)}
-
-
-def _tensor(
-    spec: KernelSpec, is_output: bool, index: int, ir_type: Attribute | None
-) -> KernelTensor | None:
-    return None if ir_type is None else kernel_tensor(ir_type, _format(spec, is_output, index))
 
 
 def _format(spec: KernelSpec, is_output: bool, index: int) -> Format:

@@ -116,6 +116,21 @@ class LayerOp(IRDLOperation):
         """
         raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no kernel")
 
+    @classmethod
+    def dynamic_kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        """The kernel where a run tells shapes, which it gets as arguments; types have the largest.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where there is none.
+        """
+        what = f"{cls.name} has no kernel for shapes that a run tells"
+        raise LiteRtError(Status.UNSUPPORTED, what)
+
     def dynamic_inputs(self) -> Sequence[int]:
         """The inputs that `input_shapes` belong to."""
         return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))

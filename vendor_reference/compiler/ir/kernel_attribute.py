@@ -52,7 +52,7 @@ _FORMULAS = ("global_size", "local_size")
 _FLAGS = ("counts_from_end", "in_place")
 _FIELDS = (
     "title", "arguments", *_TEXTS, *_FORMULAS, *_FLAGS, "sources", "headers", "defines", "sizes_of",
-    "absent_inputs",
+    "absent_inputs", "mentions",
 )  # fmt: skip
 _PORTS = ("input", "output", "shape_of_input", "shape_of_output")
 _OUTPUT_0 = TensorArgument(is_output=True, index=0)
@@ -79,6 +79,8 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
             fields[name] = ArrayAttr(rows)
     if spec.defines:
         fields["defines"] = ArrayAttr([_texts_attribute(define) for define in spec.defines])
+    if spec.mentions is not None:
+        fields["mentions"] = _texts_attribute(spec.mentions)
     if spec.sizes_of != _OUTPUT_0:
         fields["sizes_of"] = _argument_attribute(spec.sizes_of)
     attributes: dict[str, Attribute] = {KERNEL: DictionaryAttr(fields)}
@@ -118,6 +120,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
         headers=_rows("headers", fields, _read_source),
         defines=_rows("defines", fields, _read_define),
         sizes_of=sizes_of,
+        mentions=_rows("mentions", fields, _text) if "mentions" in fields else None,
         absent_inputs=_rows("absent_inputs", fields, _number),
         max_num_shaves=read_max_num_shaves(attributes),
         **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]

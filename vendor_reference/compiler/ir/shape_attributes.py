@@ -37,6 +37,8 @@ OUTPUT_SHAPES = "IE.output_shapes"
 BOUNDS = "IE.bounds"
 INPUT_PATTERNS = "IE.input_patterns"
 OUTPUT_PATTERNS = "IE.output_patterns"
+INPUT_NAMES = "IE.input_names"
+"""On a function with a body, what the model calls its arguments; for messages."""
 
 Shape: TypeAlias = tuple[int, ...]
 

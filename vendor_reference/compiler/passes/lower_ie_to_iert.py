@@ -30,23 +30,29 @@ from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.layer_op import LayerOp, View
-from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
+from vendor_reference.compiler.ie.ops import ActualShapeOfOp, ConstantOp, CopyOp
 from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
-from vendor_reference.compiler.iert.dialect import BufferConstantOp, ViewOp
+from vendor_reference.compiler.iert.dialect import BufferActualShapeOfOp, BufferConstantOp, ViewOp
 from vendor_reference.compiler.iert.layer_op import counterpart
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.types import memref_of
+from vendor_reference.compiler.ir.shape import ShapeType
+from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.ir.types import memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
     check_static,
     function_spec,
     layer_spec,
     scratch_types,
 )
+from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.requirements import NAMES
+from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
+from vendor_reference.compiler.shape_ranks import find_shape_ranks
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,12 @@ class LowerIeToIert(ModulePass):
             for f in functions
             if f.is_declaration and not _is_on_buffers(f)
         }
+        lowering = _ModuleLowering(op, {f.sym_name.data: f for f in functions}, scratch)
         for function in functions:
             if not function.is_declaration and not _is_on_buffers(function):
-                _FunctionLowering(function, scratch).lower()
+                _FunctionLowering(lowering, function).lower()
+        if lowering.has_shapes:
+            settle_called_types(op)
 
 
 PASS = LowerIeToIert
@@ -75,7 +84,7 @@ _MET = frozenset(NAMES) - {"memory_spaces"}
 
 def _is_on_buffers(function: FuncOp) -> bool:
     types = (*function.function_type.inputs.data, *function.function_type.outputs.data)
-    return not any(isinstance(t, TensorType) for t in types) and not (
+    return not any(isinstance(t, (TensorType, ShapeType)) for t in types) and not (
         function.is_declaration and function.function_type.outputs.data
     )
 
@@ -83,36 +92,76 @@ def _is_on_buffers(function: FuncOp) -> bool:
 def _lower_external(function: FuncOp) -> Sequence[Attribute]:
     """A layer's function on buffers; returns the types of its scratch memory."""
     where = f"function '{function.sym_name.data}'"
-    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    inputs = [t for t in function.function_type.inputs.data if isinstance(t, TensorType)]
+    outputs = [t for t in function.function_type.outputs.data if isinstance(t, TensorType)]
     check_static([*inputs, *outputs], where)
     scratch: Sequence[Attribute] = ()
-    if KERNEL in function.attributes:
+    if KERNEL in function.attributes and outputs:
         scratch = scratch_types(function_spec(function), inputs, outputs)
     types = [*_buffers(inputs), *_buffers(outputs), *scratch]
     function.properties["function_type"] = FunctionType.from_lists(types, [])
     return scratch
 
 
+class _ModuleLowering:
+    """What the functions of a module share.
+
+    Attributes:
+      functions: by name.
+      scratch: of layers' functions, by name.
+      has_shapes: whether there are shape values, which leave the types of functions that take them open.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        functions: Mapping[str, FuncOp],
+        scratch: Mapping[str, Sequence[Attribute]],
+    ) -> None:
+        self.functions = functions
+        self.scratch = scratch
+        self.has_shapes = False
+        self._module = module
+        self._names = SymbolNames(functions)
+        self._copies: dict[int, str] = {}
+
+    def shape_copy(self, rank: int) -> str:
+        """The name of the function that hands a shape on as it is."""
+        if rank not in self._copies:
+            self._copies[rank] = self._names.new(f"copy_of_{rank}")
+            texts = tuple(f"INPUT0_SHAPE[{i}]" for i in range(rank))
+            made = make_shape_function(self._copies[rank], ShapeFunction(texts, (None,)))
+            first = self._module.body.block.first_op
+            assert first is not None
+            self._module.body.block.insert_op_before(made, first)
+        return self._copies[rank]
+
+
 class _FunctionLowering:
     """A function on its way."""
 
-    def __init__(self, function: FuncOp, scratch: Mapping[str, Sequence[Attribute]]) -> None:
+    def __init__(self, module: _ModuleLowering, function: FuncOp) -> None:
+        self._module = module
         self._function = function
-        self._scratch = scratch
         self._where = f"function '{function.sym_name.data}'"
         self._old = function.body.block
         self._ops: list[Operation] = []
         self._buffers: dict[SSAValue, SSAValue] = {}
         self._allocated: dict[SSAValue, SSAValue] = {}  # by the tensor that was made in it
         self._targets: dict[SSAValue, SSAValue] = {}  # tensors that are made in an output
+        self._ranks = find_shape_ranks(module.functions, function, self._old)
+        module.has_shapes |= bool(self._ranks)
 
     def lower(self) -> None:
         old = self._old
         returned = old.last_op
         assert isinstance(returned, ReturnOp)
         results = list(returned.arguments)
-        check_static([*old.arg_types, *returned.arguments.types], self._where)
-        types = [*_buffers(old.arg_types), *_buffers(returned.arguments.types)]
+        check_static(
+            [t for t in (*old.arg_types, *returned.arguments.types) if isinstance(t, TensorType)],
+            self._where,
+        )
+        types = [*_buffers(old.arg_types), *map(self._buffer_type, results)]
         block = Block(arg_types=types)
         self._buffers.update(zip(old.args, block.args, strict=False))
         for argument, lowered in zip(old.args, block.args, strict=False):
@@ -149,7 +198,8 @@ class _FunctionLowering:
         for result, output in zip(results, outputs, strict=True):
             made = _made_in(result)
             producer = made.owner
-            if isinstance(producer, (Block, ConstantOp)) or made in self._targets:
+            is_given = isinstance(producer, (Block, ConstantOp, ActualShapeOfOp))
+            if is_given or made in self._targets:
                 continue
             self._targets[made] = output
             if output.name_hint is None:
@@ -171,6 +221,10 @@ class _FunctionLowering:
     def _lower(self, op: Operation) -> None:
         if isinstance(op, ConstantOp):
             self._constant(op)
+        elif isinstance(op, ActualShapeOfOp):
+            actual = BufferActualShapeOfOp(self._buffers[op.source], self._buffer_type(op.shape))
+            self._ops.append(actual)
+            self._set(op.shape, actual.shape)
         elif isinstance(op, CallOp):
             self._call(op)
         elif isinstance(op, CustomBinaryLayerOp):
@@ -197,7 +251,7 @@ class _FunctionLowering:
 
     def _call(self, op: CallOp) -> None:
         symbol = op.callee.root_reference.data
-        if symbol not in self._scratch:
+        if symbol not in self._module.scratch:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"a call of '{symbol}', which is no layer's function",
@@ -206,7 +260,7 @@ class _FunctionLowering:
             )
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]
-        scratch = self._allocate_scratch(self._scratch[symbol])
+        scratch = self._allocate_scratch(self._module.scratch[symbol])
         self._ops.append(CallOp(op.callee, [*inputs, *outputs, *scratch], []))
         self._release(scratch)
 
@@ -214,9 +268,15 @@ class _FunctionLowering:
         layer = type(op)
         inputs = [self._buffers[value] for value in op.inputs]
         outputs = [self._allocate(value) for value in op.outputs]
-        spec = layer_spec(layer, op.inputs.types, op.outputs.types, DictionaryAttr(op.attributes))
-        scratch = self._allocate_scratch(scratch_types(spec, op.inputs.types, op.outputs.types))
-        self._ops.append(counterpart(layer)(inputs, outputs, op.attributes, scratch))
+        read_shapes = [self._buffers[value] for value in op.input_shapes]
+        shapes = [self._buffers[value] for value in op.output_shapes]
+        shapes += [self._allocate(value) for value in op.result_shapes]
+        types = (op.inputs.types, op.outputs.types)
+        attributes = DictionaryAttr(op.attributes)
+        spec = layer_spec(layer, *types, attributes, bool(read_shapes or shapes))
+        scratch = self._allocate_scratch(scratch_types(spec, *types))
+        buffer_layer = counterpart(layer)
+        self._ops.append(buffer_layer(inputs, outputs, op.attributes, scratch, read_shapes, shapes))
         self._release(scratch)
 
     def _custom_binary_layer(self, op: CustomBinaryLayerOp) -> None:
@@ -234,7 +294,7 @@ class _FunctionLowering:
 
     def _allocate(self, value: SSAValue) -> SSAValue:
         """The buffer that a tensor is made in: new memory, or an output of the function."""
-        ir_type = memref_of(_tensor(value))
+        ir_type = self._buffer_type(value)
         output = self._targets.get(value)
         if output is not None:
             if output.type != ir_type:
@@ -248,6 +308,11 @@ class _FunctionLowering:
         self._allocated[value] = alloc.memref
         self._set(value, alloc.memref)
         return alloc.memref
+
+    def _buffer_type(self, value: SSAValue) -> Attribute:
+        if value in self._ranks:
+            return memref_type(ElementType.UINT32, (self._ranks[value],))
+        return memref_of(_tensor(value))
 
     def _allocate_scratch(self, types: Sequence[Attribute]) -> list[SSAValue]:
         allocs = [_alloc(ir_type) for ir_type in types]
@@ -264,7 +329,12 @@ class _FunctionLowering:
     def _hand_out(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
         """Copies what is returned and was not made in its output: inputs, constants, a value twice."""
         for result, output in zip(results, outputs, strict=True):
-            if self._targets.get(_made_in(result)) is not output:
+            if self._targets.get(_made_in(result)) is output:
+                continue
+            if result in self._ranks:
+                copy_of = self._module.shape_copy(self._ranks[result])
+                self._ops.append(CallOp(copy_of, [self._buffers[result], output], []))
+            else:
                 copy = counterpart(CopyOp)([self._buffers[result]], [output])
                 self._ops.append(copy)
 

@@ -28,8 +28,13 @@ from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS, read_ports
 from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
-from vendor_reference.compiler.iert.dialect import BufferConstantOp, ViewOp
+from vendor_reference.compiler.iert.dialect import (
+    BufferActualShapeOfOp,
+    BufferConstantOp,
+    ViewOp,
+)
 from vendor_reference.compiler.iert.layer_op import BufferLayerOp
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.kernel_attribute import (
@@ -40,17 +45,25 @@ from vendor_reference.compiler.ir.kernel_attribute import (
     read_max_num_shaves,
 )
 from vendor_reference.compiler.ir.rewriting import replace_op
+from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.kernel_spec import (
     InternalArgument,
     KernelSpec,
     LocalArgument,
+    ShapeArgument,
     TensorArgument,
 )
 from vendor_reference.compiler.layer_kernels import at_layer, function_spec, layer_spec, op_shapes
+from vendor_reference.compiler.shape_functions import FORMULAS
 from vendor_reference.compiler.task_attribute import TASK, read_task
-from vendor_reference.compiler.vpuip.dialect import TaskConstantOp, TaskViewOp
+from vendor_reference.compiler.vpuip.dialect import (
+    EvaluateShapeOp,
+    TaskActualShapeOfOp,
+    TaskConstantOp,
+    TaskViewOp,
+)
 from vendor_reference.compiler.vpuip.task_op import (
     GLOBAL_SIZE,
     LOCAL_SIZE,
@@ -60,6 +73,7 @@ from vendor_reference.compiler.vpuip.task_op import (
     TaskOp,
 )
 from vendor_reference.compiler.work_items import evaluate_work_sizes, memory_bytes
+from vendor_reference.custom_layers.custom_layer import SameShape
 from vendor_reference.soc import SocModel
 
 
@@ -90,13 +104,17 @@ _TASKS: dict[str, type[TaskOp]] = {"OCL": OclOp, "CPP": CppOp}
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A layer's function and what is known of it: `num_outputs` is of its operands."""
+    """A layer's function and what is known of it: numbers are of its operands, ports those that have shapes."""
 
     symbol: str
     spec: KernelSpec
     task: type[TaskOp]
     num_outputs: int
     num_scratch: int
+    dynamic_inputs: Sequence[int] = ()
+    dynamic_outputs: Sequence[int] = ()
+    num_given: int = 0
+    """Output shapes that are computed before; those that its kernel writes stand behind the outputs."""
 
 
 class _ModuleLowering:
@@ -116,6 +134,8 @@ class _ModuleLowering:
         """Puts a task in the place of a layer; other ops stay."""
         if isinstance(op, CallOp):
             self._call(op)
+        elif isinstance(op, BufferActualShapeOfOp):
+            replace_op(op, TaskActualShapeOfOp(op.source, op.shape.type))
         elif isinstance(op, BufferLayerOp):
             self._builtin_layer(op)
         elif isinstance(op, BufferCustomBinaryLayerOp):
@@ -126,11 +146,37 @@ class _ModuleLowering:
             replace_op(op, TaskViewOp(op.source, op.result.type))
 
     def _call(self, op: CallOp) -> None:
+        function = self._functions.get(op.callee.root_reference.data)
+        if function is not None and FORMULAS in function.attributes:
+            replace_op(op, EvaluateShapeOp(op.callee, op.arguments))
+            return
         layer = self._called(op)
         operands = list(op.arguments)
+        if not layer.num_outputs:
+            self._shape_kernel(op, layer, operands)
+            return
         end = len(operands) - layer.num_scratch
-        first = end - layer.num_outputs
-        self._task(op, layer, operands[:first], operands[first:end], operands[end:], {})
+        num_shapes = len(layer.dynamic_inputs) + len(layer.dynamic_outputs)
+        num_inputs = end - layer.num_outputs - num_shapes
+        inputs, rest = operands[:num_inputs], operands[num_inputs:end]
+        input_shapes = rest[: len(layer.dynamic_inputs)]
+        del rest[: len(layer.dynamic_inputs)]
+        num_given = layer.num_given
+        outputs = rest[num_given : num_given + layer.num_outputs]
+        output_shapes = rest[:num_given] + rest[num_given + layer.num_outputs :]
+        self._task(op, layer, inputs, outputs, operands[end:], input_shapes, output_shapes)
+
+    def _shape_kernel(self, op: CallOp, layer: _Layer, operands: Sequence[SSAValue]) -> None:
+        """One work item, on shapes alone."""
+        num_read = sum(
+            isinstance(a, ShapeArgument) and not a.is_output for a in layer.spec.arguments
+        )
+        attributes: dict[str, Attribute] = {
+            GLOBAL_SIZE: DenseArrayBase.from_list(i64, [1]),
+            NUM_SHAVES: number(1),
+        }
+        shapes = (operands[:num_read], operands[num_read:])
+        replace_op(op, layer.task(layer.symbol, [], [], attributes, [], *shapes))
 
     def _called(self, op: CallOp) -> _Layer:
         symbol = op.callee.root_reference.data
@@ -143,23 +189,45 @@ class _ModuleLowering:
             spec = function_spec(function)
             num_scratch = sum(isinstance(a, InternalArgument) for a in spec.arguments)
             task = _TASKS[read_task(function)]
+            outputs = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
+            own = {a.index for a in spec.arguments if isinstance(a, ShapeArgument) and a.is_output}
             self._layers[symbol] = _Layer(
-                symbol, spec, task, _num_outputs(function, spec), num_scratch
+                symbol,
+                spec,
+                task,
+                _num_outputs(function, spec),
+                num_scratch,
+                read_ports(function.attributes, DYNAMIC_INPUTS, 0),
+                outputs,
+                sum(port not in own for port in outputs),
             )
         return self._layers[symbol]
 
     def _builtin_layer(self, op: BufferLayerOp) -> None:
         inputs, outputs = op.inputs.types, op.outputs.types
-        same = (type(op), inputs, outputs, DictionaryAttr(op.attributes))
+        is_dynamic = bool(op.input_shapes or op.output_shapes)
+        same = (type(op), inputs, outputs, DictionaryAttr(op.attributes), is_dynamic)
         if same not in self._builtin:
-            spec = layer_spec(op.layer(), inputs, outputs, same[3])
+            spec = layer_spec(op.layer(), inputs, outputs, same[3], is_dynamic)
             symbol = self._names.new(op.name.removeprefix("IERT."))
             function = FuncOp.external(symbol, [*inputs, *outputs, *op.scratch.types], [])
             function.attributes.update({TASK: StringAttr("OCL"), **kernel_attributes(spec)})
+            if is_dynamic and not op.output_shapes:
+                same_shapes = [SameShape(op.dynamic_inputs()[0])] * len(outputs)
+                function.attributes[OUTPUT_SHAPES] = output_shapes_attribute(same_shapes)
             self.new_functions.append(function)
-            self._builtin[same] = _Layer(symbol, spec, OclOp, len(outputs), len(op.scratch))
+            self._builtin[same] = _Layer(
+                symbol,
+                spec,
+                OclOp,
+                len(outputs),
+                len(op.scratch),
+                op.dynamic_inputs(),
+                op.dynamic_outputs(),
+            )
         layer = self._builtin[same]
-        self._task(op, layer, op.inputs, op.outputs, op.scratch, {})
+        shapes = (op.input_shapes, op.output_shapes)
+        self._task(op, layer, op.inputs, op.outputs, op.scratch, *shapes)
 
     def _custom_binary_layer(self, op: BufferCustomBinaryLayerOp) -> None:
         attributes = {n: a for n, a in op.attributes.items() if n != MAX_NUM_SHAVES}
@@ -179,16 +247,30 @@ class _ModuleLowering:
         inputs: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
         scratch: Sequence[SSAValue],
-        attributes: dict[str, Attribute],
+        input_shapes: Sequence[SSAValue],
+        output_shapes: Sequence[SSAValue],
     ) -> None:
         types = (tuple(v.type for v in inputs), tuple(v.type for v in outputs))
         same = (layer.symbol, types)
         if same not in self._attributes:
-            self._attributes[same] = _launch(layer.spec, *types, self._soc)
-        task = layer.task(
-            layer.symbol, inputs, outputs, {**self._attributes[same], **attributes}, scratch
+            attributes = _launch(layer.spec, *types, self._soc)
+            ports = {DYNAMIC_INPUTS: layer.dynamic_inputs, DYNAMIC_OUTPUTS: layer.dynamic_outputs}
+            for name, dynamic in ports.items():
+                if list(dynamic) != list(range(len(dynamic))):
+                    attributes[name] = ArrayAttr([number(port) for port in dynamic])
+            self._attributes[same] = attributes
+        replace_op(
+            op,
+            layer.task(
+                layer.symbol,
+                inputs,
+                outputs,
+                self._attributes[same],
+                scratch,
+                input_shapes,
+                output_shapes,
+            ),
         )
-        replace_op(op, task)
 
 
 def _num_outputs(function: FuncOp, spec: KernelSpec) -> int:
@@ -197,6 +279,8 @@ def _num_outputs(function: FuncOp, spec: KernelSpec) -> int:
     if isinstance(layouts, ArrayAttr):
         return len(layouts.data)
     tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
+    if not tensors:
+        return 0
     return max((a.index for a in tensors if a.is_output), default=0) + 1
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     StringAttr,
+    SymbolRefAttr,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
@@ -17,6 +20,7 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -111,4 +115,50 @@ class TaskViewOp(IRDLOperation):
             raise VerifyException(f"{source} bytes are read as {result}")
 
 
-VPUIP = Dialect("VPUIP", [DeclareBufferOp, TaskConstantOp, TaskViewOp, OclOp, CppOp])
+@irdl_op_definition
+class TaskActualShapeOfOp(IRDLOperation):
+    """`%s = VPUIP.ActualShapeOf %t : memref<100x3xf16> -> memref<2xui32>`; the caller has put it there."""
+
+    name = "VPUIP.ActualShapeOf"
+    source = operand_def(base(MemRefType))
+    shape = result_def(base(MemRefType))
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($shape)"
+
+    def __init__(self, source: SSAValue, shape: Attribute) -> None:
+        super().__init__(operands=[source], result_types=[shape])
+
+
+@irdl_op_definition
+class EvaluateShapeOp(IRDLOperation):
+    """`VPUIP.EvaluateShape @shape_of_Up(%s, %t) : memref<2xui32>, memref<2xui32>`: by a function's formulas.
+
+    The last operand is the result. No task: the device does it before the first task that needs it.
+    """
+
+    name = "VPUIP.EvaluateShape"
+    callee = prop_def(SymbolRefAttr)
+    shapes = var_operand_def(base(MemRefType))
+    assembly_format = "$callee `(` $shapes `)` attr-dict `:` type($shapes)"
+
+    def __init__(self, callee: SymbolRefAttr, shapes: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[shapes], properties={"callee": callee})
+
+    def verify_(self) -> None:
+        check_memrefs("shape", self.shapes.types)
+        if not self.shapes:
+            raise VerifyException("no result")
+
+
+VPUIP = Dialect(
+    "VPUIP",
+    [
+        DeclareBufferOp,
+        TaskConstantOp,
+        TaskViewOp,
+        TaskActualShapeOfOp,
+        EvaluateShapeOp,
+        OclOp,
+        CppOp,
+    ],
+)

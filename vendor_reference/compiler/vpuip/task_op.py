@@ -105,8 +105,10 @@ class TaskOp(IRDLOperation):
         check_memrefs("output", self.outputs.types)
         check_memrefs("scratch", self.scratch.types)
         check_memrefs("shape", [*self.input_shapes.types, *self.output_shapes.types])
-        check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
-        check_ports(self.attributes, DYNAMIC_OUTPUTS, len(self.output_shapes), len(self.outputs))
+        if self.outputs:  # else a kernel of shapes alone
+            check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
+            counts = (len(self.output_shapes), len(self.outputs))
+            check_ports(self.attributes, DYNAMIC_OUTPUTS, *counts)
         for name in (GLOBAL_SIZE, LOCAL_SIZE):
             self._check_size(name)
         if self.numbers(LOCAL_SIZE) and len(self.numbers(LOCAL_SIZE)) != len(

@@ -1,0 +1,54 @@
+"""The kernel that writes a tensor as it is read, where a run tells its shape: one text for all shapes."""
+
+from __future__ import annotations
+
+from litert.core.element_type import ElementType
+from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of
+from vendor_reference.compiler.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+
+_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+
+
+def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
+    """The kernel for two tensors or buffers of one shape: in another order, or as other elements.
+
+    There is a work item for each element. Numbers become what C makes of them; a half is handled by its bits.
+    """
+    from_type, to_type = element_type_of(source), element_type_of(target)
+    same = from_type is to_type
+    read_type = _UNSIGNED[from_type.bits] if same else CL_TYPES[from_type]
+    write_type = _UNSIGNED[to_type.bits] if same else CL_TYPES[to_type]
+    lines = [
+        f"__kernel void transfer(__global const {read_type}* from, __global const uint* dims,",
+        f"                       __global {write_type}* to)",
+        "{",
+        "    const size_t i = get_global_id(0);",
+        "    size_t rest = i;",
+    ]
+    for dim in reversed(order_of(target)):
+        lines += [f"    const size_t i{dim} = rest % dims[{dim}];", f"    rest /= dims[{dim}];"]
+    at = ""
+    for dim in order_of(source):
+        at = f"({at} * dims[{dim}] + i{dim})" if at else f"i{dim}"
+    lines.append(f"    const size_t at = {at};")
+    value = "from[at]" if same else _load(from_type)
+    lines += [f"    {f'to[i] = {value};' if same else _store(to_type, value)}", "}", ""]
+    arguments = (
+        TensorArgument(is_output=False, index=0),
+        ShapeArgument(is_output=False, index=0),
+        TensorArgument(is_output=True, index=0),
+    )
+    return KernelSpec(title, arguments, text="\n".join(lines), entry="transfer")
+
+
+def _load(element_type: ElementType) -> str:
+    return "vload_half(at, from)" if element_type is ElementType.FLOAT16 else "from[at]"
+
+
+def _store(element_type: ElementType, value: str) -> str:
+    if element_type is ElementType.FLOAT16:
+        return f"vstore_half((float){value}, i, to);"
+    if element_type is ElementType.BOOL:
+        return f"to[i] = {value} != 0;"
+    return f"to[i] = ({CL_TYPES[element_type]}){value};"
