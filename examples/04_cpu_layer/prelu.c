@@ -111,21 +111,20 @@ static LiteRtNpuStatus Execute(void* kernel, const LiteRtNpuTensor* inputs, cons
 }
 
 static const LiteRtNpuCpuLayerLibrary kLibrary = {
-    LITERT_NPU_CPU_LAYER_VERSION,
-    sizeof(LiteRtNpuCpuLayerLibrary),
-    "example layers",
-    "1.0",
-    NULL,
-    GetNumLayerTypes,
-    GetLayerType,
-    GetOutputShapes,
-    GetNumImplementations,
-    GetImplementationName,
-    GetNumConfigurations,
-    GetConfiguration,
-    Init,
-    Execute,
-    free,
+    .interface_version = LITERT_NPU_CPU_LAYER_VERSION,
+    .size = sizeof(LiteRtNpuCpuLayerLibrary),
+    .name = "example layers",
+    .version = "1.0",
+    .get_num_layer_types = GetNumLayerTypes,
+    .get_layer_type = GetLayerType,
+    .get_output_shapes = GetOutputShapes,
+    .get_num_implementations = GetNumImplementations,
+    .get_implementation_name = GetImplementationName,
+    .get_num_configurations = GetNumConfigurations,
+    .get_configuration = GetConfiguration,
+    .init = Init,
+    .execute = Execute,
+    .destroy = free,
 };
 
 const LiteRtNpuCpuLayerLibrary* litert_npu_get_cpu_layer_library(uint32_t host_version) {

@@ -55,7 +55,15 @@ def entries_by_build(
       LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments,
         or smaller groups.
     """
-    bindings = iter([b for function in lowered.bindings for b in function])
+    functions = zip(lowered.executable.functions, lowered.bindings, strict=True)
+    bindings = iter(
+        [
+            arguments
+            for function, bound in functions
+            for task, arguments in zip(function.tasks, bound, strict=True)
+            if isinstance(task, KernelTask)
+        ]
+    )
 
     def settle(task: KernelTask) -> KernelTask:
         bound = next(bindings)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from litert.core.element_type import ElementType
 from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.executable.executable import Source
 
 
@@ -78,6 +79,21 @@ KernelArgument: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
+class CpuKernel:
+    """A function in a shared object, which stands where an OpenCL kernel does.
+
+    Attributes:
+      op: as its library is told of it.
+      implementation: index of the library's.
+      config: with all layouts settled.
+    """
+
+    op: CpuOp
+    implementation: int
+    config: CpuConfig
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSpec:
     """A kernel, and how it is bound and launched.
 
@@ -99,6 +115,7 @@ class KernelSpec:
       absent_inputs: those that the op leaves out; nobody passes them.
       in_place: whether output 0 may be written over input 0.
       mentions: built-in defines of sizes that the text has; None: any can be there.
+      cpu: what runs in place of an OpenCL kernel, out of the only source; nothing of the launch counts then.
     """
 
     title: str
@@ -119,6 +136,7 @@ class KernelSpec:
     absent_inputs: tuple[int, ...] = ()
     in_place: bool = False
     mentions: tuple[str, ...] | None = None
+    cpu: CpuKernel | None = None
 
     @property
     def location(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from litert.core.compiler_options import DumpOptions
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir_dump import IMPORT, IrDump
@@ -43,6 +44,7 @@ def lower_partitions(
     layers: Mapping[str, CustomLayer],
     dump: DumpOptions = _NO_DUMP,
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    allow_native_assets: bool = False,
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
@@ -54,15 +56,17 @@ def lower_partitions(
       layers: by custom code.
       dump: after which pass the levels are written for people to read.
       library: the builtin ops that it has, by name.
+      allow_native_assets: whether layers may be asked that are machine code.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
-    imported = import_partitions(soc, partitions, layers, library)
+    cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets)
+    imported = import_partitions(soc, partitions, layers, library, cpu_layers.kernels)
     ir_dump = IrDump(dump) if dump.ir_after else None
     after = None
-    notes = [*imported.notes]
+    notes = [*cpu_layers.notes, *imported.notes]
     if ir_dump is not None:
         after = ir_dump.write
         after(IMPORT, imported.module)

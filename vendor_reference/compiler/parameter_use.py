@@ -14,6 +14,7 @@ from litert.model.graph import Op
 from vendor_reference.custom_layers.custom_layer import (
     ConstantBinding,
     CustomLayer,
+    LayerType,
     ScalarBinding,
 )
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
@@ -41,7 +42,7 @@ def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -
     for op in ops:
         layer = layers.get(op.name)
         key = (op.name, bytes(op.custom_options or b""))
-        if layer is None or key in seen:
+        if layer is None or layer.type is LayerType.CPP or key in seen:
             continue
         seen.add(key)
         if op.name not in used:

@@ -25,7 +25,7 @@ from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
-from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.executable import CpuTask, Executable
 from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import get_soc_model
 
@@ -70,6 +70,7 @@ class ReferencePlugin(CompilerPlugin):
             self._layers,
             self._options.dump,
             self._library,
+            self._options.allow_native_assets,
         )
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
@@ -81,7 +82,13 @@ class ReferencePlugin(CompilerPlugin):
         if executable is None:
             executable = self._check_kernels(lowered, notes)
         calls = [CallInfo(function.name) for function in executable.functions]
-        return CompiledResult([write_executable(executable)], calls, notes)
+        native = dict.fromkeys(
+            task.asset.asset
+            for f in executable.functions
+            for task in f.tasks
+            if isinstance(task, CpuTask)
+        )
+        return CompiledResult([write_executable(executable)], calls, notes, list(native))
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         layer = self._layers.get(op_name) or self._read(op_name, asset_path, data)

@@ -16,7 +16,7 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.custom_layers.cl_types import CL_TYPES
-from vendor_reference.custom_layers.custom_layer import CustomLayer, TensorBinding
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, TensorBinding
 
 DEQUANTIZED_TYPES = (
     ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
@@ -122,7 +122,8 @@ def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
             left_out = binding.index < len(op.inputs) and op.inputs[binding.index] is None
             if left_out:
                 return f"input {binding.index} is left out, and its kernel reads it"
-    if layer.arguments is None and None in op.inputs:
+    reads_all = layer.arguments is None and layer.type is LayerType.OCL
+    if reads_all and None in op.inputs:
         return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
     return _tensors_refusal(op)
 

@@ -181,7 +181,7 @@ class CpuLayerLibrary:
         count = self.table.get_num_implementations(memory.struct, message.struct)
         if not count:
             raise self.failure(
-                "get_num_implementations", CallStatus.INVALID_ARGUMENT, message, op.name
+                "get_num_implementations", CallStatus.NOT_IMPLEMENTED, message, op.name
             )
         self._count(count, "get_num_implementations")
         return [

@@ -17,6 +17,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.soc_attribute import soc_of
@@ -55,6 +56,7 @@ from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
     Constant,
+    CpuTask,
     Executable,
     Function,
     KernelTask,
@@ -145,6 +147,11 @@ class _ModuleEmission:
         self.bindings.append(emission.bindings)
         self.specs.append(emission.specs)
         return emitted
+
+    def cpu_layer(self, op: TaskOp) -> KernelSpec | None:
+        """The kernel of a task that is a function on the host; None for others."""
+        spec = self._kernels.find(op)
+        return spec if spec is not None and spec.cpu is not None else None
 
     def launch(self, op: TaskOp, shapes: FunctionShapes) -> _Launch:
         """The program of a task, and what its arguments are."""
@@ -257,7 +264,7 @@ class _FunctionEmission:
         for kind, values in ((ArgumentKind.INPUT, inputs), (ArgumentKind.OUTPUT, outputs)):
             for index, value in enumerate(values):
                 self._places[value] = Argument(kind, index)
-        tasks: list[KernelTask] = []
+        tasks: list[KernelTask | CpuTask] = []
         for op in block.ops:
             if isinstance(op, TaskOp):
                 self._shapes.add_written(op, len(tasks))
@@ -302,7 +309,12 @@ class _FunctionEmission:
         ends = [p.offset + p.size_bytes for p in self._places.values() if p.kind is kind]
         return aligned(max(ends, default=0))
 
-    def _task(self, op: TaskOp) -> KernelTask:
+    def _task(self, op: TaskOp) -> KernelTask | CpuTask:
+        cpu = self._module.cpu_layer(op)
+        if cpu is not None:
+            self.bindings.append(())
+            self.specs.append(cpu)
+            return emit_cpu_task(cpu, op, self._place)
         launch = self._module.launch(op, self._shapes)
         spec = launch.spec
         self.bindings.append(launch.bindings)

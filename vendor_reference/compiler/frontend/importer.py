@@ -18,6 +18,12 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.frontend.constant_table import ConstantTable, stored_dequantization
+from vendor_reference.compiler.frontend.cpu_layer import (
+    cpu_layer_kernel,
+    cpu_layer_requirements,
+    find_blocks,
+    memory_type,
+)
 from vendor_reference.compiler.frontend.layer_kernel import (
     layer_kernel,
     layer_sources,
@@ -26,17 +32,19 @@ from vendor_reference.compiler.frontend.layer_kernel import (
 from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
+from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.soc_attribute import set_soc
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.ir.types import tensor_type
-from vendor_reference.compiler.kernel_spec import KernelSpec
+from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.requirements import requirement_attributes
 from vendor_reference.compiler.selection import NO_LIBRARY, find_refusal, is_builtin
 from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
 from vendor_reference.executable.executable import Constant, Source
 from vendor_reference.soc import SocModel
 
@@ -60,6 +68,7 @@ def import_partitions(
     partitions: Sequence[Subgraph],
     layers: Mapping[str, CustomLayer],
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    cpu_kernels: Mapping[Op, CpuKernel] | None = None,
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
@@ -68,13 +77,14 @@ def import_partitions(
       partitions: mostly of ops that `select_ops` took.
       layers: by custom code.
       library: the builtin ops that it has, by name.
+      cpu_kernels: what was chosen for ops of CPU layers.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
         does not fit its op.
     """
     names = [f"Partition_{index}" for index in range(len(partitions))]
-    importer = _Importer(layers, library, names)
+    importer = _Importer(layers, library, names, cpu_kernels or {})
     functions = [
         importer.function(name, partition)
         for name, partition in zip(names, partitions, strict=True)
@@ -92,12 +102,15 @@ class _Importer:
         layers: Mapping[str, CustomLayer],
         library: Mapping[str, BuiltinOp],
         taken: Sequence[str],
+        cpu_kernels: Mapping[Op, CpuKernel],
     ) -> None:
         self.table = ConstantTable()
         self.layer_functions: list[FuncOp] = []
         self.notes: list[str] = []
         self._layers = layers
         self._library = library
+        self._cpu_kernels = cpu_kernels
+        self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
         self._names = SymbolNames(taken)
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
         self._symbols: dict[object, str] = {}
@@ -127,6 +140,9 @@ class _Importer:
                     copies[tensor] = copy.outputs[0]
         results = [copies.get(tensor, values[tensor]) for tensor in partition.outputs]
         block.add_ops([*ops, ReturnOp(*results)])
+        for one in reversed(ops):
+            if isinstance(one, UnpackOp) and not list(one.outputs[0].uses):
+                block.erase_op(one)  # all its readers take blocks
         types = [_type(tensor) for tensor in partition.outputs]
         return FuncOp(name, (arguments, types), Region(block))
 
@@ -149,17 +165,44 @@ class _Importer:
         values: dict[Tensor, SSAValue],
         ops: list[Operation],
     ) -> None:
+        kernel = self._cpu_kernels.get(op)
+        present = [index for index, tensor in enumerate(op.inputs) if tensor is not None]
         tensors = [tensor for tensor in op.inputs if tensor is not None]
         operands = self._operands(tensors, values, ops)
-        results = [_type(tensor) for tensor in op.outputs]
+        if kernel is not None:
+            layouts = [find_blocks(kernel.config.inputs[index]) for index in present]
+            operands = [
+                self._in_blocks(value, layout, ops)
+                for value, layout in zip(operands, layouts, strict=True)
+            ]
+        outputs = kernel.config.outputs if kernel else [None] * len(op.outputs)
+        types = [memory_type(t, config) for t, config in zip(op.outputs, outputs, strict=True)]
         code = _packed_in(layer)
         made: Operation
         if code is None:
-            made = CallOp(self._layer_function(op, layer), operands, results)
+            made = CallOp(self._layer_function(op, layer), operands, types)
         else:
-            made = self._binary_layer(op, layer, code, operands, results, ops)
+            made = self._binary_layer(op, layer, code, operands, types, ops)
         ops.append(made)
-        values.update(zip(op.outputs, made.results, strict=True))
+        for tensor, result, config in zip(op.outputs, made.results, outputs, strict=True):
+            values[tensor] = result
+            if (layout := find_blocks(config)) is not None:
+                unpack = UnpackOp([result], [_type(tensor)], layout_attributes(layout))
+                ops.append(unpack)
+                values[tensor] = unpack.outputs[0]
+                self._blocks[values[tensor], layout] = result
+
+    def _in_blocks(
+        self, value: SSAValue, layout: MemoryLayout | None, ops: list[Operation]
+    ) -> SSAValue:
+        """The value as a layer takes it; what has been brought into blocks once is not again."""
+        if layout is None:
+            return value
+        if (value, layout) not in self._blocks:
+            pack = PackOp.to(value, layout)
+            ops.append(pack)
+            self._blocks[value, layout] = pack.outputs[0]
+        return self._blocks[value, layout]
 
     def _binary_layer(
         self,
@@ -224,11 +267,14 @@ class _Importer:
 
     def _layer_function(self, op: Op, layer: CustomLayer) -> str:
         """The function that stands for an op's kernel; ops with the same kernel and types share it."""
+        kernel = self._cpu_kernels.get(op)
         spec = self._kernel(op, layer)
-        bindings = tensor_bindings(layer, op)
-        requirements = layer_requirements(bindings, op)
-        inputs = tuple(_type(tensor) for tensor in op.inputs if tensor is not None)
-        outputs = tuple(_type(tensor) for tensor in op.outputs)
+        requirements = (
+            cpu_layer_requirements(kernel)
+            if kernel is not None
+            else layer_requirements(tensor_bindings(layer, op), op)
+        )
+        inputs, outputs = _layer_types(op, kernel)
         same = (spec, requirements, inputs, outputs, layer.type)
         if same not in self._symbols:
             symbol = self._names.new(op.name)
@@ -246,12 +292,32 @@ class _Importer:
     def _kernel(self, op: Op, layer: CustomLayer) -> KernelSpec:
         if layer.op_name not in self._sources:
             self._sources[layer.op_name] = layer_sources(layer)
-        return layer_kernel(layer, op, self._sources[layer.op_name], self.notes)
+        sources = self._sources[layer.op_name]
+        kernel = self._cpu_kernels.get(op)
+        if kernel is not None:
+            return cpu_layer_kernel(layer, op, kernel, sources[0])
+        return layer_kernel(layer, op, sources, self.notes)
 
 
 def _packed_in(layer: CustomLayer) -> bytes | None:
     """The code of a layer that is compiled ahead; None for one that is not."""
     return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
+
+
+def _layer_types(
+    op: Op, kernel: CpuKernel | None
+) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+    """Types of the inputs that are there, and of the outputs, as an op's layer takes them."""
+    inputs: Sequence[TensorConfig | None] = (
+        kernel.config.inputs if kernel else [None] * len(op.inputs)
+    )
+    outputs: Sequence[TensorConfig | None] = (
+        kernel.config.outputs if kernel else [None] * len(op.outputs)
+    )
+    return (
+        tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
+        tuple(memory_type(t, c) for t, c in zip(op.outputs, outputs, strict=True)),
+    )
 
 
 def _type(tensor: Tensor) -> Attribute:

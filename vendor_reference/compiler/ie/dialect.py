@@ -15,8 +15,9 @@ from vendor_reference.compiler.ie.ops import (
     CopyOp,
     ReorderOp,
 )
+from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp
 
-LAYERS: Sequence[type[LayerOp]] = (ReorderOp, ConvertOp, CopyOp)
+LAYERS: Sequence[type[LayerOp]] = (ReorderOp, ConvertOp, CopyOp, PackOp, UnpackOp)
 """Layers that are there before any op library."""
 
 

@@ -29,6 +29,10 @@ from xdsl.ir import Attribute
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ir.cpu_kernel_attribute import (
+    cpu_kernel_attribute,
+    read_cpu_kernel,
+)
 from vendor_reference.compiler.ir.types import find_element_type, ir_element_type, tensor_type
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
@@ -50,9 +54,10 @@ MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 _TEXTS = ("where", "text", "entry", "build_options", "op_name")
 _FORMULAS = ("global_size", "local_size")
 _FLAGS = ("counts_from_end", "in_place")
+_CPU = "cpu_layer"
 _FIELDS = (
     "title", "arguments", *_TEXTS, *_FORMULAS, *_FLAGS, "sources", "headers", "defines", "sizes_of",
-    "absent_inputs", "mentions",
+    "absent_inputs", "mentions", _CPU,
 )  # fmt: skip
 _PORTS = ("input", "output", "shape_of_input", "shape_of_output")
 _OUTPUT_0 = TensorArgument(is_output=True, index=0)
@@ -83,6 +88,8 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
         fields["mentions"] = _texts_attribute(spec.mentions)
     if spec.sizes_of != _OUTPUT_0:
         fields["sizes_of"] = _argument_attribute(spec.sizes_of)
+    if spec.cpu is not None:
+        fields[_CPU] = cpu_kernel_attribute(spec.cpu)
     attributes: dict[str, Attribute] = {KERNEL: DictionaryAttr(fields)}
     if spec.max_num_shaves:
         attributes[MAX_NUM_SHAVES] = IntegerAttr(spec.max_num_shaves, i64)
@@ -123,6 +130,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
         mentions=_rows("mentions", fields, _text) if "mentions" in fields else None,
         absent_inputs=_rows("absent_inputs", fields, _number),
         max_num_shaves=read_max_num_shaves(attributes),
+        cpu=read_cpu_kernel(f"{KERNEL}.{_CPU}", fields[_CPU]) if _CPU in fields else None,
         **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]
         **{name: _text(name, fields[name]) for name in _TEXTS if name in fields},  # type: ignore[arg-type]
         **{name: _rows(name, fields, _text) for name in _FORMULAS},  # type: ignore[arg-type]

@@ -290,7 +290,9 @@ def _launch(
     outputs: Sequence[Attribute],
     soc: SocModel,
 ) -> dict[str, Attribute]:
-    """Work sizes and shaves of a task, as attributes."""
+    """Work sizes and shaves of a task, as attributes; a function on the host has neither."""
+    if spec.cpu is not None:
+        return {}
     shapes = op_shapes(spec, inputs, outputs)
     try:
         global_size, local_size = evaluate_work_sizes(spec, shapes)

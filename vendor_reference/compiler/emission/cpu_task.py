@@ -1,0 +1,96 @@
+"""A task on VPUIP whose layer is a function on the host becomes an executable's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Attribute, SSAValue
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.types import (
+    element_strides,
+    element_type_of,
+    shape_of,
+)
+from vendor_reference.compiler.kernel_spec import KernelSpec
+from vendor_reference.compiler.layer_kernels import all_inputs
+from vendor_reference.compiler.vpuip.task_op import TaskOp
+from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig
+from vendor_reference.executable.executable import Argument, CpuPlace, CpuTask
+
+
+def emit_cpu_task(spec: KernelSpec, op: TaskOp, place: Callable[[SSAValue], Argument]) -> CpuTask:
+    """The task of a CPU layer.
+
+    Args:
+      spec: of its function.
+      op: on VPUIP, with its memory planned.
+      place: finds where a buffer lies.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if buffers are not as the layer takes them.
+    """
+    kernel = spec.cpu
+    assert kernel is not None
+    values = iter(op.inputs)
+    types = all_inputs(spec, op.inputs.types)
+    if (len(types), len(op.outputs)) != (len(kernel.op.inputs), len(kernel.op.outputs)):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{len(types)} inputs and {len(op.outputs)} outputs, the layer has "
+            f"{len(kernel.op.inputs)} and {len(kernel.op.outputs)}",
+            spec.location,
+        )
+    inputs: list[CpuPlace | None] = []
+    for ir_type, operand, config in zip(types, kernel.op.inputs, kernel.config.inputs, strict=True):
+        if ir_type is None or operand is None or config is None:
+            inputs.append(None)
+        else:
+            inputs.append(_place(spec, place(next(values)), ir_type, operand, config))
+    outputs = [
+        _place(spec, place(value), value.type, operand, config)
+        for value, operand, config in zip(
+            op.outputs, kernel.op.outputs, kernel.config.outputs, strict=True
+        )
+    ]
+    return CpuTask(
+        spec.op_name or spec.title,
+        spec.sources[0],
+        kernel.op,
+        kernel.implementation,
+        kernel.config,
+        tuple(inputs),
+        tuple(outputs),
+    )
+
+
+def _place(
+    spec: KernelSpec,
+    argument: Argument,
+    ir_type: Attribute,
+    operand: CpuOperand,
+    config: TensorConfig,
+) -> CpuPlace:
+    layout = config.layout
+    assert layout is not None
+    shape = operand.tensor_type.shape
+    expected = layout.dims(shape) if layout.is_blocked else shape
+    if shape_of(ir_type) != expected or element_type_of(ir_type) is not config.element_type:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"a buffer {ir_type} for {operand.tensor_type}, which the layer takes as "
+            f"{config.element_type.name} in {layout}",
+            spec.location,
+        )
+    by_dim, offset = element_strides(ir_type)
+    strides = by_dim if layout.is_blocked else tuple(by_dim[d] for d in layout.order)
+    if (strides, offset) == (layout.strides(shape), 0):
+        return CpuPlace(argument)
+    if not config.takes_view or layout.is_blocked:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"a buffer {ir_type}, where the layer takes {layout} without gaps",
+            spec.location,
+        )
+    return CpuPlace(argument, strides, offset)

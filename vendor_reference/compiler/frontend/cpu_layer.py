@@ -1,0 +1,82 @@
+"""A CPU layer and its op become a kernel with requirements, as those of OpenCL have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from litert.model.graph import Op, Tensor
+from vendor_reference.compiler.ir.types import Order, tensor_type
+from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec, TensorArgument
+from vendor_reference.compiler.requirements import Requirements
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
+from vendor_reference.executable.executable import Source
+
+
+def cpu_layer_kernel(
+    layer: CustomLayer, op: Op, kernel: CpuKernel, sources: Sequence[Source]
+) -> KernelSpec:
+    """The kernel of an op whose layer is a function in a shared object.
+
+    Args:
+      layer: for the op.
+      op: that it is for.
+      kernel: that was chosen for it.
+      sources: the shared object alone.
+    """
+    inputs = [TensorArgument(False, i) for i, tensor in enumerate(op.inputs) if tensor is not None]
+    outputs = [TensorArgument(True, i) for i in range(len(op.outputs))]
+    return KernelSpec(
+        title=kernel.op.layer_type,
+        arguments=(*inputs, *outputs),
+        where=layer.file_name,
+        sources=tuple(sources),
+        entry=kernel.op.layer_type,
+        op_name=op.name,
+        absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),
+        in_place=kernel.config.outputs[0].in_place == 0,
+        cpu=kernel,
+    )
+
+
+def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
+    """What a CPU layer asks of the op's inputs that are there, and of its outputs."""
+    inputs = [tensor for tensor in kernel.config.inputs if tensor is not None]
+    outputs = kernel.config.outputs
+    return Requirements(
+        tuple(_order(tensor) for tensor in inputs),
+        tuple(_order(tensor) for tensor in outputs),
+        tuple(tensor.element_type for tensor in inputs),
+        tuple(tensor.element_type for tensor in outputs),
+        tuple(_takes_view(tensor) for tensor in inputs),
+        tuple(_takes_view(tensor) for tensor in outputs),
+        (None,) * (len(inputs) + len(outputs)),
+    )
+
+
+def find_blocks(config: TensorConfig | None) -> MemoryLayout | None:
+    """The layout of a tensor that a CPU layer takes in blocks; None for any other."""
+    blocked = config is not None and config.layout is not None and config.layout.is_blocked
+    return config.layout if blocked and config is not None else None
+
+
+def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:
+    """The type of a tensor on IE as a layer takes it: in blocks it is one of another shape."""
+    layout = find_blocks(config)
+    shape = tensor.shape if layout is None else layout.dims(tensor.shape)
+    return tensor_type(tensor.element_type, shape)
+
+
+def _order(config: TensorConfig) -> Order:
+    """The order of memory; of blocks, whose type has a dimension for each of memory, it is row order."""
+    assert config.layout is not None
+    return (
+        tuple(range(len(config.layout.order))) if config.layout.is_blocked else config.layout.order
+    )
+
+
+def _takes_view(config: TensorConfig) -> bool:
+    assert config.layout is not None
+    return config.takes_view and not config.layout.is_blocked

@@ -1,0 +1,175 @@
+"""Tensors in blocks, for CPU layers: `IE.Pack` brings a tensor into the order of its blocks, `IE.Unpack` back.
+
+    %1 = IE.Pack(%0) {order = [0, 3, 1, 2, 3], blocks = [0, 0, 0, 0, 8]}
+        : tensor<1x4x4x10xf32> -> tensor<1x2x4x4x8xf32>
+
+What is packed is a tensor of another shape, in row order: a dimension for each of its memory. The last block is
+filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition
+from xdsl.utils.exceptions import VerifyException
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ir.checks import check_count
+from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, tensor_type
+from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.executable.cpu_op import MemoryLayout
+
+_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+_ARGUMENTS = (TensorArgument(is_output=False, index=0), TensorArgument(is_output=True, index=0))
+
+
+class BlockOp(LayerOp):
+    """A layer between a tensor and its blocks; a subclass says which of the two is its input."""
+
+    IS_PACK: ClassVar[bool]
+
+    @classmethod
+    def kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        layout = read_layout(attributes)
+        plain = shape_of((inputs if cls.IS_PACK else outputs)[0])
+        c_type = _UNSIGNED[element_type_of(inputs[0]).bits]
+        text = (
+            _pack_text(layout, plain, c_type)
+            if cls.IS_PACK
+            else _unpack_text(layout, plain, c_type)
+        )
+        return KernelSpec(cls.name.removeprefix("IE."), _ARGUMENTS, text=text, entry="blocks")
+
+    def verify_(self) -> None:
+        super().verify_()
+        check_count("inputs", len(self.inputs), 1)
+        check_count("outputs", len(self.outputs), 1)
+        source, target = self.inputs[0].type, self.outputs[0].type
+        plain, packed = (source, target) if self.IS_PACK else (target, source)
+        try:
+            layout = read_layout(self.attributes)
+        except LiteRtError as error:
+            raise VerifyException(error.what) from None
+        shape = shape_of(plain)
+        if mistake := layout.find_mistake(len(shape)):
+            raise VerifyException(mistake)
+        if shape_of(packed) != layout.dims(shape):
+            raise VerifyException(
+                f"shape {shape_of(packed)}, {layout} of {shape} has {layout.dims(shape)}"
+            )
+        if element_type_of(source) is not element_type_of(target):
+            raise VerifyException(f"elements change: {source} becomes {target}")
+
+
+@irdl_op_definition
+class PackOp(BlockOp):
+    """A tensor into blocks."""
+
+    name = "IE.Pack"
+    IS_PACK: ClassVar[bool] = True
+
+    @classmethod
+    def to(cls, value: SSAValue, layout: MemoryLayout) -> PackOp:
+        """The tensor in that layout."""
+        return cls([value], [packed_type(value.type, layout)], layout_attributes(layout))
+
+
+@irdl_op_definition
+class UnpackOp(BlockOp):
+    """Blocks into a tensor."""
+
+    name = "IE.Unpack"
+    IS_PACK: ClassVar[bool] = False
+
+
+def packed_type(plain: Attribute, layout: MemoryLayout) -> Attribute:
+    """The type of a tensor in blocks."""
+    return tensor_type(element_type_of(plain), layout.dims(shape_of(plain)))
+
+
+def layout_attributes(layout: MemoryLayout) -> dict[str, Attribute]:
+    """A layout as the attributes of these ops."""
+    columns = {"order": layout.order, "blocks": layout.blocks}
+    return {
+        name: ArrayAttr([IntegerAttr(number, i64) for number in column])
+        for name, column in columns.items()
+    }
+
+
+def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
+    """The layout that attributes say.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if they are no lists of numbers.
+    """
+    columns = []
+    for name in ("order", "blocks"):
+        column = attributes.get(name)
+        if not isinstance(column, ArrayAttr) or not all(
+            isinstance(entry, IntegerAttr) for entry in column.data
+        ):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{name} is {column}, expected an array of numbers"
+            )
+        columns.append(tuple(int(entry.value.data) for entry in column.data))
+    return MemoryLayout(*columns)
+
+
+def _pack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
+    """A work item for each element of the blocks: the tensor's, or 0."""
+    block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
+    lines = ["    size_t rest = get_global_id(0);"]
+    dims = layout.dims(shape)
+    for axis in reversed(range(len(dims))):
+        lines += [f"    const size_t m{axis} = rest % {dims[axis]};", f"    rest /= {dims[axis]};"]
+    terms: dict[int, list[str]] = {}
+    for axis, (dim, block) in enumerate(zip(layout.order, layout.blocks, strict=True)):
+        scale = 1 if block else block_of.get(dim, 1)
+        terms.setdefault(dim, []).append(f"m{axis} * {scale}")
+    lines += [f"    const size_t d{d} = {' + '.join(terms[d])};" for d in sorted(terms)]
+    inside = " && ".join(f"d{d} < {shape[d]}" for d in sorted(block_of))
+    place = _place([f"d{d}" for d in range(len(shape))], shape)
+    value = f"from[{place}]"
+    lines.append(f"    to[get_global_id(0)] = {f'{inside} ? {value} : 0' if inside else value};")
+    return _kernel(c_type, lines)
+
+
+def _unpack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
+    """A work item for each element of the tensor."""
+    block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
+    lines = ["    size_t rest = get_global_id(0);"]
+    for dim in reversed(range(len(shape))):
+        lines += [f"    const size_t d{dim} = rest % {shape[dim]};", f"    rest /= {shape[dim]};"]
+    indices = []
+    for dim, block in zip(layout.order, layout.blocks, strict=True):
+        if block:
+            indices.append(f"d{dim} % {block}")
+        else:
+            indices.append(f"d{dim} / {block_of[dim]}" if dim in block_of else f"d{dim}")
+    place = _place([f"({index})" for index in indices], layout.dims(shape))
+    lines.append(f"    to[get_global_id(0)] = from[{place}];")
+    return _kernel(c_type, lines)
+
+
+def _place(indices: Sequence[str], dims: Sequence[int]) -> str:
+    """Where an element lies in row order."""
+    place = "0"
+    for index, dim in zip(indices, dims, strict=True):
+        place = index if place == "0" else f"({place} * {dim} + {index})"
+    return place
+
+
+def _kernel(c_type: str, lines: Sequence[str]) -> str:
+    head = f"__kernel void blocks(__global const {c_type}* from, __global {c_type}* to)"
+    return "\n".join([head, "{", *lines, "}", ""])

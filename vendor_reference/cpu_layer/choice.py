@@ -1,0 +1,174 @@
+"""Which implementation of a CPU layer an op gets, in which configuration: the one with the least reorders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.cpu_layer.library import (
+    ConfigurationRefusedError,
+    CpuLayerLibrary,
+    TensorPlace,
+)
+from vendor_reference.executable.cpu_op import (
+    CpuConfig,
+    CpuOp,
+    CpuOperand,
+    MemoryLayout,
+    TensorConfig,
+)
+
+_FLOATS = (ElementType.FLOAT16, ElementType.FLOAT32, ElementType.FLOAT64)
+_MOST_PROPOSALS = 8
+_REORDER, _CONVERT = 2, 1  # bytes that are read and written again, for each byte of a tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen for an op.
+
+    Attributes:
+      name: of the implementation.
+      config: with all layouts settled.
+      reorders: of tensors that come or go in another order than the kernel's.
+    """
+
+    implementation: int
+    name: str
+    config: CpuConfig
+    reorders: int
+
+
+def choose(
+    library: CpuLayerLibrary, op: CpuOp, incoming: Sequence[MemoryLayout | None] = ()
+) -> Choice:
+    """Chooses an implementation that `init` takes.
+
+    Args:
+      library: that has the op's layer type.
+      op: with static shapes.
+      incoming: the layouts that inputs come in; None, or nothing, for row order.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, if the library can none, with what it says; as `CpuLayerLibrary`.
+    """
+    layouts = list(incoming) or [None] * len(op.inputs)
+    refusals: list[str] = []
+    candidates = []
+    names = library.implementations(op)
+    for implementation, name in enumerate(names):
+        for config in library.configurations(op, implementation):
+            try:
+                settled = _settle(config, op)
+            except ValueError as error:
+                refusals.append(f"{name}: {error}")
+                continue
+            candidates.append((_cost(settled, op, layouts), implementation, settled))
+    candidates.sort(key=lambda candidate: candidate[0])  # stable: the library's order decides
+    for _, implementation, config in candidates:
+        for proposed in _accepted(library, op, implementation, config, names, refusals):
+            reorders = _num_reorders(proposed, op, layouts)
+            return Choice(implementation, names[implementation], proposed, reorders)
+    said = "; ".join(dict.fromkeys(refusals))
+    raise LiteRtError(
+        Status.UNSUPPORTED, f"{library} has no configuration for it: {said}", f"op '{op.name}'"
+    )
+
+
+def _accepted(
+    library: CpuLayerLibrary,
+    op: CpuOp,
+    implementation: int,
+    config: CpuConfig,
+    names: Sequence[str],
+    refusals: list[str],
+) -> Iterator[CpuConfig]:
+    """The configuration, or what the library makes of it, once `init` has taken it."""
+    inputs = [None if operand is None else TensorPlace() for operand in op.inputs]
+    outputs = [TensorPlace() for _ in op.outputs]
+    for _ in range(_MOST_PROPOSALS):
+        try:
+            library.init(op, implementation, config, inputs, outputs)
+        except ConfigurationRefusedError as error:
+            refusals.append(f"{names[implementation]}: {str(error) or 'not implemented'}")
+            if error.proposed is None:
+                return
+            try:
+                config = _settle(error.proposed, op)
+            except ValueError as mistake:
+                refusals.append(f"{names[implementation]}: {mistake}")
+                return
+        else:
+            yield config
+            return
+
+
+def _settle(config: CpuConfig, op: CpuOp) -> CpuConfig:
+    """The configuration with a layout for each tensor.
+
+    Raises:
+      ValueError: in words, for one that cannot be met.
+    """
+    return replace(
+        config,
+        inputs=tuple(
+            None if operand is None or tensor is None else _settle_tensor(tensor, operand, f"input {i}")
+            for i, (tensor, operand) in enumerate(zip(config.inputs, op.inputs, strict=True))
+        ),
+        outputs=tuple(
+            _settle_tensor(tensor, operand, f"output {i}")
+            for i, (tensor, operand) in enumerate(zip(config.outputs, op.outputs, strict=True))
+        ),
+    )  # fmt: skip
+
+
+def _settle_tensor(tensor: TensorConfig, operand: CpuOperand, which: str) -> TensorConfig:
+    own = operand.tensor_type
+    if tensor.needs_constant and not operand.is_constant:
+        raise ValueError(f"{which} is no constant")
+    if tensor.element_type is not own.element_type and not (
+        tensor.element_type in _FLOATS and own.element_type in _FLOATS
+    ):
+        raise ValueError(f"{which} is {own.element_type.name}, not {tensor.element_type.name}")
+    # Row order for "any": what a network's other layers work in.
+    return replace(tensor, layout=tensor.layout or MemoryLayout.row_order(len(own.shape)))
+
+
+def _cost(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> tuple[int, int]:
+    """Bytes that are moved for it; then those of its inputs, so that a layout is kept while it can be."""
+    inputs = sum(
+        _tensor_cost(tensor, operand, layout)
+        for tensor, operand, layout in zip(config.inputs, op.inputs, incoming, strict=True)
+        if tensor is not None and operand is not None
+    )
+    outputs = sum(
+        _tensor_cost(tensor, operand, None)
+        for tensor, operand in zip(config.outputs, op.outputs, strict=True)
+    )
+    return inputs + outputs, inputs
+
+
+def _tensor_cost(tensor: TensorConfig, operand: CpuOperand, incoming: MemoryLayout | None) -> int:
+    cost = 0
+    if _is_reordered(tensor, incoming):
+        cost += _REORDER * operand.tensor_type.size_bytes
+    if tensor.element_type is not operand.tensor_type.element_type:
+        cost += _CONVERT * operand.tensor_type.size_bytes
+    return cost
+
+
+def _num_reorders(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> int:
+    return sum(
+        tensor is not None and _is_reordered(tensor, layout)
+        for tensor, layout in zip(config.inputs, incoming, strict=True)
+    ) + sum(_is_reordered(tensor, None) for tensor in config.outputs)
+
+
+def _is_reordered(tensor: TensorConfig, incoming: MemoryLayout | None) -> bool:
+    assert tensor.layout is not None
+    if incoming is None:
+        return not tensor.layout.is_row_order
+    return tensor.layout != incoming

@@ -1,0 +1,107 @@
+"""The child process's side of a compilation with CPU layers: asks a library, where it may crash or hang."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.checked_json import JsonNode
+from vendor_reference.cpu_layer.choice import Choice, choose
+from vendor_reference.cpu_layer.library import CpuLayerLibrary
+from vendor_reference.executable.cpu_op import CpuOp, MemoryLayout
+from vendor_reference.executable.cpu_op_json import dump_config, parse_op
+
+
+def ask(request: Mapping[str, Any]) -> Iterator[object]:
+    """Loads a library, and chooses an implementation for each op.
+
+    Args:
+      request: `path`, `sha256` and `file_name` of the library; `op_name` that it was given for; `ops` (see
+        `dump_op`), in the order in which they run; `producers`: for each op's inputs the op and output that they
+        are, or null.
+
+    Yields:
+      `library`, `layer_types` and the `layer_type` of the ops; then for each op its `implementation`, the
+      implementation's `name`, the `config` and the number of `reorders`.
+
+    Raises:
+      LiteRtError: for a library that cannot be loaded or says what cannot be, and for an op that it cannot do.
+    """
+    where = request["file_name"]
+    library = CpuLayerLibrary(memoryview(_read(request["path"], request["sha256"], where)), where)
+    types = library.layer_types()
+    layer_type = _choose_type(request["op_name"], types, where)
+    yield {"library": str(library), "layer_types": list(types), "layer_type": layer_type}
+    choices: list[Choice] = []
+    known: dict[object, Choice] = {}
+    for value, producers in zip(request["ops"], request["producers"], strict=True):
+        node = JsonNode(value, "$", where, Status.INVALID_ARGUMENT)
+        op = replace(parse_op(node), layer_type=layer_type)
+        incoming = [_incoming(producer, choices) for producer in producers]
+        same = (replace(op, name=""), tuple(incoming))
+        if same not in known:
+            known[same] = _choose(library, op, incoming, where)
+        choices.append(known[same])
+        yield {
+            "implementation": choices[-1].implementation,
+            "name": choices[-1].name,
+            "config": dump_config(choices[-1].config),
+            "reorders": choices[-1].reorders,
+        }
+
+
+def _read(path: str, sha256: str, where: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", where) from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise LiteRtError(Status.FILE_IO, "the file has changed since it was read", where)
+    return data
+
+
+def _choose_type(op_name: str, types: Sequence[str], where: str) -> str:
+    """The type named like the op, or the only one."""
+    if op_name in types:
+        return op_name
+    if len(types) == 1:
+        return types[0]
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        f"no layer '{op_name}' in the library, which has {', '.join(types)}",
+        where,
+        "Of several layers, the one named like the op is taken.",
+    )
+
+
+def _incoming(producer: Sequence[int] | None, choices: Sequence[Choice]) -> MemoryLayout | None:
+    if producer is None:
+        return None
+    op, output = producer
+    return choices[op].config.outputs[output].layout
+
+
+def _choose(
+    library: CpuLayerLibrary, op: CpuOp, incoming: Sequence[MemoryLayout | None], where: str
+) -> Choice:
+    expected = [operand.tensor_type.shape for operand in op.outputs]
+    shapes = library.output_shapes(op, expected)
+    for index, (shape, known) in enumerate(zip(shapes or expected, expected, strict=True)):
+        if shape != known:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{library}: output {index} has shape {list(shape)}, the model says {list(known)}",
+                f"{where}, op '{op.name}'",
+            )
+    try:
+        return choose(library, op, incoming)
+    except LiteRtError as error:
+        raise LiteRtError(
+            error.status, error.what, f"{where}, op '{op.name}'", error.hint
+        ) from None
