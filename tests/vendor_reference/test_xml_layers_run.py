@@ -192,6 +192,7 @@ def test_what_a_configuration_leaves_unsaid_is_in_the_report(tmp_path: Path) -> 
     with pytest.raises(LiteRtError) as error:  # `value *`, and nothing behind it
         compile_and_run(source, [random()], {"MyRelu": layer})
     assert "custom_layer_kernel.cl" in error.value.where
+    assert "relu.xml, op 'MyRelu': define 'neg_slope' is empty" in error.value.hint
     layer.write_text(text)
     _, report = compile_and_run(source, [random()], {"MyRelu": layer})
     assert "relu.xml, line 11: <Extra> is unknown in <CustomLayer>, and ignored." in report.notes

@@ -12,6 +12,8 @@ from compiler_plugin.plugin import (
     OpList,
 )
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
@@ -80,7 +82,10 @@ class ReferencePlugin(CompilerPlugin):
         if not self._options.check_kernels:
             executable = entries_by_text(lowered.executable, self._layers)
         if executable is None:
-            executable = self._check_kernels(lowered, notes)
+            try:
+                executable = self._check_kernels(lowered, notes)
+            except LiteRtError as error:
+                raise self._with_notes(error, notes) from error
         calls = [CallInfo(function.name) for function in executable.functions]
         native = dict.fromkeys(
             task.asset.asset
@@ -97,6 +102,19 @@ class ReferencePlugin(CompilerPlugin):
 
     def close(self) -> None:
         self._layers.clear()
+
+    def _with_notes(self, error: LiteRtError, notes: Sequence[str]) -> LiteRtError:
+        """An error of a build with what has been noted of its layer: an empty define is a usual cause."""
+        if error.status is not Status.COMPILATION:
+            return error
+        layers = [
+            layer.file_name
+            for layer in self._layers.values()
+            if any(file.path in error.where for file in layer.files())
+        ]
+        said = [note for note in notes if note.startswith(tuple(layers))]
+        hint = " ".join([error.hint, *said])
+        return LiteRtError(error.status, error.what, error.where, hint)
 
     def _read(self, op_name: str, path: str, data: memoryview) -> CustomLayer:
         return read_layer(op_name, path, data, self._options.asset_root)
