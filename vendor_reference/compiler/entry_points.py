@@ -108,7 +108,9 @@ def _no_kernel(layer: CustomLayer, kernels: Collection[str]) -> LiteRtError:
         Status.NOT_FOUND,
         f"no kernel '{layer.entry or layer.op_name}' in the asset, which has {has}",
         _where(layer),
-        "Name the kernel like the op, or set its entry in a description (.json).",
+        "Name one of them as the layer's entry."
+        if layer.entry
+        else "Name the kernel like the op, or set its entry in a description (.json).",
     )
 
 

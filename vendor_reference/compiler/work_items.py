@@ -66,8 +66,8 @@ def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Siz
       LiteRtError: INVALID_ARGUMENT, if a formula has no value.
     """
     dims = _dims(spec, shapes)
-    global_size: Sequence[Size] = [_resolve(text, dims, shapes) for text in spec.global_size]
-    local_size = [_resolve(text, dims, shapes) for text in spec.local_size]
+    global_size: Sequence[Size] = _resolve_all("global", spec.global_size, dims, shapes)
+    local_size = _resolve_all("local", spec.local_size, dims, shapes)
     return global_size or [multiply(shapes.outputs[0])], local_size
 
 
@@ -104,6 +104,17 @@ def largest_bytes(
 @lru_cache(maxsize=1024)
 def _formula(text: str) -> Formula:
     return Formula(text)
+
+
+def _resolve_all(
+    what: str, texts: Sequence[str], dims: Sequence[Size], shapes: OpShapes
+) -> Sequence[Size]:
+    try:
+        return [_resolve(text, dims, shapes) for text in texts]
+    except LiteRtError as error:
+        raise LiteRtError(
+            error.status, f"{what} size: {error.what}", error.where, error.hint
+        ) from error
 
 
 def _resolve(text: str, dims: Sequence[Size], shapes: OpShapes) -> Size:

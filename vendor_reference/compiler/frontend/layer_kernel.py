@@ -57,7 +57,7 @@ def layer_kernel(
     """
     try:
         values = OpValues(op)
-        arguments = tuple(_argument(b, op, values) for b in tensor_bindings(layer, op))
+        arguments = _arguments(tensor_bindings(layer, op), op, values)
         defines = tuple(layer_defines(layer, op, values, notes))
     except LiteRtError as error:
         where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
@@ -141,6 +141,17 @@ def pack_numbers(element_type: ElementType, value: Value) -> bytes:
         raise _not_a(element_type, shown) from error
 
 
+def _arguments(bindings: Sequence[Binding], op: Op, values: OpValues) -> tuple[KernelArgument, ...]:
+    arguments = []
+    for index, binding in enumerate(bindings):
+        try:
+            arguments.append(_argument(binding, op, values))
+        except LiteRtError as error:
+            what = f"argument {index}: {error.what}"
+            raise LiteRtError(error.status, what, error.where, error.hint) from error
+    return tuple(arguments)
+
+
 def _argument(binding: Binding, op: Op, values: OpValues) -> KernelArgument:
     if isinstance(binding, (TensorBinding, ShapeBinding)):
         _check_port(binding, op)
@@ -167,7 +178,7 @@ def _check_port(binding: TensorBinding | ShapeBinding, op: Op) -> None:
         kind = "output" if binding.is_output else "input"
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"an argument is {kind} {binding.index}, the op has {len(tensors)} {kind}s",
+            f"it is {kind} {binding.index}, the op has {len(tensors)} {kind}s",
         )
 
 

@@ -1,0 +1,94 @@
+"""Layers that are read, and do not fit their op: each error names the file, the op, the element and the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler_plugin.plugin import CompilerPlugin
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Subgraph
+from vendor_reference.compiler.plugin import PLUGIN
+
+GOOD = """\
+<CustomLayer name="L" type="SimpleGPU" version="1">
+  <Kernel entry="k"><Source filename="k.cl"/><Define name="ALPHA" param="alpha" default="1"/></Kernel>
+  <Buffers>
+    <Tensor arg-index="0" type="input" port-index="0"/>
+    <Data name="weights" arg-index="1"/>
+    <Tensor arg-index="2" type="internal" port-index="0" size="16"/>
+    <Tensor arg-index="3" type="output" port-index="0"/>
+  </Buffers>
+  <WorkSizes global="X,Y,B*F" local="1,1,1"/>
+</CustomLayer>
+"""
+
+
+def create(folder: Path, text: str) -> CompilerPlugin:
+    (folder / "k.cl").write_text("__kernel void k(__global float* a) {}")
+    (folder / "l.xml").write_text(text)
+    infos = [CustomOpInfo("L", str(folder / "l.xml"))]
+    return PLUGIN.create(EnvironmentOptions(), CompilerOptions(infos, check_kernels=False))
+
+
+def subgraph(option: object = 2) -> Subgraph:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 2, 3, 4))
+    w = b.constant("weights", np.ones(4, np.float32))
+    y = b.custom("L", [x, w], [("y", "float32", (1, 2, 3, 4))], options={"alpha": option})  # type: ignore[dict-item]
+    b.output(y)
+    return b.build().subgraphs[0]
+
+
+def test_the_layer_fits_as_it_is(tmp_path: Path) -> None:
+    assert create(tmp_path, GOOD).compile("EMU8", [subgraph()]).calls
+
+
+CASES = {
+    "an input that the op has not": (
+        'type="input" port-index="0"', 'type="input" port-index="2"',
+        "argument 0: it is input 2, the op has 2 inputs"),
+    "an output that the op has not": (
+        'type="output" port-index="0"', 'type="output" port-index="3"',
+        "output 0 of the op is no argument of the kernel"),
+    "no output": (
+        '<Tensor arg-index="3" type="output" port-index="0"/>', "",
+        "output 0 of the op is no argument of the kernel"),
+    "data of another name": (
+        'name="weights"', 'name="biases"', "no constant input is named 'biases'"),
+    "a global size that divides by zero": (
+        "X,Y", "X/(B-1),Y", "global size: formula 'X/(B-1)' divides by zero"),
+    "a negative global size": ("X,Y", "B-X,Y", "global size: formula 'B-X' is -2 where B=1, F=4"),
+    "a global size of zero": ("X,Y", "X-3,Y", "global size [0, 2, 4]: no work item would write"),
+    "a local size that does not divide": (
+        'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
+    "sizes of an input that the op has not": (
+        "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 of an op that has 2 inputs"),
+    "internal memory of an input that the op has not": (
+        'size="16"', 'size="INPUT7_DIMS[0]"', "has INPUT7_DIMS[0], and there are 2 inputs"),
+    "internal memory below zero": ('size="16"', 'size="1-16"', "formula '1-16' is -15"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "says"), CASES.values(), ids=list(CASES))
+def test_a_layer_that_does_not_fit_is_refused_with_file_element_and_reason(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    assert GOOD.count(old) == 1
+    plugin = create(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(LiteRtError) as error:
+        plugin.compile("EMU8", [subgraph()])
+    assert says in error.value.what
+    assert error.value.where == "l.xml, op 'L'"
+
+
+def test_an_option_that_no_define_can_hold_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LiteRtError) as error:
+        create(tmp_path, GOOD).compile("EMU8", [subgraph("a\nb")])
+    assert "define 'ALPHA': the text 'a\\nb', which a #define cannot hold" in error.value.what
+    assert "l.xml" in error.value.where
