@@ -118,7 +118,9 @@ def test_an_unknown_kind_of_asset_is_refused_with_those_known(
         read_layer("MyOp", str(tmp_path / name), memoryview(b""))
     assert error.value.status is Status.INVALID_TOOL_CONFIG
     assert f"an asset with {kind}" in error.value.what
-    assert ".cl, .json, .xml" in error.value.hint
+    assert {".bin", ".cl", ".json", ".so", ".xml"} <= set(
+        error.value.hint.removesuffix(".").replace(",", "").split()
+    )
 
 
 def test_a_suffix_in_capitals_is_the_same(folder: Path) -> None:
@@ -193,3 +195,11 @@ def test_an_asset_outside_of_the_root_keeps_its_own_folder(root: Path, folder: P
     assert [f.path for f in read_below(root, describe(folder, "k.cl")).sources] == ["k.cl"]
     with pytest.raises(LiteRtError, match="is not in the asset's folder"):
         read_below(root, describe(folder, "../root/common/shared.cl"))
+
+
+@pytest.mark.parametrize("name", ["nowhere", "common/c.h"])
+def test_an_asset_root_is_a_folder(root: Path, name: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_below(root / name, root / "layers" / "own.cl")
+    assert error.value.status is Status.NOT_FOUND
+    assert "the asset root is no folder" in error.value.what and name in error.value.where

@@ -31,11 +31,16 @@ class AssetFiles:
           path: of the asset.
           root: that files named by the asset may lie in; "" for the asset's own folder, which it also is for an
             asset outside of the root.
+
+        Raises:
+          LiteRtError: NOT_FOUND, if the root is no folder.
         """
         self.path = path
         self._root = folder = os.path.dirname(os.path.realpath(path))
         self._folder = ""
         if root:
+            if not os.path.isdir(root):
+                raise LiteRtError(Status.NOT_FOUND, "the asset root is no folder", root)
             root = os.path.realpath(root)
             if os.path.commonpath((root, folder)) == root:
                 self._root = root
