@@ -6,7 +6,7 @@ from compiler_plugin.report import Report
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from vendor_reference.authoring.compiled_layer import CompiledLayer
+from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions
 from vendor_reference.authoring.separate_places import separate_places
 from vendor_reference.authoring.subject import OpChoice, given_subject
 from vendor_reference.executable.executable import (
@@ -35,7 +35,9 @@ def compiled(*tasks: list[Argument]) -> CompiledLayer:
     executable = Executable("EMU8", [function], [Program("__kernel void k() {}", ())], [])
     subject = given_subject(OpChoice(inputs="4xf32", outputs="4xf32"), "op")
     module = write_executable(executable)
-    return CompiledLayer(subject, Report("apply", ""), module, executable, function, [])
+    return CompiledLayer(
+        subject, LayerOptions("k.cl"), Report("apply", ""), module, executable, function, []
+    )
 
 
 def test_equal_places_stay_one_and_others_are_apart() -> None:

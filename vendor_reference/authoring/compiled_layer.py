@@ -21,8 +21,9 @@ from litert.model.writer import write_model
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text
-from vendor_reference.executable.executable import Executable, Function, Program, Source
+from vendor_reference.executable.executable import Executable, Function, Program
 from vendor_reference.executable.reader import read_executable
 
 _VENDOR = "Reference"
@@ -53,6 +54,7 @@ class CompiledLayer:
 
     Attributes:
       subject: the op.
+      options: that it was compiled with.
       report: `apply_plugin`'s.
       byte_code: the module.
       executable: what is in it.
@@ -61,6 +63,7 @@ class CompiledLayer:
     """
 
     subject: Subject
+    options: LayerOptions
     report: Report
     byte_code: Blob
     executable: Executable
@@ -68,13 +71,13 @@ class CompiledLayer:
     assets: Sequence[Asset]
 
     def text(self, program: Program) -> ProgramText:
-        """What the OpenCL compiler gets for a program."""
+        """What the OpenCL compiler gets for a program.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if its source was left out of a binary layer.
+        """
         data = {asset.name: asset.blob.view for asset in self.assets}
-
-        def read(source: Source) -> memoryview:
-            return data[source.asset]
-
-        return compose_text(program, read)
+        return compose_text(program, AssetSources(data.get).read)
 
 
 @contextmanager
@@ -96,7 +99,7 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
             name = next(name for op, name in module.users if op is calls[0])
             function = next(f for f in executable.functions if f.name == name)
             assets = read_assets(compiled)
-            yield CompiledLayer(subject, report, module.blob, executable, function, assets)
+            yield CompiledLayer(subject, options, report, module.blob, executable, function, assets)
 
 
 def load_layer(options: LayerOptions, op_name: str) -> CustomLayer:

@@ -10,7 +10,6 @@ from litert.core.status import Status
 from litert.model.graph import Op
 from vendor_reference.authoring.compiled_layer import (
     CompiledLayer,
-    LayerOptions,
     load_layer,
 )
 from vendor_reference.authoring.defines import Defines, read_defines
@@ -100,7 +99,7 @@ def find_kernel_task(compiled: CompiledLayer) -> KernelTask:
     raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel", task.asset.file_name)
 
 
-def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
+def view_kernel(compiled: CompiledLayer) -> KernelView:
     """What the kernel of a compiled layer gets.
 
     Raises:
@@ -110,21 +109,27 @@ def view_kernel(compiled: CompiledLayer, options: LayerOptions) -> KernelView:
     program = compiled.executable.programs[task.program]
     declared = find_signature(program, task.entry)
     defines = read_defines(program.prelude)
-    bound = _describe_arguments(compiled.subject.op, options, task, defines)
+    bound = _describe_arguments(compiled, task, defines)
     arguments = [
         ArgumentView(str(declared.arguments[i]) if declared else "", text)
         for i, text in enumerate(bound)
     ]
-    text = compiled.text(program)
     return KernelView(
         task.entry,
         arguments,
         [size if isinstance(size, int) else str(size) for size in task.global_size],
         [size if isinstance(size, int) else str(size) for size in task.local_size or ()],
         defines.own,
-        text.text.replace(HOLE, "?"),
+        _text(compiled, program),
         program.build_options,
     )
+
+
+def _text(compiled: CompiledLayer, program: Program) -> str:
+    try:
+        return compiled.text(program).text.replace(HOLE, "?")
+    except LiteRtError as error:  # a binary layer may be without its source
+        return str(error)
 
 
 def find_signature(program: Program, entry: str) -> KernelSignature | None:
@@ -134,9 +139,10 @@ def find_signature(program: Program, entry: str) -> KernelSignature | None:
 
 
 def _describe_arguments(
-    op: Op, options: LayerOptions, task: KernelTask, defines: Defines
+    compiled: CompiledLayer, task: KernelTask, defines: Defines
 ) -> Sequence[str]:
-    layer = load_layer(options, op.name)
+    op = compiled.subject.op
+    layer = load_layer(compiled.options, op.name)
     bindings: Sequence[Binding] | None = layer.arguments
     if bindings is None:
         inputs = [TensorBinding(False, index) for index in range(len(op.inputs))]

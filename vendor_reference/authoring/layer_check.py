@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 
 from litert.core.errors import LiteRtError
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_view import KernelView, view_kernel
+from vendor_reference.authoring.kernel_view import KernelView, find_layer_task, view_kernel
 from vendor_reference.authoring.subject import Subject, describe_op
+from vendor_reference.executable.executable import CpuTask
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class SubjectReport:
     title: str
     types: str
     kernel: KernelView | None = None
-    notes: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
     problem: str = ""
 
     def lines(self, show_kernel: bool) -> Iterator[str]:
@@ -75,7 +76,13 @@ def check_layer(options: LayerOptions, op_name: str, subjects: Sequence[Subject]
         try:
             with compile_layer(subject, options) as compiled:
                 found.notes = [*compiled.report.notes, *compiled.report.warnings]
-                found.kernel = view_kernel(compiled, options)
+                task = find_layer_task(compiled)
+                if isinstance(task, CpuTask):
+                    found.notes.append(
+                        f"{task.entry}, on the CPU: implementation {task.implementation}"
+                    )
+                else:
+                    found.kernel = view_kernel(compiled)
         except LiteRtError as error:
             found.problem = str(error)
     return report

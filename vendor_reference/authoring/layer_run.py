@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -153,7 +153,7 @@ class RunningLayer:
         compiled = self._compiled
         with (
             _quiet(),
-            load_call(compiled.byte_code, compiled.function, compiled.assets) as call,
+            _load(compiled) as call,
         ):
             for memory, own in zip(call.inputs, self._call.inputs, strict=True):
                 memory.array[...] = own.array
@@ -203,9 +203,13 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
     Raises:
       LiteRtError: the vendor's.
     """
-    separated = separate_places(compiled)
-    with load_call(separated.byte_code, separated.function, separated.assets) as call:
+    with _load(separate_places(compiled)) as call:
         yield RunningLayer(compiled, call)
+
+
+def _load(compiled: CompiledLayer) -> AbstractContextManager[LoadedCall]:
+    native = compiled.options.allow_native_assets
+    return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
 
 
 @contextmanager

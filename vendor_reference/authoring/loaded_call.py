@@ -93,7 +93,10 @@ class LoadedCall:
 
 @contextmanager
 def load_call(
-    byte_code: Blob, function: Function, assets: Sequence[Asset] = ()
+    byte_code: Blob,
+    function: Function,
+    assets: Sequence[Asset] = (),
+    allow_native_assets: bool = False,
 ) -> Iterator[LoadedCall]:
     """Opens the reference vendor's device with a function on it.
 
@@ -101,14 +104,16 @@ def load_call(
       byte_code: the module that it is in.
       function: to load.
       assets: that its programs name.
+      allow_native_assets: whether machine code in them may run.
 
     Raises:
       LiteRtError: the vendor's: there is no device, a program does not build.
     """
     companions_first = sorted(assets, key=lambda asset: not asset.companion_path)
     named = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in companions_first]
+    options = {"allow_native_assets": "true"} if allow_native_assets else {}
     with Session(
-        DISPATCH, environment_options=EnvironmentOptions(), options={}, assets=named
+        DISPATCH, environment_options=EnvironmentOptions(), options=options, assets=named
     ) as session:
         inputs = [GuardedMemory(tensor_type) for tensor_type in function.inputs]
         outputs = [GuardedMemory(tensor_type) for tensor_type in function.outputs]
