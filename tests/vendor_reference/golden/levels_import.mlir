@@ -40,11 +40,11 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
       sources = [["Sum", "k.cl", "d07f2bb3c509e5750d047a758889b792c490cfad5ad25b8685284cf4c2edba08"]]
     }
   }
-  func.func @Partition_0(%0: tensor<1x4x6x8xf32>) -> tensor<1x8xf32> {
-    %1 = IE.Constant tensor<8xf32> = dense_resource<constant_0>
-    %2 = func.call @Scale(%0, %1) : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
-    %3 = func.call @Scale(%2, %1) : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
-    %4 = func.call @Sum(%2, %3) : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
-    func.return %4 : tensor<1x8xf32>
+  func.func @Partition_0(%x: tensor<1x4x6x8xf32>) -> tensor<1x8xf32> {
+    %wf = IE.Constant tensor<8xf32> = dense_resource<constant_0>
+    %y = func.call @Scale(%x, %wf) : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
+    %z = func.call @Scale(%y, %wf) : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
+    %sum = func.call @Sum(%y, %z) : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
+    func.return %sum : tensor<1x8xf32>
   }
 }

@@ -40,29 +40,29 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
       sources = [["Sum", "k.cl", "d07f2bb3c509e5750d047a758889b792c490cfad5ad25b8685284cf4c2edba08"]]
     }
   }
-  func.func @Partition_0(%0: memref<1x4x6x8xf32>, %1: memref<1x8xf32>) {
-    %2 = IERT.Constant memref<8xf32> = dense_resource<constant_0>
-    %3 = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
-    IERT.Reorder(%0, %3)
-    %4 = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
-    func.call @Scale(%3, %2, %4) : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
-    memref.dealloc %3 : memref<1x4x6x8xf32, #NCHW>
-    %5 = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
-    func.call @Scale(%4, %2, %5) : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
-    %6 = memref.alloc() : memref<1x4x6x8xf16, #NCHW>
-    IERT.Convert(%4, %6)
-    memref.dealloc %4 : memref<1x4x6x8xf32, #NCHW>
-    %7 = memref.alloc() : memref<1x4x6x8xf16>
-    IERT.Reorder(%6, %7)
-    memref.dealloc %6 : memref<1x4x6x8xf16, #NCHW>
-    %8 = memref.alloc() : memref<1x4x6x8xf32>
-    IERT.Reorder(%5, %8)
-    memref.dealloc %5 : memref<1x4x6x8xf32, #NCHW>
-    %9 = memref.alloc() : memref<16xf32>
-    func.call @Sum(%7, %8, %1, %9) : (memref<1x4x6x8xf16>, memref<1x4x6x8xf32>, memref<1x8xf32>, memref<16xf32>) -> ()
-    memref.dealloc %9 : memref<16xf32>
-    memref.dealloc %7 : memref<1x4x6x8xf16>
-    memref.dealloc %8 : memref<1x4x6x8xf32>
+  func.func @Partition_0(%x: memref<1x4x6x8xf32>, %sum: memref<1x8xf32>) {
+    %wf = IERT.Constant memref<8xf32> = dense_resource<constant_0>
+    %0 = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
+    IERT.Reorder(%x, %0)
+    %y = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
+    func.call @Scale(%0, %wf, %y) : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
+    memref.dealloc %0 : memref<1x4x6x8xf32, #NCHW>
+    %z = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
+    func.call @Scale(%y, %wf, %z) : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
+    %1 = memref.alloc() : memref<1x4x6x8xf16, #NCHW>
+    IERT.Convert(%y, %1)
+    memref.dealloc %y : memref<1x4x6x8xf32, #NCHW>
+    %2 = memref.alloc() : memref<1x4x6x8xf16>
+    IERT.Reorder(%1, %2)
+    memref.dealloc %1 : memref<1x4x6x8xf16, #NCHW>
+    %3 = memref.alloc() : memref<1x4x6x8xf32>
+    IERT.Reorder(%z, %3)
+    memref.dealloc %z : memref<1x4x6x8xf32, #NCHW>
+    %4 = memref.alloc() : memref<16xf32>
+    func.call @Sum(%2, %3, %sum, %4) : (memref<1x4x6x8xf16>, memref<1x4x6x8xf32>, memref<1x8xf32>, memref<16xf32>) -> ()
+    memref.dealloc %4 : memref<16xf32>
+    memref.dealloc %2 : memref<1x4x6x8xf16>
+    memref.dealloc %3 : memref<1x4x6x8xf32>
     func.return
   }
 }

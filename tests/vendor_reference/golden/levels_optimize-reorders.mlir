@@ -40,15 +40,15 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
       sources = [["Sum", "k.cl", "d07f2bb3c509e5750d047a758889b792c490cfad5ad25b8685284cf4c2edba08"]]
     }
   }
-  func.func @Partition_0(%0: tensor<1x4x6x8xf32>) -> tensor<1x8xf32> {
-    %1 = IE.Constant tensor<8xf32> = dense_resource<constant_0>
-    %2 = IE.Reorder(%0) : tensor<1x4x6x8xf32> -> tensor<1x4x6x8xf32, #NCHW>
-    %3 = func.call @Scale(%2, %1) : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
-    %4 = func.call @Scale(%3, %1) : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
-    %5 = IE.Convert(%3) : tensor<1x4x6x8xf32, #NCHW> -> tensor<1x4x6x8xf16, #NCHW>
-    %6 = IE.Reorder(%5) : tensor<1x4x6x8xf16, #NCHW> -> tensor<1x4x6x8xf16>
-    %7 = IE.Reorder(%4) : tensor<1x4x6x8xf32, #NCHW> -> tensor<1x4x6x8xf32>
-    %8 = func.call @Sum(%6, %7) : (tensor<1x4x6x8xf16>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
-    func.return %8 : tensor<1x8xf32>
+  func.func @Partition_0(%x: tensor<1x4x6x8xf32>) -> tensor<1x8xf32> {
+    %wf = IE.Constant tensor<8xf32> = dense_resource<constant_0>
+    %0 = IE.Reorder(%x) : tensor<1x4x6x8xf32> -> tensor<1x4x6x8xf32, #NCHW>
+    %y = func.call @Scale(%0, %wf) : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
+    %z = func.call @Scale(%y, %wf) : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
+    %1 = IE.Convert(%y) : tensor<1x4x6x8xf32, #NCHW> -> tensor<1x4x6x8xf16, #NCHW>
+    %2 = IE.Reorder(%1) : tensor<1x4x6x8xf16, #NCHW> -> tensor<1x4x6x8xf16>
+    %3 = IE.Reorder(%z) : tensor<1x4x6x8xf32, #NCHW> -> tensor<1x4x6x8xf32>
+    %sum = func.call @Sum(%2, %3) : (tensor<1x4x6x8xf16>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
+    func.return %sum : tensor<1x8xf32>
   }
 }

@@ -86,25 +86,28 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
       sources = [["Sum", "k.cl", "d07f2bb3c509e5750d047a758889b792c490cfad5ad25b8685284cf4c2edba08"]]
     }
   }
-  func.func @Partition_0(%0: memref<1x4x6x8xf32>, %1: memref<1x8xf32>) attributes {
+  func.func @Partition_0(%x: memref<1x4x6x8xf32>, %sum: memref<1x8xf32>) attributes {
     VPUIP.cmx_size = 1920 : i64,
     VPUIP.cmx_bound = 1920 : i64
   } {
-    %2 = VPUIP.Constant memref<8xf32> = dense_resource<constant_0>
-    %3 = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
-    VPUIP.OCL @Reorder (%0) -> (%3) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
-    %4 = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf32, #NCHW, @CMX>
-    VPUIP.OCL @Scale (%3, %2) -> (%4) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
-    %5 = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
-    VPUIP.OCL @Scale (%4, %2) -> (%5) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
-    %6 = VPUIP.DeclareBuffer @CMX[1536] : memref<1x4x6x8xf16, #NCHW, @CMX>
-    VPUIP.OCL @Convert (%4) -> (%6) {global_size = array<i64: 1>, num_shaves = 1 : i64}
-    %7 = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf16, @CMX>
-    VPUIP.OCL @Reorder_1 (%6) -> (%7) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
-    %8 = VPUIP.DeclareBuffer @CMX[1152] : memref<1x4x6x8xf32, @CMX>
-    VPUIP.OCL @Reorder_2 (%5) -> (%8) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
-    %9 = VPUIP.DeclareBuffer @CMX[0] : memref<16xf32, @CMX>
-    VPUIP.OCL @Sum (%7, %8) -> (%1) scratch (%9) {global_size = array<i64: 8>, num_shaves = 8 : i64}
+    %wf = VPUIP.Constant memref<8xf32> = dense_resource<constant_0>
+    %0 = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
+    VPUIP.OCL @Reorder (%x) -> (%0) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    %y = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf32, #NCHW, @CMX>
+    VPUIP.OCL @Scale (%0, %wf) -> (%y) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
+    %z = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
+    VPUIP.OCL @Scale (%y, %wf) -> (%z) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
+    %1 = VPUIP.DeclareBuffer @CMX[1536] : memref<1x4x6x8xf16, #NCHW, @CMX>
+    VPUIP.OCL @Convert (%y) -> (%1) {global_size = array<i64: 1>, num_shaves = 1 : i64}
+    %2 = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf16, @CMX>
+    VPUIP.OCL @Reorder_1 (%1) -> (%2) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    %3 = VPUIP.DeclareBuffer @CMX[1152] : memref<1x4x6x8xf32, @CMX>
+    VPUIP.OCL @Reorder_2 (%z) -> (%3) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    %4 = VPUIP.DeclareBuffer @CMX[0] : memref<16xf32, @CMX>
+    VPUIP.OCL @Sum (%2, %3) -> (%sum) scratch (%4) {
+      global_size = array<i64: 8>,
+      num_shaves = 8 : i64
+    }
     func.return
   }
 }

@@ -35,7 +35,7 @@ from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.soc_attribute import set_soc
-from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.ir.symbols import SymbolNames, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
@@ -143,6 +143,8 @@ class _Importer:
         for one in reversed(ops):
             if isinstance(one, UnpackOp) and not list(one.outputs[0].uses):
                 block.erase_op(one)  # all its readers take blocks
+        for tensor, value in (*values.items(), *copies.items()):
+            value.name_hint = readable_name(tensor.name)
         types = [_type(tensor) for tensor in partition.outputs]
         return FuncOp(name, (arguments, types), Region(block))
 

@@ -1,8 +1,11 @@
-"""Names of functions in a module."""
+"""Names of functions and values in a module."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+_LONGEST = 40
 
 
 class SymbolNames:
@@ -20,3 +23,15 @@ class SymbolNames:
             name = f"{wanted}_{self._next[wanted]}"
         self._taken.add(name)
         return name
+
+
+def readable_name(tensor_name: str) -> str | None:
+    """What a tensor is called in the IR's text: the last part of a converter's path; None where nothing is left.
+
+    `Relu_BiasAdd` of `model/conv/Relu;model/conv/BiasAdd:0`.
+    """
+    parts = (re.sub(r":\d+$", "", part.rsplit("/", 1)[-1]) for part in tensor_name.split(";"))
+    name = re.sub(r"\W+", "_", "_".join(parts), flags=re.ASCII).strip("_")[:_LONGEST]
+    if not name:
+        return None
+    return name if not name[0].isdigit() else f"_{name}"
