@@ -35,7 +35,7 @@ def name_kernel(title: str, text: str) -> tuple[str, str]:
 
 def vector_size(c_types: Iterable[str]) -> int:
     """How many elements make a vector where these types occur: vectors of 64 bytes crash PoCL 3.0."""
-    return 4 if {"long", "ulong"} & set(c_types) else 8
+    return 4 if {"double", "long", "ulong"} & set(c_types) else 8
 
 
 def vector_typedefs(c_types: Iterable[str], size: int) -> list[str]:

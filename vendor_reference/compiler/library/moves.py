@@ -26,6 +26,7 @@ from vendor_reference.compiler.library.kernel_text import (
     vector_typedefs,
 )
 from vendor_reference.compiler.library.loops import Loops, plan_loops
+from vendor_reference.compiler.library.transposition import find_turn, transposition_kernel
 from vendor_reference.compiler.library.view import View
 
 _WORDS = {
@@ -126,6 +127,8 @@ def move_kernel(
     size = word_type.bits // 8
     parts = [part for part in parts if part.result.num_elements]
     loops = [plan_loops([part.source or part.result, part.result]) for part in parts]
+    if num_inputs == len(parts) == 1 and parts[0].source and find_turn(loops[0]) is not None:
+        return transposition_kernel(title, word, loops[0])
     num_loops = max((len(nest.sizes) for nest in loops), default=1)
     tiles = [_tile(nest) for nest in loops]
     numbers = [num_loops]

@@ -15,6 +15,7 @@ from vendor_reference.compiler.library.builtin_op import (
     Call,
     quantization_attributes,
 )
+from vendor_reference.compiler.library.casts import cast_kernel
 from vendor_reference.compiler.library.elementwise import Operand, Scale, elementwise_kernel
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.view import View
@@ -22,13 +23,6 @@ from vendor_reference.compiler.library.view import View
 _E = ElementType
 _FLOATS = (_E.FLOAT32, _E.FLOAT16)
 _INTEGERS = (_E.INT8, _E.UINT8, _E.INT16, _E.INT32, _E.INT64)
-
-_FLOAT_LIMITS = {
-    **{t: (f"{low}.0f", f"{high}.0f") for t, (low, high) in INTEGER_LIMITS.items()},
-    _E.INT32: ("-2147483648.0f", "2147483520.0f"),
-    _E.INT64: ("-9223372036854775808.0f", "9223371487098961920.0f"),
-}
-"""The least and greatest numbers of float that integers can be."""
 
 _CHANNEL_SCALES = "channel_scales"
 _CHANNEL_ZERO_POINTS = "channel_zero_points"
@@ -110,22 +104,7 @@ class _Cast(_Conversion):
     """Real numbers towards zero, saturated; integers modulo their size; all but zero is true."""
 
     def kernel(self, call: Call) -> KernelSpec:
-        source, result = call.inputs[0].element_type, call.result.element_type
-        compute = "float" if source in _FLOATS else "long" if source is _E.INT64 else "int"
-        if result is _E.BOOL:
-            expression = "a != 0 ? 1 : a"
-        elif compute == "float" and result in _FLOAT_LIMITS:
-            low, high = _FLOAT_LIMITS[result]
-            expression = (
-                f"a < {low} ? {low} : a < {high} ? a : {high}"  # the last is for what is no number
-            )
-        else:
-            expression = "a"
-        if result is _E.FLOAT16:
-            compute = "float"
-        return elementwise_kernel(
-            self.name, expression, compute, [Operand(call.inputs[0])], Operand(call.result)
-        )
+        return cast_kernel(self.name, call.inputs[0], call.result)
 
 
 def _channel_mismatch(call: Call) -> str:
