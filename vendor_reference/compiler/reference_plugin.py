@@ -27,7 +27,7 @@ from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
-from vendor_reference.executable.executable import CpuTask, Executable
+from vendor_reference.executable.executable import Executable
 from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import get_soc_model
 
@@ -87,13 +87,8 @@ class ReferencePlugin(CompilerPlugin):
             except LiteRtError as error:
                 raise self._with_notes(error, notes) from error
         calls = [CallInfo(function.name) for function in executable.functions]
-        native = dict.fromkeys(
-            task.asset.asset
-            for f in executable.functions
-            for task in f.tasks
-            if isinstance(task, CpuTask)
-        )
-        return CompiledResult([write_executable(executable)], calls, notes, list(native))
+        native = [name for name, layer in used.items() if layer and layer.is_native]
+        return CompiledResult([write_executable(executable)], calls, notes, native)
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         layer = self._layers.get(op_name) or self._read(op_name, asset_path, data)

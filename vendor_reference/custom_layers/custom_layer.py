@@ -242,6 +242,11 @@ class CustomLayer:
         more = self.shape_kernel.sources if self.shape_kernel else ()
         return (*self.sources, *self.headers, *more)
 
+    @property
+    def is_native(self) -> bool:
+        """Whether it is machine code and nothing else, which runs only where that is allowed."""
+        return self.type is LayerType.CPP or any(file.sha256 for file in self.files())
+
     def asset_name(self, file: LayerFile) -> str:
         """What `register_asset` calls a file of this layer."""
         return self.op_name if file.is_asset else f"{self.op_name}/{file.path}"

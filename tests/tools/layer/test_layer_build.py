@@ -75,6 +75,8 @@ def test_a_source_that_is_left_out_is_not_in_the_file(
     assert "src/Softsign.cl (left out), src/inc.h (left out)" in capsys.readouterr().out
     assert b"fabs(x[i])" not in (described / "s.bin").read_bytes()
     compiled = _apply(described, "s.bin")
+    assert litert_npu("check", compiled) == 0
+    assert "--allow_native_assets" in capsys.readouterr().out
     with pytest.raises(LiteRtError, match=r"source is left out.*allow_native_assets"):
         _result(compiled)
     _result(compiled, allow_native=True)
