@@ -125,7 +125,12 @@ def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
     reads_all = layer.arguments is None and layer.type is LayerType.OCL
     if reads_all and None in op.inputs:
         return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
-    return _tensors_refusal(op)
+    if reason := _tensors_refusal(op):
+        return reason
+    tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
+    if layer.type is LayerType.CPP and not all(t.type.layout.is_static for t in tensors):
+        return "its shape is known at run time only, and CPU layers take fixed ones"
+    return ""
 
 
 def _tensors_refusal(op: Op) -> str:

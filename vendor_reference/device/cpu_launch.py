@@ -59,6 +59,7 @@ class CpuLaunch:
                 buffer: mapped.enter_context(map_buffer(queue, buffer, flags))
                 for buffer, flags in self._flags().items()
             }
+            queue.finish()  # once for all: each wait wakes the device's threads
             found = [addresses[b] if b is not None else 0 for b in self._buffers]
             start = perf_counter_ns()
             self._kernel.execute(found[: self._num_inputs], found[self._num_inputs :])
@@ -107,17 +108,20 @@ def create_kernel(
                 data = mapped.enter_context(map_buffer(queue, buffer, _READ))
             inputs.append(TensorPlace(place.strides, place.offset, data))
         outputs = [TensorPlace(place.strides, place.offset) for place in task.outputs]
+        queue.finish()
         return library.init(task.op, task.implementation, task.config, inputs, outputs)
 
 
 @contextmanager
 def map_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, flags: Any) -> Iterator[int]:
-    """A buffer as the host sees it, for a while; waits for what was enqueued before.
+    """A buffer as the host sees it, for a while, once the queue is done.
 
     Yields:
       Its address.
     """
-    array, _ = cl.enqueue_map_buffer(queue, buffer, flags, 0, (buffer.size,), np.dtype(np.uint8))
+    array, _ = cl.enqueue_map_buffer(
+        queue, buffer, flags, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=False
+    )
     try:
         yield array.ctypes.data
     finally:
