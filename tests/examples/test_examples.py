@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,8 +22,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
             ["[-1.5 -1.   0.   1.6]", "RowNorm:", "Softsign.cl:5", "PARAM_alhpa"],
         ),
         ("03_vendor/bring_a_vendor.py", ["Acme A1", "Acme's NPU: [0. 3. 6. 9.]"]),
+        pytest.param(
+            "04_cpu_layer/write_a_cpu_layer.py",
+            ["'plain' of library 'example layers' 1.0", "Without leave: UNSUPPORTED", "[3. 4. 5.]"],
+            marks=pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
+        ),
     ],
-    ids=["app engineer", "kernel author", "vendor"],
+    ids=["app engineer", "kernel author", "vendor", "author of a CPU layer"],
 )
 def test_an_example_runs(tmp_path: Path, script: str, expected: list[str]) -> None:
     result = subprocess.run(

@@ -99,6 +99,20 @@ def test_any_layout_is_row_order(tmp_path: Path) -> None:
     assert made.reorders == 0 and made.config.outputs[0].layout == MemoryLayout.row_order(4)
 
 
+@pytest.mark.parametrize("layout", [NCHW8C, MemoryLayout((0, 3, 1, 2), (0,) * 4)], ids=str)
+def test_any_layout_is_as_the_input_comes(tmp_path: Path, layout: MemoryLayout) -> None:
+    any_layout = "config->inputs[0].layout = config->outputs[0].layout = LiteRtNpuAnyLayout();"
+    made = chosen(library(tmp_path, configuration=any_layout + OK), one_op(), [layout])
+    assert made.config.outputs[0].layout == layout
+
+
+def test_any_layout_of_other_shapes_is_row_order(tmp_path: Path) -> None:
+    op = CpuOp("Double", "y", (operand(1, 4, 4, 10),), (operand(1, 4, 10, 4),))
+    any_layout = "config->inputs[0].layout = config->outputs[0].layout = LiteRtNpuAnyLayout();"
+    made = chosen(library(tmp_path, configuration=any_layout + OK), op, [NCHW8C])
+    assert made.config.outputs[0].layout == MemoryLayout.row_order(4)
+
+
 def test_floats_are_converted_and_nothing_else(tmp_path: Path) -> None:
     wants_float = """config->inputs[0].element_type = kLiteRtNpuFloat32;
         config->outputs[0].element_type = kLiteRtNpuFloat32;"""

@@ -62,14 +62,14 @@ def choose(
     for implementation, name in enumerate(names):
         for config in library.configurations(op, implementation):
             try:
-                settled = _settle(config, op)
+                settled = _settle(config, op, layouts)
             except ValueError as error:
                 refusals.append(f"{name}: {error}")
                 continue
             candidates.append((_cost(settled, op, layouts), implementation, settled))
     candidates.sort(key=lambda candidate: candidate[0])  # stable: the library's order decides
     for _, implementation, config in candidates:
-        for proposed in _accepted(library, op, implementation, config, names, refusals):
+        for proposed in _accepted(library, op, implementation, config, layouts, names, refusals):
             reorders = _num_reorders(proposed, op, layouts)
             return Choice(implementation, names[implementation], proposed, reorders)
     said = "; ".join(dict.fromkeys(refusals))
@@ -83,6 +83,7 @@ def _accepted(
     op: CpuOp,
     implementation: int,
     config: CpuConfig,
+    incoming: Sequence[MemoryLayout | None],
     names: Sequence[str],
     refusals: list[str],
 ) -> Iterator[CpuConfig]:
@@ -97,7 +98,7 @@ def _accepted(
             if error.proposed is None:
                 return
             try:
-                config = _settle(error.proposed, op)
+                config = _settle(error.proposed, op, incoming)
             except ValueError as mistake:
                 refusals.append(f"{names[implementation]}: {mistake}")
                 return
@@ -106,26 +107,38 @@ def _accepted(
             return
 
 
-def _settle(config: CpuConfig, op: CpuOp) -> CpuConfig:
+def _settle(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> CpuConfig:
     """The configuration with a layout for each tensor.
 
     Raises:
       ValueError: in words, for one that cannot be met.
     """
-    return replace(
-        config,
-        inputs=tuple(
-            None if operand is None or tensor is None else _settle_tensor(tensor, operand, f"input {i}")
-            for i, (tensor, operand) in enumerate(zip(config.inputs, op.inputs, strict=True))
-        ),
-        outputs=tuple(
-            _settle_tensor(tensor, operand, f"output {i}")
-            for i, (tensor, operand) in enumerate(zip(config.outputs, op.outputs, strict=True))
-        ),
-    )  # fmt: skip
+    layout = _any_layout(config, op, incoming)
+    inputs = [
+        None if operand is None or tensor is None else _settle_tensor(tensor, operand, layout, f"input {i}")
+        for i, (tensor, operand) in enumerate(zip(config.inputs, op.inputs, strict=True))
+    ]  # fmt: skip
+    outputs = [
+        _settle_tensor(tensor, operand, layout, f"output {i}")
+        for i, (tensor, operand) in enumerate(zip(config.outputs, op.outputs, strict=True))
+    ]
+    return replace(config, inputs=tuple(inputs), outputs=tuple(outputs))
 
 
-def _settle_tensor(tensor: TensorConfig, operand: CpuOperand, which: str) -> TensorConfig:
+def _any_layout(
+    config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]
+) -> MemoryLayout | None:
+    """What "any" is: as the first such input comes, if all such tensors have one shape; None for row order."""
+    tensors = [*zip(config.inputs, op.inputs, incoming, strict=True)]
+    inputs = [(o, i) for t, o, i in tensors if t is not None and t.layout is None and o is not None]
+    outputs = [o for t, o in zip(config.outputs, op.outputs, strict=True) if t.layout is None]
+    shapes = {o.tensor_type.shape for o in (*(o for o, _ in inputs), *outputs)}
+    return inputs[0][1] if inputs and len(shapes) == 1 else None
+
+
+def _settle_tensor(
+    tensor: TensorConfig, operand: CpuOperand, any_layout: MemoryLayout | None, which: str
+) -> TensorConfig:
     own = operand.tensor_type
     if tensor.needs_constant and not operand.is_constant:
         raise ValueError(f"{which} is no constant")
@@ -133,8 +146,8 @@ def _settle_tensor(tensor: TensorConfig, operand: CpuOperand, which: str) -> Ten
         tensor.element_type in _FLOATS and own.element_type in _FLOATS
     ):
         raise ValueError(f"{which} is {own.element_type.name}, not {tensor.element_type.name}")
-    # Row order for "any": what a network's other layers work in.
-    return replace(tensor, layout=tensor.layout or MemoryLayout.row_order(len(own.shape)))
+    rows = MemoryLayout.row_order(len(own.shape))  # what a network's other layers work in
+    return replace(tensor, layout=tensor.layout or any_layout or rows)
 
 
 def _cost(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> tuple[int, int]:

@@ -241,8 +241,8 @@ typedef struct LiteRtNpuTensorConfig {
   int32_t needs_constant;
   // Whether it may lie in a larger tensor: strides and an offset that are not those of the tensor alone.
   int32_t takes_view;
-  // Any layout: in `init` and `execute` all tensors of "any" have one and the same, without blocks, if they have one
-  // shape; else row order. So an elementwise kernel can go through memory as it lies.
+  // Any layout: in `init` and `execute` all tensors of "any" have one and the same, be it with blocks, if they have one
+  // shape; else row order. So an elementwise kernel can go through memory as it lies: over all `memory_dims`.
   LiteRtNpuLayout layout;
 } LiteRtNpuTensorConfig;
 
