@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.custom_layers.cl_types import NUMBER_TYPES
 from vendor_reference.custom_layers.custom_layer import (
     CustomLayer,
+    DataBinding,
     Define,
     LayerFile,
     ScalarBinding,
+    ShapeBinding,
+    TensorBinding,
 )
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
 
@@ -41,7 +46,8 @@ def test_a_layer_that_reads_all_there_is_gives_no_note() -> None:
     )
     scalar = ScalarBinding(NUMBER_TYPES["int32"], FlexOption("s"))
     text = "int f() { return M * F(1); }"
-    assert notes(text, op(n=1, s=2), defines=defines, arguments=[scalar]) == []
+    arguments = [TensorBinding(False, 0), scalar]
+    assert notes(text, op(n=1, s=2), defines=defines, arguments=arguments) == []
     assert notes("float x = PARAM_alpha;", op(alpha=1.0), defines_options=True) == []
     assert notes("", op()) == []
 
@@ -63,3 +69,20 @@ def test_ops_that_are_alike_are_told_once() -> None:
 
 def test_an_op_without_a_layer_is_nobody_s_affair() -> None:
     assert find_parameter_notes([op(a=1)], {}) == []
+
+
+def test_inputs_that_the_kernel_never_gets_are_told() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    w = b.constant("weights", np.zeros(4, np.float32))
+    b.custom("Mine", [x, None, w, x], [("y", "float32", (4,))])
+    (mine,) = b.build().subgraphs[0].ops
+    some = [TensorBinding(False, 0), DataBinding("weights"), TensorBinding(True, 0)]
+    assert notes("", mine, arguments=some) == [
+        "k.cl, op 'Mine': the kernel has no argument for input 3 of the op."
+    ]
+    assert notes("", mine, arguments=some[1:]) == [
+        "k.cl, op 'Mine': the kernel has no argument for inputs 0, 3 of the op."
+    ]
+    assert notes("", mine, arguments=[*some, ShapeBinding(False, 3)]) == []
+    assert notes("", mine) == []

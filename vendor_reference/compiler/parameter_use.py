@@ -1,4 +1,4 @@
-"""Whether a layer and its op agree on parameters: options that nobody reads, defines that no source uses.
+"""Whether a layer and its op agree: options and inputs that nobody reads, defines that no source uses.
 
 All of it is legal, and much of it is a slip of the pen: so it is notes, in `apply_plugin`'s report as in
 `litert-npu layer check`.
@@ -14,9 +14,13 @@ from litert.model.graph import Op
 from vendor_reference.custom_layers.custom_layer import (
     ConstantBinding,
     CustomLayer,
+    DataBinding,
     LayerType,
     ScalarBinding,
+    ShapeBinding,
+    TensorBinding,
 )
+from vendor_reference.custom_layers.data_inputs import find_data_input
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
@@ -30,7 +34,7 @@ _PARAMETER = "PARAM_"
 
 
 def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
-    """Sentences about parameters that do not meet, each once.
+    """Sentences about parameters and inputs that do not meet, each once.
 
     Args:
       ops: of which those count that have a layer.
@@ -49,6 +53,7 @@ def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -
             used[op.name] = frozenset(_names_in_sources(layer))
             notes.update(dict.fromkeys(_unused_defines(layer, used[op.name])))
         notes.update(dict.fromkeys(_option_notes(layer, op, used[op.name])))
+        notes.update(dict.fromkeys(_unbound_inputs(layer, op)))
     return list(notes)
 
 
@@ -94,6 +99,27 @@ def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[
             f"{where}: the op has no {_list(missing, 'option')}: the layer's defaults are used"
             f"{_guess(missing[0], options)}."
         )
+
+
+def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
+    """Inputs that the kernel never gets."""
+    if layer.arguments is None:
+        return
+    bound: set[int] = set()
+    for argument in layer.arguments:
+        if isinstance(argument, (TensorBinding, ShapeBinding)) and not argument.is_output:
+            bound.add(argument.index)
+        elif isinstance(argument, DataBinding):
+            bound.add(find_data_input(op, argument.name))
+    unbound = [
+        str(index)
+        for index, tensor in enumerate(op.inputs)
+        if tensor is not None and index not in bound
+    ]
+    if unbound:
+        where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
+        inputs = f"input{'s' if len(unbound) > 1 else ''} {', '.join(unbound)}"
+        yield f"{where}: the kernel has no argument for {inputs} of the op."
 
 
 def _sources(layer: CustomLayer) -> Iterator[ValueSource]:
