@@ -7,7 +7,7 @@ from xdsl.irdl import irdl_op_definition, traits_def
 
 from litert.core.errors import LiteRtError
 from tests.vendor_reference.ir_texts import normal, run
-from vendor_reference.compiler.ie.layer_op import FindsShape, LayerOp, LayoutAgnostic
+from vendor_reference.compiler.ie.layer_op import FindsShape, LayerOp, LayoutAgnostic, SameShapes
 
 
 @irdl_op_definition
@@ -23,7 +23,7 @@ class SimpleLayerOp(LayerOp):
     """Element by element."""
 
     name = "IE.SimpleLayer"
-    traits = traits_def(LayoutAgnostic())
+    traits = traits_def(LayoutAgnostic(), SameShapes())
 
 
 @irdl_op_definition

@@ -5,6 +5,7 @@ from __future__ import annotations
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of
 from vendor_reference.compiler.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
+from vendor_reference.compiler.library.kernel_text import name_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 
 _UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
@@ -20,8 +21,8 @@ def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> Kerne
     read_type = _UNSIGNED[from_type.bits] if same else CL_TYPES[from_type]
     write_type = _UNSIGNED[to_type.bits] if same else CL_TYPES[to_type]
     lines = [
-        f"__kernel void transfer(__global const {read_type}* from, __global const uint* dims,",
-        f"                       __global {write_type}* to)",
+        f"__kernel void KERNEL(__global const {read_type}* from, __global const uint* dims,",
+        f"                     __global {write_type}* to)",
         "{",
         "    const size_t i = get_global_id(0);",
         "    size_t rest = i;",
@@ -39,7 +40,8 @@ def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> Kerne
         ShapeArgument(is_output=False, index=0),
         TensorArgument(is_output=True, index=0),
     )
-    return KernelSpec(title, arguments, text="\n".join(lines), entry="transfer")
+    entry, text = name_kernel(title, "\n".join(lines))
+    return KernelSpec(title, arguments, text=text, entry=entry)
 
 
 def _load(element_type: ElementType) -> str:

@@ -23,13 +23,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
 from vendor_reference.compiler.ie.layer_op import View as ViewTrait
-from vendor_reference.compiler.ir.types import IrType, element_strides, element_type_of, shape_of
+from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.builtin_op import Attributes, BuiltinOp, Call, Value
 from vendor_reference.compiler.library.registry import library_ops
 from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.type_view import view_of
 
 
 class LibraryLayer(LayerOp):
@@ -50,7 +51,7 @@ class LibraryLayer(LayerOp):
         rule = cls.rule()
         if reason := _port_mismatch(rule, len(inputs), len(outputs)):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
-        views = [_view(t) for t in (*inputs, *outputs)]
+        views = [view_of(t) for t in (*inputs, *outputs)]
         call = Call(tuple(views[:-1]), views[-1], read_attributes(attributes))
         if reason := rule.mismatch(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
@@ -92,6 +93,7 @@ def _layer(rule: BuiltinOp) -> type[LibraryLayer]:
     traits: list[OpTrait] = [Pure()]
     for has_it, trait in (
         (rule.is_layout_agnostic, LayoutAgnostic),
+        (rule.is_elementwise, SameShapes),
         (rule.is_view, ViewTrait),
     ):
         if has_it:
@@ -111,11 +113,6 @@ def _port_mismatch(rule: BuiltinOp, num_inputs: int, num_outputs: int) -> str:
     if least <= num_inputs <= most and num_outputs == 1:
         return ""
     return f"{num_inputs} inputs and {num_outputs} outputs, expected {most} and 1"
-
-
-def _view(ir_type: IrType) -> View:
-    strides, offset = element_strides(ir_type)
-    return View(element_type_of(ir_type), shape_of(ir_type), strides, offset)
 
 
 def _attribute(value: Value) -> Attribute:

@@ -19,6 +19,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
+from vendor_reference.compiler.emission.joined_programs import join_programs
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import (
@@ -106,7 +107,8 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emit
         list(emission.programs),
         emission.constants,
     )
-    return Emitted(executable, emission.bindings, emission.specs, emission.samples)
+    executable, samples = join_programs(executable, emission.samples)
+    return Emitted(executable, emission.bindings, emission.specs, samples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class ConvertOp(TransferOp):
     """`%1 = IE.Convert(%0) : tensor<4xf32> -> tensor<4xf16>`: the same numbers as other elements."""
 
     name = "IE.Convert"
-    traits = traits_def(LayoutAgnostic())
+    traits = traits_def(LayoutAgnostic(), SameShapes())
 
     @classmethod
     def to(cls, value: SSAValue, element_type: ElementType) -> ConvertOp:
@@ -96,7 +96,7 @@ class CopyOp(TransferOp):
     """`%1 = IE.Copy(%0) : tensor<4xf32> -> tensor<4xf32>`: hands out what is a constant, or an input."""
 
     name = "IE.Copy"
-    traits = traits_def(LayoutAgnostic())
+    traits = traits_def(LayoutAgnostic(), SameShapes())
 
     def verify_(self) -> None:
         super().verify_()

@@ -90,6 +90,7 @@ class BuiltinOp(ABC):
       num_inputs: the fewest and the most inputs.
       num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
+      is_elementwise: whether the result has the shape that the operands are repeated to.
       is_view: whether the result is operand 0, read in another shape.
     """
 
@@ -98,6 +99,7 @@ class BuiltinOp(ABC):
     num_inputs: tuple[int, int] = (1, 1)
     num_parameters: int = 0
     is_layout_agnostic: bool = False
+    is_elementwise: bool = False
     is_view: bool = False
 
     def refusal(self, op: Op) -> str:

@@ -31,7 +31,6 @@ from vendor_reference.compiler.library.loops import Loops, plan_loops
 from vendor_reference.compiler.library.view import View
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 
-_FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
 _OPERANDS = "abc"
 _RESULT = TensorArgument(is_output=True, index=0)
 
@@ -67,7 +66,7 @@ def elementwise_kernel(
     Args:
       title: of the layer.
       expression: in OpenCL C, over `a`, `b` and `c`; it must mean the same for numbers and for vectors.
-      compute: the type that it is computed in: `float`, `int` or `long`; `float` where anything is quantized.
+      compute: the type that it is computed in: `float`, `int`, `long`, ...; `float` where anything is quantized.
       operands: one to three.
       result: output 0; it can be written over operand 0 where that lies in the same way.
     """
@@ -221,9 +220,10 @@ class _Text:
         return [*lines, "}"]
 
     def _has_vectors(self) -> bool:
-        """Whether elements lie in rows everywhere. PoCL 3.0 cannot make vectors of floats of such of long."""
-        from_long = self._compute == "long" and self._result.view.element_type in _FLOATS
-        return set(self._steps.values()) <= {0, 1} and not from_long
+        """Whether elements lie in rows everywhere, and PoCL 3.0 can convert vectors: not those of 64 bits."""
+        types = set(self._c_types)
+        is_one_type = len(types) == 1 or not types & {"long", "ulong", "double"}
+        return set(self._steps.values()) <= {0, 1} and is_one_type
 
     def _element(self, count: int) -> list[str]:
         """Reads, computes and writes `count` elements."""

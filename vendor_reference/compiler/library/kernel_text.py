@@ -39,9 +39,9 @@ def vector_size(c_types: Iterable[str]) -> int:
 
 
 def vector_typedefs(c_types: Iterable[str], size: int) -> list[str]:
-    """The types `float8u`, ... that `load` and `store` use for `size` elements."""
+    """The types that `load` and `store` use for `size` elements."""
     return [
-        f"typedef {name}{size} __attribute__((aligned(sizeof({name})))) {name}{size}u;"
+        f"typedef {name}{size} __attribute__((aligned(sizeof({name})))) KERNEL_{name};"
         for name in sorted(set(c_types) - {"half"})
     ]
 
@@ -61,7 +61,7 @@ def load(element_type: ElementType, compute: str, place: str, count: int) -> str
         return f"vload_half(0, {place})" if count == 1 else f"vload_half{count}(0, {place})"
     if count == 1:
         return f"*({place})" if stored == compute else f"({compute})*({place})"
-    value = f"*(const __global {stored}{count}u*)({place})"
+    value = f"*(const __global KERNEL_{stored}*)({place})"
     return value if stored == compute else f"convert_{compute}{count}({value})"
 
 
@@ -75,7 +75,7 @@ def store(element_type: ElementType, compute: str, place: str, value: str, count
     if count == 1:
         return f"*({place}) = ({stored})({value});"
     converted = value if stored == compute else f"convert_{stored}{count}({value})"
-    return f"*(__global {stored}{count}u*)({place}) = {converted};"
+    return f"*(__global KERNEL_{stored}*)({place}) = {converted};"
 
 
 def quantized(element_type: ElementType, scaled: str, count: int) -> str:

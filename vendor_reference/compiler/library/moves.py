@@ -44,13 +44,13 @@ void KERNEL_row(const __global {word}* from, const size_t from_step, __global {w
                 const size_t to_step, size_t i, const size_t end) {{
   if (from_step == 1 && to_step == 1)
     for (; i + {vector} <= end; i += {vector})
-      *(__global {word}{vector}u*)(to + i) = *(const __global {word}{vector}u*)(from + i);
+      *(__global KERNEL_{word}*)(to + i) = *(const __global KERNEL_{word}*)(from + i);
   for (; i < end; ++i) to[i * to_step] = from[i * from_step];
 }}
 
 void KERNEL_fill(const {word} value, __global {word}* to, const size_t to_step, size_t i, const size_t end) {{
   if (to_step == 1)
-    for (; i + {vector} <= end; i += {vector}) *(__global {word}{vector}u*)(to + i) = value;
+    for (; i + {vector} <= end; i += {vector}) *(__global KERNEL_{word}*)(to + i) = value;
   for (; i < end; ++i) to[i * to_step] = value;
 }}
 

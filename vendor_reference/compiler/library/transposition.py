@@ -114,12 +114,12 @@ def _tile(columns: int, rows: int) -> tuple[int, int]:
 def _text(word: str) -> str:
     size = vector_size([word])
     turn = [
-        f"const {word}{size} c{i} = *(const __global {word}{size}u*)(in{f' + {i} * from_step' if i else ''});"
+        f"const {word}{size} c{i} = *(const __global KERNEL_{word}*)(in{f' + {i} * from_step' if i else ''});"
         for i in range(size)
     ]
     for i in range(size):
         turned = ", ".join(f"c{column}.s{i}" for column in range(size))
         place = f"out{f' + {i} * to_step' if i else ''}"
-        turn.append(f"*(__global {word}{size}u*)({place}) = ({word}{size})({turned});")
+        turn.append(f"*(__global KERNEL_{word}*)({place}) = ({word}{size})({turned});")
     kernel = _KERNEL.format(word=word, size=size, turn="\n".join(f"      {line}" for line in turn))
     return "\n".join(vector_typedefs([word], size)) + "\n" + kernel

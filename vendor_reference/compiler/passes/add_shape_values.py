@@ -28,7 +28,6 @@ from vendor_reference.compiler.ie.layer_op import (
     DYNAMIC_OUTPUTS,
     FindsShape,
     LayerOp,
-    LayoutAgnostic,
     SameShapes,
 )
 from vendor_reference.compiler.ir.assembly import number
@@ -126,7 +125,7 @@ class _FunctionShapes:
         attributes = dict(op.attributes)
         input_shapes = [self._shape(op.inputs[i]) for i in inputs]
         own, given = 0, []
-        if op.has_trait(SameShapes) or op.has_trait(LayoutAgnostic):
+        if op.has_trait(SameShapes):
             outputs = []
         elif op.has_trait(FindsShape):
             own = len(outputs)

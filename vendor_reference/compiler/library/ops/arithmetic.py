@@ -37,6 +37,7 @@ class Binary(BuiltinOp):
 
     num_inputs = (2, 2)
     is_layout_agnostic = True
+    is_elementwise = True
 
     def __init__(
         self,

@@ -19,10 +19,10 @@ from vendor_reference.compiler.library.casts import cast_kernel
 from vendor_reference.compiler.library.elementwise import Operand, Scale, elementwise_kernel
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.view import View
+from vendor_reference.custom_layers.cl_types import CL_TYPES
 
 _E = ElementType
 _FLOATS = (_E.FLOAT32, _E.FLOAT16)
-_INTEGERS = (_E.INT8, _E.UINT8, _E.INT16, _E.INT32, _E.INT64)
 
 _CHANNEL_SCALES = "channel_scales"
 _CHANNEL_ZERO_POINTS = "channel_zero_points"
@@ -33,6 +33,7 @@ class _Conversion(BuiltinOp):
     """One operand and one result, of one shape."""
 
     is_layout_agnostic = True
+    is_elementwise = True
 
     def __init__(
         self,
@@ -129,5 +130,5 @@ def _for_channels(call: Call, name: str) -> Operand:
 OPS = (
     _Quantization("QUANTIZE", "Quantize", (*_FLOATS, *INTEGER_LIMITS), tuple(INTEGER_LIMITS)),
     _Quantization("DEQUANTIZE", "Dequantize", (_E.FLOAT16, *INTEGER_LIMITS), _FLOATS),
-    _Cast("CAST", "Cast", (*_FLOATS, *_INTEGERS, _E.BOOL), (*_FLOATS, *_INTEGERS, _E.BOOL)),
+    _Cast("CAST", "Cast", tuple(CL_TYPES), tuple(CL_TYPES)),
 )

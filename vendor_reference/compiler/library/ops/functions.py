@@ -26,6 +26,7 @@ class Unary(BuiltinOp):
     """An op that is an expression over `a`."""
 
     is_layout_agnostic = True
+    is_elementwise = True
 
     def __init__(
         self,
