@@ -154,7 +154,8 @@ class _Function:
         self._texts[spec.text] = None
         arguments = [self._argument(argument) for argument in spec.arguments]
         global_size = [int(text) for text in spec.global_size]
-        return KernelTask(spec.title, 0, spec.entry, arguments, global_size)
+        local_size = [int(text) for text in spec.local_size]
+        return KernelTask(spec.title, 0, spec.entry, arguments, global_size, local_size)
 
     def _argument(self, argument: KernelArgument) -> Argument:
         if isinstance(argument, TensorArgument):

@@ -8,12 +8,13 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
     VPUIP.task = "OCL",
     VPUIP.kernel = {
       title = "Reorder",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 0 : ui32}, {
-        constant = dense<[2, 0, 32, 32, 8, 24, 0, 1, 8, 0, 24, 1]> : tensor<12xui32>
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {
+        constant = dense<[24, 8, 24, 170, 8, 24, 0, 0, 0]> : tensor<9xui32>
       }],
       text = "...",
-      entry = "reorder_00461cf7",
-      global_size = ["1", "1", "1"]
+      entry = "reorder_92018019",
+      global_size = ["1", "1", "1"],
+      local_size = ["1", "1", "1"]
     }
   }
   func.func private @Convert(memref<1x4x6x8xf32, #NCHW>, memref<1x4x6x8xf16, #NCHW>) -> () attributes {
@@ -22,32 +23,35 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
       title = "Convert",
       arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 192 : ui32}],
       text = "...",
-      entry = "convert_f3c23711",
-      global_size = ["1"]
+      entry = "convert_eb7473c9",
+      global_size = ["1"],
+      local_size = ["1"]
     }
   }
   func.func private @Reorder_1(memref<1x4x6x8xf16, #NCHW>, memref<1x4x6x8xf16>) -> () attributes {
     VPUIP.task = "OCL",
     VPUIP.kernel = {
       title = "Reorder",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 0 : ui16}, {
-        constant = dense<[2, 0, 32, 32, 24, 8, 0, 1, 24, 0, 8, 1]> : tensor<12xui32>
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {
+        constant = dense<[8, 24, 8, 512, 24, 8, 0, 0, 0]> : tensor<9xui32>
       }],
       text = "...",
-      entry = "reorder_a8c8fd10",
-      global_size = ["1", "1", "1"]
+      entry = "reorder_3fbfbc09",
+      global_size = ["1", "1", "1"],
+      local_size = ["1", "1", "1"]
     }
   }
   func.func private @Reorder_2(memref<1x4x6x8xf32, #NCHW>, memref<1x4x6x8xf32>) -> () attributes {
     VPUIP.task = "OCL",
     VPUIP.kernel = {
       title = "Reorder",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 0 : ui32}, {
-        constant = dense<[2, 0, 32, 32, 24, 8, 0, 1, 24, 0, 8, 1]> : tensor<12xui32>
+      arguments = [{input = 0 : i64}, {output = 0 : i64}, {
+        constant = dense<[8, 24, 8, 512, 24, 8, 0, 0, 0]> : tensor<9xui32>
       }],
       text = "...",
-      entry = "reorder_00461cf7",
-      global_size = ["1", "1", "1"]
+      entry = "reorder_92018019",
+      global_size = ["1", "1", "1"],
+      local_size = ["1", "1", "1"]
     }
   }
   func.func private @Scale(memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> () attributes {
@@ -92,17 +96,33 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
   } {
     %wf = VPUIP.Constant memref<8xf32> = dense_resource<constant_0>
     %0 = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
-    VPUIP.OCL @Reorder (%x) -> (%0) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    VPUIP.OCL @Reorder (%x) -> (%0) {
+      global_size = array<i64: 1, 1, 1>,
+      local_size = array<i64: 1, 1, 1>,
+      num_shaves = 1 : i64
+    }
     %y = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf32, #NCHW, @CMX>
     VPUIP.OCL @Scale (%0, %wf) -> (%y) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
     %z = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
     VPUIP.OCL @Scale (%y, %wf) -> (%z) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
     %1 = VPUIP.DeclareBuffer @CMX[1536] : memref<1x4x6x8xf16, #NCHW, @CMX>
-    VPUIP.OCL @Convert (%y) -> (%1) {global_size = array<i64: 1>, num_shaves = 1 : i64}
+    VPUIP.OCL @Convert (%y) -> (%1) {
+      global_size = array<i64: 1>,
+      local_size = array<i64: 1>,
+      num_shaves = 1 : i64
+    }
     %2 = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf16, @CMX>
-    VPUIP.OCL @Reorder_1 (%1) -> (%2) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    VPUIP.OCL @Reorder_1 (%1) -> (%2) {
+      global_size = array<i64: 1, 1, 1>,
+      local_size = array<i64: 1, 1, 1>,
+      num_shaves = 1 : i64
+    }
     %3 = VPUIP.DeclareBuffer @CMX[1152] : memref<1x4x6x8xf32, @CMX>
-    VPUIP.OCL @Reorder_2 (%z) -> (%3) {global_size = array<i64: 1, 1, 1>, num_shaves = 1 : i64}
+    VPUIP.OCL @Reorder_2 (%z) -> (%3) {
+      global_size = array<i64: 1, 1, 1>,
+      local_size = array<i64: 1, 1, 1>,
+      num_shaves = 1 : i64
+    }
     %4 = VPUIP.DeclareBuffer @CMX[0] : memref<16xf32, @CMX>
     VPUIP.OCL @Sum (%2, %3) -> (%sum) scratch (%4) {
       global_size = array<i64: 8>,

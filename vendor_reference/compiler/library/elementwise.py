@@ -19,6 +19,7 @@ from vendor_reference.compiler.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.compiler.library.kernel_text import (
+    ALONE,
     CHUNK,
     load,
     name_kernel,
@@ -83,12 +84,14 @@ def elementwise_kernel(
     if result.scale:
         arguments += [_float(1 / result.scale.scale), _float(result.scale.zero_point)]
     arguments.append(_geometry(loops))
+    global_size = _global_size(loops)
     return KernelSpec(
         title,
         tuple(arguments),
         text=text,
         entry=entry,
-        global_size=_global_size(loops),
+        global_size=global_size,
+        local_size=ALONE[: len(global_size)],
         in_place=_lies_alike(operands[0], result),
     )
 

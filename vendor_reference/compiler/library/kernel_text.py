@@ -15,6 +15,9 @@ from vendor_reference.custom_layers.cl_types import CL_TYPES
 CHUNK = 1024
 """Elements for a work item: launching it costs about as much as 100 of them."""
 
+ALONE = ("1", "1", "1")
+"""Local sizes: each work item is a group. Those that PoCL chooses are many, and it compiles a kernel for each."""
+
 _E = ElementType
 
 INTEGER_LIMITS: Mapping[ElementType, tuple[int, int]] = {

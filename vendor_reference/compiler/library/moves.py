@@ -20,6 +20,7 @@ from vendor_reference.compiler.kernel_spec import (
 )
 from vendor_reference.compiler.library.builtin_op import Call, scale_mismatch
 from vendor_reference.compiler.library.kernel_text import (
+    ALONE,
     CHUNK,
     name_kernel,
     vector_size,
@@ -150,6 +151,7 @@ def move_kernel(
         text=text,
         entry=entry,
         global_size=_global_size(loops, tiles),
+        local_size=ALONE,
     )
 
 

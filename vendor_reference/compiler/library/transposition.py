@@ -10,6 +10,7 @@ import struct
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.kernel_spec import ConstantArgument, KernelSpec, TensorArgument
 from vendor_reference.compiler.library.kernel_text import (
+    ALONE,
     name_kernel,
     vector_size,
     vector_typedefs,
@@ -99,6 +100,7 @@ def transposition_kernel(title: str, word: str, loops: Loops) -> KernelSpec:
         text=text,
         entry=entry,
         global_size=(str(-(-columns // tile[0])), str(-(-rows // tile[1])), str(count)),
+        local_size=ALONE,
     )
 
 
