@@ -241,7 +241,9 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
         if asset.companion_path:
             continue
         if asset.op_name not in names:
-            yield f"the model has no op '{asset.op_name}'; its asset is embedded all the same"
+            same = [name for name in names if name.lower() == asset.op_name.lower()]
+            but = f", but {same[0]}" if same else ""
+            yield f"the model has no op '{asset.op_name}'{but}; its asset is embedded all the same"
         left = [op for op in report.cpu_ops if op.name == asset.op_name]
         if left:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))

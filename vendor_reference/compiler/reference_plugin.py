@@ -53,7 +53,9 @@ class ReferencePlugin(CompilerPlugin):
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        found = find_layers(paths, op_names, self._options.asset_root)
+        notes: list[str] = []
+        found = find_layers(paths, op_names, self._options.asset_root, notes)
+        self._notes.update(dict.fromkeys(notes))
         self._layers.update({name: layer.layer for name, layer in found.items()})
         return [CustomOpInfo(name, layer.path) for name, layer in found.items()]
 

@@ -28,7 +28,7 @@ class FoundLayer:
 
 
 def find_layers(
-    paths: Sequence[str], op_names: Collection[str], asset_root: str = ""
+    paths: Sequence[str], op_names: Collection[str], asset_root: str, notes: list[str]
 ) -> Mapping[str, FoundLayer]:
     """The layers for ops of those names.
 
@@ -36,6 +36,7 @@ def find_layers(
       paths: of descriptions, and of folders whose descriptions all count, but not those of folders in them.
       op_names: of a model's ops.
       asset_root: see `read_layer`.
+      notes: get a sentence for each layer whose name is an op's but for capitals.
 
     Returns:
       A layer for each op that has one: a description's layer is for the ops of exactly its name.
@@ -45,6 +46,7 @@ def find_layers(
         a path that leads nowhere; those of reading, for any description, whether its op is there or not.
     """
     found: dict[str, FoundLayer] = {}
+    capitals = {name.lower(): name for name in op_names}
     for path in _descriptions(paths):
         reader = find_reader(path)
         assert isinstance(reader, DescriptionReader)  # its suffix says so
@@ -52,6 +54,8 @@ def find_layers(
             names = reader.layer_names(AssetFiles(path, asset_root), file.view)
             for name in names:
                 if name not in op_names:
+                    if near := capitals.get(name.lower()):
+                        notes.append(f"{path}: layer '{name}' is not for {near}: names are exact.")
                     continue
                 if name in found:
                     raise LiteRtError(
