@@ -150,3 +150,20 @@ def test_an_op_that_a_pass_has_made_wrong_is_named_by_its_function(context: Cont
     with pytest.raises(LiteRtError) as error:
         check_ir(ir.module, after="some-pass")
     assert error.value.where == "op 0 of @f, after pass 'some-pass'"
+
+
+def test_a_long_text_is_printed_once_in_front(context: Context) -> None:
+    kernel = (
+        "__kernel void k(__global float* x) {\\0A" + "  x[get_global_id(0)] += 1;\\0A" * 5 + "}"
+    )
+    ir = read_ir(
+        f'func.func private @f() attributes {{text = "{kernel}"}}\n'
+        f'func.func private @g() attributes {{text = "{kernel}", title = "g"}}',
+        "f.mlir",
+        context,
+    )
+    text = print_ir(ir.module)
+    assert text.count("__kernel") == 1 and text.startswith('#text = "__kernel')
+    assert "func.func private @f() -> () attributes {text = #text}" in text
+    again = read_ir(text, "f.mlir", context)
+    assert print_ir(again.module, again.aliases) == print_ir(again.module) == text

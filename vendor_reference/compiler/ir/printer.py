@@ -1,16 +1,17 @@
-"""IR becomes text that reads like the seeds: layouts by name, long attributes on lines of their own.
+"""IR becomes text for people: layouts and kernels' texts by name, long attributes on lines of their own.
 
     #NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>
+    #text = "__kernel void ..."
 
 A layout is called by its dimensions, the slowest in memory first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from io import StringIO
 
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.printer import Printer
@@ -36,33 +37,30 @@ def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -
 
 
 class _Names:
-    """The layouts that a text has used so far, and their names."""
+    """What a text has used so far that has a name: layouts, and texts of kernels."""
 
     def __init__(self, given: Mapping[str, Attribute]) -> None:
-        self._given: dict[AffineMapAttr, str] = {}
+        self._given: dict[Attribute, str] = {}
         for name, attribute in given.items():
-            if isinstance(attribute, AffineMapAttr):
-                self._given.setdefault(attribute, name)
+            self._given.setdefault(attribute, name)
         self._taken = set(given)
-        self._used: dict[AffineMapAttr, str] = {}
+        self._used: dict[Attribute, str] = {}
 
-    def name(self, layout: AffineMapAttr) -> str:
-        """What a layout is called; "" for a map that is none."""
-        if layout not in self._used:
-            order = _order(layout)
-            if order is None:
+    def name(self, attribute: Attribute) -> str:
+        """What an attribute is called; "" for one that stands in its place."""
+        if attribute not in self._used:
+            base = _base_name(attribute)
+            if not base:
                 return ""
-            self._used[layout] = self._given.get(layout) or self._new(order)
-        return self._used[layout]
+            self._used[attribute] = self._given.get(attribute) or self._new(base)
+        return self._used[attribute]
 
     def definitions(self) -> list[str]:
         """The lines in front of the text."""
-        return [f"#{name} = {_definition(layout, name)}" for layout, name in self._used.items()]
+        return [f"#{name} = {_definition(value, name)}" for value, name in self._used.items()]
 
-    def _new(self, order: Sequence[int]) -> str:
-        letters = _letters(len(order))
-        name = base = "".join(letters[dim] for dim in order).upper()
-        count = 1
+    def _new(self, base: str) -> str:
+        name, count = base, 1
         while name in self._taken:
             count += 1
             name = f"{base}_{count}"
@@ -78,8 +76,8 @@ class _Printer(Printer):
         self._names = names
 
     def print_attribute(self, attribute: Attribute) -> None:
-        name = self._names.name(attribute) if isinstance(attribute, AffineMapAttr) else ""
-        if name:
+        is_named = isinstance(attribute, (AffineMapAttr, StringAttr))
+        if is_named and (name := self._names.name(attribute)):
             self.print_string(f"#{name}")
         else:
             super().print_attribute(attribute)
@@ -114,6 +112,17 @@ class _OneLine(_Printer):
         Printer.print_attr_dict(self, attr_dict)
 
 
+def _base_name(attribute: Attribute) -> str:
+    """How an attribute's name begins; "" for one that needs none."""
+    if isinstance(attribute, StringAttr):
+        return "text" if len(attribute.data) > _WIDTH else ""
+    order = _order(attribute) if isinstance(attribute, AffineMapAttr) else None
+    if order is None:
+        return ""
+    letters = _letters(len(order))
+    return "".join(letters[dim] for dim in order).upper()
+
+
 def _order(layout: AffineMapAttr) -> list[int] | None:
     """Dimensions in a layout's order; None for a map that is no permutation."""
     results = [e.position for e in layout.data.results if isinstance(e, AffineDimExpr)]
@@ -125,9 +134,11 @@ def _letters(rank: int) -> str:
     return _DIMENSIONS.get(rank) or "abcdefghijklmnopqrstuvwxyz"[:rank]
 
 
-def _definition(layout: AffineMapAttr, name: str) -> str:
+def _definition(attribute: Attribute, name: str) -> str:
     """`affine_map<(n, h, w, c) -> (n, c, h, w)>`: dimensions are called as the name says, where it does."""
-    order = _order(layout)
+    if not isinstance(attribute, AffineMapAttr):
+        return str(attribute)
+    order = _order(attribute)
     assert order is not None
     letters = name.lower()
     if len(letters) != len(order) or len(set(letters)) != len(letters) or not letters.isalpha():
