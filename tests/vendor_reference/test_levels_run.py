@@ -86,7 +86,8 @@ def test_every_dump_is_taken_up_again(model: Path) -> None:
     assert [p.name for p in paths] == [
         f"{i:02}_{n}.mlir" for i, n in enumerate((IMPORT, *PIPELINE))
     ]
-    assert f"IR is written: {', '.join(map(str, paths))}" in report.notes
+    names = ", ".join(path.name for path in paths)
+    assert f"IR is written to {model.parent / 'dump'}: {names}." in report.notes
     for index, path in enumerate(paths):
         assert run(path.read_text(), ",".join(PIPELINE[index:])) == paths[-1].read_text()
 

@@ -63,6 +63,11 @@ class IrDump:
         self.paths.append(path)
         check_ir(module, after=name)
 
+    def note(self) -> str:
+        """A sentence for the report."""
+        names = [os.path.basename(path) for path in self.paths]
+        return f"IR is written to {self._options.folder}: {', '.join(names)}."
+
 
 def _file_error(error: OSError, path: str) -> LiteRtError:
     return LiteRtError(Status.FILE_IO, f"cannot write: {error.strerror}", path)

@@ -72,7 +72,7 @@ def lower_partitions(
         after(IMPORT, imported.module)
     run_passes(make_context(), imported.module, compile_passes(), after)
     if ir_dump is not None:
-        notes.append(f"IR is written: {', '.join(ir_dump.paths)}")
+        notes.append(ir_dump.note())
     notes += memory_notes(imported.module, soc)
     emitted = emit_executable(imported.module, imported.constants)
     return Lowered(emitted.executable, emitted.bindings, notes)
