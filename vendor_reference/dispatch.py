@@ -187,13 +187,14 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
         function = invocation_context.function
-        largest = expected = function.outputs[output_index]
-        for output in function.dynamic_outputs:
-            if output.output == output_index:
-                pattern = function.shapes[output.shape].pattern
-                expected = RankedTensorType.of(largest.element_type, pattern)
+        expected = function.outputs[output_index]
+        is_dynamic = any(output.output == output_index for output in function.dynamic_outputs)
+        if is_dynamic and len(tensor_type.shape) == len(expected.shape):
+            sizes = zip(tensor_type.shape, expected.shape, strict=True)
+            shape = tuple(most if size < 0 else size for size, most in sizes)
+            tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
         _check_type(f"output {output_index}", tensor_type, expected)
-        return _host_memory(largest.size_bytes)
+        return _host_memory(expected.size_bytes)
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         invocation_context.loaded.attach_input(index, handle)

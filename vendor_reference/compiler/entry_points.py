@@ -68,6 +68,7 @@ def entries_by_build(
     def settle(task: KernelTask) -> KernelTask:
         bound = next(bindings)
         if task.entry:
+            _check_entry(task, built[task.program].kernels, layers)
             return task
         layer, kernels = layers[task.op_name], built[task.program].kernels
         entry = layer.entry or choose_kernel(layer.op_name, list(kernels))
@@ -86,6 +87,21 @@ def entries_by_build(
         return replace(task, entry=entry)
 
     return _with_tasks(lowered.executable, settle)
+
+
+def _check_entry(
+    task: KernelTask, kernels: Mapping[str, object], layers: Mapping[str, CustomLayer]
+) -> None:
+    """Refuses a shape kernel that its program does not have."""
+    layer = layers.get(task.op_name)
+    if task.entry not in kernels and layer is not None:
+        has = ", ".join(sorted(kernels)) or "none"
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no kernel '{task.entry}' for shapes, the sources have {has}",
+            _where(layer),
+            "Name it in shape_kernel as its source does.",
+        )
 
 
 def _kernels_in_text(layer: CustomLayer) -> Sequence[str]:

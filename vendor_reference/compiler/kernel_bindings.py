@@ -88,7 +88,8 @@ def describe_argument(
         return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
     if isinstance(argument, ShapeArgument):
         kind = "output" if argument.is_output else "input"
-        return BoundArgument(f"the shape of {kind} {argument.index}", Access.MEMORY)
+        what = f"the shape of {kind} {argument.index}"
+        return BoundArgument(what, Access.MEMORY, ElementType.UINT32)
     if isinstance(argument, ScalarArgument):
         what = f"a scalar of {argument.element_type.name.lower()}"
         return BoundArgument(what, Access.VALUE, argument.element_type, True)

@@ -18,7 +18,7 @@ from vendor_reference.compiler.memory_report import memory_notes
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
 from vendor_reference.compiler.selection import NO_LIBRARY
 from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.soc import SocModel
 
 _NO_DUMP = DumpOptions()
@@ -31,11 +31,13 @@ class Lowered:
     Attributes:
       bindings: for each task of each function what its arguments are, to compare its kernel with.
       notes: sentences for the report.
+      samples: its programs as they are for the largest shapes.
     """
 
     executable: Executable
     bindings: Sequence[Sequence[Sequence[BoundArgument]]]
     notes: Sequence[str]
+    samples: Sequence[Program]
 
 
 def lower_partitions(
@@ -45,6 +47,7 @@ def lower_partitions(
     dump: DumpOptions = _NO_DUMP,
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
     allow_native_assets: bool = False,
+    bounds: Mapping[str, Sequence[int]] | None = None,
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
@@ -57,13 +60,14 @@ def lower_partitions(
       dump: after which pass the levels are written for people to read.
       library: the builtin ops that it has, by name.
       allow_native_assets: whether layers may be asked that are machine code.
+      bounds: the largest shapes of tensors of dynamic shape, by name.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets)
-    imported = import_partitions(soc, partitions, layers, library, cpu_layers.kernels)
+    imported = import_partitions(soc, partitions, layers, library, cpu_layers.kernels, bounds)
     ir_dump = IrDump(dump) if dump.ir_after else None
     after = None
     notes = [*cpu_layers.notes, *imported.notes]
@@ -75,4 +79,4 @@ def lower_partitions(
         notes.append(ir_dump.note())
     notes += memory_notes(imported.module, soc)
     emitted = emit_executable(imported.module, imported.constants)
-    return Lowered(emitted.executable, emitted.bindings, notes)
+    return Lowered(emitted.executable, emitted.bindings, notes, emitted.samples)

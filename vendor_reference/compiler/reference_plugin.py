@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from compiler_plugin.plugin import (
     CallInfo,
@@ -24,6 +25,7 @@ from vendor_reference.compiler.options import REFERENCE_OPS
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
+from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
@@ -40,6 +42,7 @@ class ReferencePlugin(CompilerPlugin):
         check_dump_options(compiler_options.dump)
         self._layers: dict[str, CustomLayer] = {}
         self._notes: dict[str, None] = {}
+        self._bounds: dict[str, tuple[int, ...]] = {}
         self._library = NO_LIBRARY
         if REFERENCE_OPS in compiler_options.vendor_options:
             # Here, as most compilations need no library.
@@ -60,7 +63,9 @@ class ReferencePlugin(CompilerPlugin):
         return [CustomOpInfo(name, layer.path) for name, layer in found.items()]
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        selected = select_ops(subgraph, self._layers, self._library)
+        bounds = find_bounds(subgraph, self._options.shape_bounds, self._layers)
+        self._keep_bounds(bounds)
+        selected = select_ops(subgraph, self._layers, self._library, bounds)
         self._notes.update(dict.fromkeys(overriding_notes(selected.taken, self._layers)))
         for op in selected.taken:
             op_list.push(op)
@@ -75,6 +80,7 @@ class ReferencePlugin(CompilerPlugin):
             self._options.dump,
             self._library,
             self._options.allow_native_assets,
+            {**self._options.shape_bounds, **self._bounds},
         )
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
@@ -88,7 +94,10 @@ class ReferencePlugin(CompilerPlugin):
                 executable = self._check_kernels(lowered, notes)
             except LiteRtError as error:
                 raise self._with_notes(error, notes) from error
-        calls = [CallInfo(function.name) for function in executable.functions]
+        calls = [
+            CallInfo(f.name, shape_outputs=[output.output for output in f.dynamic_outputs])
+            for f in executable.functions
+        ]
         native = [name for name, layer in used.items() if layer and layer.is_native]
         return CompiledResult([write_executable(executable)], calls, notes, native)
 
@@ -113,6 +122,15 @@ class ReferencePlugin(CompilerPlugin):
         hint = " ".join([error.hint, *said])
         return LiteRtError(error.status, error.what, error.where, hint)
 
+    def _keep_bounds(self, bounds: Bounds) -> None:
+        """Keeps what was found for a subgraph: its partitions are compiled later, and alone."""
+        for tensor, shape in bounds.shapes.items():
+            if not tensor.type.layout.is_static:
+                known = self._bounds.get(tensor.name, shape)
+                if len(known) == len(shape):  # of tensors of one name the largest
+                    shape = tuple(map(max, known, shape))
+                self._bounds[tensor.name] = shape
+
     def _read(self, op_name: str, path: str, data: memoryview) -> CustomLayer:
         return read_layer(op_name, path, data, self._options.asset_root)
 
@@ -122,7 +140,7 @@ class ReferencePlugin(CompilerPlugin):
             for layer in self._layers.values()
             for file in layer.files()
         }
-        built = build_programs(lowered.executable, assets)
+        built = build_programs(replace(lowered.executable, programs=lowered.samples), assets)
         notes += dict.fromkeys(program.log for program in built if program.log)
         kernel_notes: list[str] = []
         executable = entries_by_build(lowered, built, self._layers, kernel_notes)

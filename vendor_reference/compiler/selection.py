@@ -15,6 +15,8 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
+from vendor_reference.compiler.shape_bounds import NO_BOUNDS, Bounds, bound_hint
+from vendor_reference.compiler.shape_rules import shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, TensorBinding
 
@@ -52,6 +54,7 @@ def select_ops(
     subgraph: Subgraph,
     layers: Mapping[str, CustomLayer],
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    bounds: Bounds = NO_BOUNDS,
 ) -> Selected:
     """Says what the NPU takes of a subgraph.
 
@@ -59,6 +62,7 @@ def select_ops(
       subgraph: is not changed.
       layers: by custom code.
       library: the builtin ops that it takes where it can, by name.
+      bounds: of the subgraph's tensors of dynamic shape.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
@@ -67,7 +71,7 @@ def select_ops(
     for op in subgraph.ops:
         overrides = op.name not in custom and find_layer(op, layers) is not None
         if op.is_custom or overrides:
-            reason = _layer_refusal(op, layers.get(op.name))
+            reason = _layer_refusal(op, layers.get(op.name), bounds)
             if reason:
                 refused[op] = reason
             else:
@@ -90,11 +94,14 @@ def select_ops(
 
 
 def find_refusal(
-    op: Op, layers: Mapping[str, CustomLayer], library: Mapping[str, BuiltinOp] = NO_LIBRARY
+    op: Op,
+    layers: Mapping[str, CustomLayer],
+    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    bounds: Bounds = NO_BOUNDS,
 ) -> str:
     """Why the NPU cannot do an op, wherever its neighbours run; "" where it can. Arguments as for `select_ops`."""
     if op.is_custom or find_layer(op, layers) is not None:
-        return _layer_refusal(op, layers.get(op.name))
+        return _layer_refusal(op, layers.get(op.name), bounds)
     stored = _dequantized_constant(op)
     return _conversion_refusal(stored, op.outputs[0]) if stored else _builtin_refusal(op, library)
 
@@ -108,10 +115,17 @@ def _builtin_refusal(op: Op, library: Mapping[str, BuiltinOp]) -> str:
     """Why the library does not do an op; "" where it does."""
     if op.name not in library:
         return _NO_CONSTANT if op.name == "DEQUANTIZE" else _BUILTIN
-    return _tensors_refusal(op) or library[op.name].refusal(op)
+    for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
+        for index, tensor in enumerate(tensors):
+            if tensor is not None and not tensor.type.layout.is_static:
+                return (
+                    f"{kind} {index} is {tensor.type}, and none of the library's ops goes by shapes that a run "
+                    "tells"
+                )
+    return _tensors_refusal(op, NO_BOUNDS) or library[op.name].refusal(op)
 
 
-def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
+def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
     """Why an op that a layer is for, or should be, stays on the CPU; "" where it does not."""
     if layer is None:
         return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
@@ -125,33 +139,26 @@ def _layer_refusal(op: Op, layer: CustomLayer | None) -> str:
     reads_all = layer.arguments is None and layer.type is LayerType.OCL
     if reads_all and None in op.inputs:
         return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
-    if reason := _tensors_refusal(op):
-        return reason
-    tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
-    if layer.type is LayerType.CPP and not all(t.type.layout.is_static for t in tensors):
-        return "its shape is known at run time only, and CPU layers take fixed ones"
-    return ""
+    return _tensors_refusal(op, bounds) or shapes_refusal(op, layer)
 
 
-def _tensors_refusal(op: Op) -> str:
+def _tensors_refusal(op: Op, bounds: Bounds) -> str:
     """Why no kernel can be bound to the tensors of an op; "" where one can."""
     for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
         for index, tensor in enumerate(tensors):
-            reason = _tensor_refusal(tensor) if tensor is not None else ""
+            reason = _tensor_refusal(tensor, bounds) if tensor is not None else ""
             if reason:
                 return f"{kind} {index} {reason}"
     return "" if op.outputs else "it has no outputs"
 
 
-def _tensor_refusal(tensor: Tensor) -> str:
+def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
     """What keeps a kernel from reading or writing a tensor."""
     if tensor.element_type not in CL_TYPES:
         return f"is of type {tensor.element_type.name}, which no kernel can read"
-    if not tensor.type.layout.is_static:
-        return (
-            f"has a shape that is known at run time only: {tensor.type}; convert the model with fixed "
-            "shapes"
-        )
+    if not tensor.type.layout.is_static and tensor not in bounds.shapes:
+        why = bounds.reasons.get(tensor, "nothing says how large it can be")
+        return f"is '{tensor.name}', {tensor.type}, and has no bound: {why}; {bound_hint(tensor)}"
     if len(tensor.shape) > _MAX_RANK:
         return f"has {len(tensor.shape)} dimensions"
     if tensor.is_variable:

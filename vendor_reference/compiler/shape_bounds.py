@@ -40,6 +40,10 @@ class Bounds:
     reasons: dict[Tensor, str] = field(default_factory=dict)
 
 
+NO_BOUNDS = Bounds()
+"""Of a model that is asked about without any: tensors of dynamic shape have none."""
+
+
 def find_bounds(
     subgraph: Subgraph,
     given: Mapping[str, Sequence[int]],

@@ -7,6 +7,7 @@ from enum import Enum
 from litert.model.graph import Op
 from vendor_reference.custom_layers.custom_layer import (
     CustomLayer,
+    LayerType,
     OutputShape,
     SameShape,
     ShapeBinding,
@@ -35,6 +36,27 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
     if layer.shape_kernel is not None:
         return ByKernel.SEPARATE
     return declared_shape(layer, output) or alike_input(op, output)
+
+
+def shapes_refusal(op: Op, layer: CustomLayer) -> str:
+    """Why a layer cannot run on an op's tensors of dynamic shape; "" where it can, or there are none."""
+    tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
+    if all(tensor.type.layout.is_static for tensor in tensors):
+        return ""
+    if layer.type is not LayerType.OCL:
+        return "its shape is known at run time only, and CPU layers take fixed ones"
+    if any(file.packed_in is not None for file in layer.sources):
+        return "code that is compiled ahead takes fixed shapes alone: bring the source"
+    for index, tensor in enumerate(op.outputs):
+        if tensor.type.layout.is_static:
+            continue
+        rule = find_shape_rule(op, layer, index)
+        if rule is None:
+            return (
+                f"output {index} is {tensor.type}, and its layer does not say how the shape is found: give the "
+                "description (.json) output_shapes, or let the kernel write it"
+            )
+    return ""
 
 
 def declared_shape(layer: CustomLayer, output: int) -> OutputShape | None:

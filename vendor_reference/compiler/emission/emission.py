@@ -329,7 +329,7 @@ class _FunctionEmission:
         return KernelTask(
             spec.op_name or spec.title,
             launch.program,
-            spec.entry if spec.text else "",
+            spec.entry if spec.text or not op.outputs else "",
             arguments,
             list(launch.global_size),
             list(launch.local_size) or None,

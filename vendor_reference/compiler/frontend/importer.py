@@ -30,6 +30,12 @@ from vendor_reference.compiler.frontend.layer_kernel import (
     tensor_bindings,
 )
 from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
+from vendor_reference.compiler.frontend.layer_shapes import (
+    LayerShapes,
+    argument_bounds,
+    bound_notes,
+    result_bounds,
+)
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
@@ -42,6 +48,7 @@ from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.requirements import requirement_attributes
 from vendor_reference.compiler.selection import NO_LIBRARY, find_refusal, is_builtin
+from vendor_reference.compiler.shape_bounds import NO_BOUNDS, find_bounds
 from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
@@ -69,6 +76,7 @@ def import_partitions(
     layers: Mapping[str, CustomLayer],
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
     cpu_kernels: Mapping[Op, CpuKernel] | None = None,
+    bounds: Mapping[str, Sequence[int]] | None = None,
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
@@ -78,13 +86,14 @@ def import_partitions(
       layers: by custom code.
       library: the builtin ops that it has, by name.
       cpu_kernels: what was chosen for ops of CPU layers.
+      bounds: the largest shapes of tensors of dynamic shape, by name.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
         does not fit its op.
     """
     names = [f"Partition_{index}" for index in range(len(partitions))]
-    importer = _Importer(layers, library, names, cpu_kernels or {})
+    importer = _Importer(layers, library, names, cpu_kernels or {}, bounds or {})
     functions = [
         importer.function(name, partition)
         for name, partition in zip(names, partitions, strict=True)
@@ -103,6 +112,7 @@ class _Importer:
         library: Mapping[str, BuiltinOp],
         taken: Sequence[str],
         cpu_kernels: Mapping[Op, CpuKernel],
+        bounds: Mapping[str, Sequence[int]],
     ) -> None:
         self.table = ConstantTable()
         self.layer_functions: list[FuncOp] = []
@@ -115,9 +125,12 @@ class _Importer:
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
         self._symbols: dict[object, str] = {}
         self._codes: dict[str, ConstantOp] = {}
+        self._given_bounds = bounds
+        self._bounds = NO_BOUNDS  # of the partition on its way
 
     def function(self, name: str, partition: Subgraph) -> FuncOp:
         """A partition on IE."""
+        self._bounds = find_bounds(partition, self._given_bounds, self._layers)
         self._check(partition)
         self._codes = {}
         arguments = [_type(tensor) for tensor in partition.inputs]
@@ -146,7 +159,10 @@ class _Importer:
         for tensor, value in (*values.items(), *copies.items()):
             value.name_hint = readable_name(tensor.name)
         types = [_type(tensor) for tensor in partition.outputs]
-        return FuncOp(name, (arguments, types), Region(block))
+        function = FuncOp(name, (arguments, types), Region(block))
+        function.attributes.update(argument_bounds(partition.inputs, self._bounds))
+        self.notes += bound_notes(partition, self._bounds)
+        return function
 
     def _check(self, partition: Subgraph) -> None:
         if not any(
@@ -156,7 +172,7 @@ class _Importer:
                 Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
             )
         for place, op in enumerate(partition.ops):  # any, where the host compiles whole subgraphs
-            if reason := find_refusal(op, self._layers, self._library):
+            if reason := find_refusal(op, self._layers, self._library, self._bounds):
                 where = f"op {place} of '{partition.name}'"
                 raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
 
@@ -183,6 +199,7 @@ class _Importer:
         made: Operation
         if code is None:
             made = CallOp(self._layer_function(op, layer), operands, types)
+            made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
             made = self._binary_layer(op, layer, code, operands, types, ops)
         ops.append(made)
@@ -280,14 +297,17 @@ class _Importer:
         same = (spec, requirements, inputs, outputs, layer.type)
         if same not in self._symbols:
             symbol = self._names.new(op.name)
+            shapes = LayerShapes(op, layer, self._names)
             function = FuncOp.external(symbol, inputs, outputs)
             attributes: dict[str, Attribute] = {
                 **requirement_attributes(requirements),
                 TASK: StringAttr(layer.type.value),
                 **kernel_attributes(spec),
+                **shapes.attributes(),
             }
             function.attributes.update(attributes)
-            self.layer_functions.append(function)
+            self.layer_functions += [*shapes.functions(spec), function]
+            self.notes += shapes.notes()
             self._symbols[same] = symbol
         return self._symbols[same]
 
@@ -323,4 +343,4 @@ def _layer_types(
 
 
 def _type(tensor: Tensor) -> Attribute:
-    return tensor_type(tensor.element_type, tensor.shape)
+    return tensor_type(tensor.element_type, tensor.type.shape)

@@ -9,6 +9,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op
+from vendor_reference.compiler.frontend.size_mentions import find_mentions
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
     InternalArgument,
@@ -79,6 +80,7 @@ def layer_kernel(
         max_num_shaves=layer.max_num_shaves,
         op_name=op.name,
         absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),
+        mentions=find_mentions(layer, op),
     )
 
 

@@ -181,6 +181,8 @@ class _FunctionShapes:
                 held = [
                     None if i in inputs else shape_of(v.type) for i, v in enumerate(op.operands)
                 ]
+                for absent in _absent(function):
+                    held.insert(absent, ())
                 shape_function = ShapeFunction(source.texts, tuple(held))
                 name = self._module.shape_function(symbol, shape_function)
                 given[port] = self._find_shape(op, name, input_shapes, None, 1)[0]
@@ -264,6 +266,13 @@ def _is_open(ir_type: Attribute) -> bool:
 
 def _open_ports(values: Sequence[SSAValue]) -> Sequence[int]:
     return [index for index, value in enumerate(values) if _is_open(value.type)]
+
+
+def _absent(function: FuncOp) -> Sequence[int]:
+    """The inputs that a layer's op leaves out, ascending."""
+    if KERNEL not in function.attributes:
+        return ()
+    return sorted(read_kernel(function.attributes).absent_inputs)
 
 
 def _written(function: FuncOp) -> set[int]:

@@ -95,6 +95,8 @@ def _lower_external(function: FuncOp) -> Sequence[Attribute]:
     inputs = [t for t in function.function_type.inputs.data if isinstance(t, TensorType)]
     outputs = [t for t in function.function_type.outputs.data if isinstance(t, TensorType)]
     check_static([*inputs, *outputs], where)
+    if not inputs and not outputs:
+        return ()  # of shapes alone: its calls settle its type
     scratch: Sequence[Attribute] = ()
     if KERNEL in function.attributes and outputs:
         scratch = scratch_types(function_spec(function), inputs, outputs)

@@ -1,0 +1,160 @@
+"""What a custom layer says of shapes that a run tells, as attributes of its function in the IR."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
+from vendor_reference.compiler.ir.shape import ShapeType
+from vendor_reference.compiler.ir.shape_attributes import (
+    BOUNDS,
+    INPUT_NAMES,
+    OUTPUT_SHAPES,
+    Formulas,
+    FoundBy,
+    ShapeSource,
+    output_shapes_attribute,
+    shapes_attribute,
+)
+from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.kernel_spec import (
+    ConstantArgument,
+    KernelArgument,
+    KernelSpec,
+    ShapeArgument,
+)
+from vendor_reference.compiler.shape_bounds import Bounds
+from vendor_reference.compiler.shape_rules import (
+    ByKernel,
+    declared_shape,
+    find_shape_rule,
+    is_guessed,
+)
+from vendor_reference.compiler.task_attribute import TASK
+from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape, SameShape
+from vendor_reference.executable.executable import Source
+from vendor_reference.executable.shape_value import format_shape
+
+
+class LayerShapes:
+    """A layer's rules for the outputs of an op that the model leaves open."""
+
+    def __init__(self, op: Op, layer: CustomLayer, names: SymbolNames) -> None:
+        self._op = op
+        self._layer = layer
+        self._open = [i for i, t in enumerate(op.outputs) if _is_open(t)]
+        self._finder = ""
+        if self._open and layer.shape_kernel is not None:
+            self._finder = names.new(f"shapes_of_{op.name}")
+
+    def attributes(self) -> Mapping[str, Attribute]:
+        """`IE.output_shapes`, where there is something to say."""
+        if not self._open:
+            return {}
+        sources = [
+            self._source(index) if index in self._open else None
+            for index in range(len(self._op.outputs))
+        ]
+        return {OUTPUT_SHAPES: output_shapes_attribute(sources)}
+
+    def functions(self, spec: KernelSpec) -> Sequence[FuncOp]:
+        """The function of the layer's shape kernel, where it has one; `spec` is of the layer's own."""
+        shape_kernel = self._layer.shape_kernel
+        if not self._finder or shape_kernel is None:
+            return ()
+        arguments: list[KernelArgument] = []
+        num_read = 0
+        for tensor in self._op.inputs:
+            if tensor is not None and _is_open(tensor):
+                arguments.append(ShapeArgument(False, num_read))
+                num_read += 1
+            elif tensor is not None:
+                data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
+                arguments.append(ConstantArgument(ElementType.UINT32, data))
+        arguments += [ShapeArgument(True, index) for index in range(len(self._open))]
+        sources = tuple(
+            Source(self._layer.asset_name(file), file.path, file.digest)
+            for file in shape_kernel.sources
+        )
+        kernel = KernelSpec(
+            f"{spec.title}, shapes",
+            tuple(arguments),
+            where=spec.where,
+            sources=sources,
+            headers=spec.headers,
+            entry=shape_kernel.entry,
+            defines=spec.defines,
+            build_options=spec.build_options,
+            op_name=spec.op_name,
+        )
+        found = [ShapeType()] * len(self._open)
+        function = FuncOp.external(self._finder, [ShapeType()] * num_read, found)
+        function.attributes.update({TASK: StringAttr("OCL"), **kernel_attributes(kernel)})
+        return [function]
+
+    def notes(self) -> Sequence[str]:
+        """Sentences about what the layer does not say, and is taken to be."""
+        return [
+            f"op '{self._op.name}': output {index} is taken to have the shape of an input, as the model gives "
+            f"both as {self._op.outputs[index].type}; a description (.json) can say otherwise by output_shapes."
+            for index in self._open
+            if is_guessed(self._op, self._layer, index)
+        ]
+
+    def _source(self, index: int) -> ShapeSource:
+        rule = find_shape_rule(self._op, self._layer, index)
+        if rule is ByKernel.SEPARATE:
+            return FoundBy(self._finder)
+        if rule is ByKernel.OWN:
+            rule = declared_shape(self._layer, index)  # its bound
+        assert not isinstance(rule, ByKernel)
+        return _source(rule, self._op)
+
+
+def argument_bounds(inputs: Sequence[Tensor], bounds: Bounds) -> Mapping[str, Attribute]:
+    """`IE.bounds` of a function, and what the model calls its arguments; nothing where all are fixed."""
+    if not any(map(_is_open, inputs)):
+        return {}
+    largest = [bounds.shapes[t] if _is_open(t) else None for t in inputs]
+    names = ArrayAttr([StringAttr(tensor.name) for tensor in inputs])
+    return {BOUNDS: shapes_attribute(largest), INPUT_NAMES: names}
+
+
+def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, Attribute]:
+    """`IE.bounds` of a call: of outputs whose shapes kernels find."""
+    found = [
+        bounds.shapes[tensor]
+        if _is_open(tensor) and isinstance(find_shape_rule(op, layer, index), ByKernel)
+        else None
+        for index, tensor in enumerate(op.outputs)
+    ]
+    return {BOUNDS: shapes_attribute(found)} if any(found) else {}
+
+
+def bound_notes(partition: Subgraph, bounds: Bounds) -> Sequence[str]:
+    """Up to which shapes a partition has memory."""
+    ends = dict.fromkeys((*partition.inputs, *partition.outputs))
+    shown = [f"'{t.name}' {format_shape(bounds.shapes[t])}" for t in ends if _is_open(t)]
+    if not shown:
+        return []
+    return [f"{partition.name}: memory is for shapes up to {', '.join(shown)}."]
+
+
+def _source(rule: OutputShape | None, op: Op) -> ShapeSource:
+    if rule is None:
+        return None
+    if isinstance(rule, SameShape):
+        left_out = sum(tensor is None for tensor in op.inputs[: rule.input])
+        return SameShape(rule.input - left_out)
+    return Formulas(tuple(formula.text for formula in rule))
+
+
+def _is_open(tensor: Tensor) -> bool:
+    return not tensor.type.layout.is_static
