@@ -132,13 +132,13 @@ def test_types_that_no_kernel_can_read_stay(element_type: str, says: str) -> Non
     assert says in answers(b, "Mine")["y"]
 
 
-def test_dynamic_shapes_stay() -> None:
+def test_dynamic_shapes_stay_without_bounds() -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
     b.output(b.custom("Mine", [x], [("y", "float32", (1, 4))]))
     assert answers(b, "Mine")["y"] == (
-        "input 0 has a shape that is known at run time only: tensor<?x4xf32>; convert the model with "
-        "fixed shapes"
+        "input 0 is 'x', tensor<?x4xf32>, and has no bound: nothing says how large it can be; "
+        "give one with --shape_bounds=x:100x4"
     )
 
 

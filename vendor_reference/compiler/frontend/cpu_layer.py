@@ -65,7 +65,7 @@ def find_blocks(config: TensorConfig | None) -> MemoryLayout | None:
 def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:
     """The type of a tensor on IE as a layer takes it: in blocks it is one of another shape."""
     layout = find_blocks(config)
-    shape = tensor.shape if layout is None else layout.dims(tensor.shape)
+    shape = tensor.type.shape if layout is None else layout.dims(tensor.shape)
     return tensor_type(tensor.element_type, shape)
 
 
