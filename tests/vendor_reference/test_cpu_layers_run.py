@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from litert_npu_tools.command import run_guarded
+from litert_npu_tools.litert_npu import main
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
@@ -24,6 +28,7 @@ from litert.model.writer import write_model
 from litert.options import Options
 from tests.vendor_reference.cpu_layers import build, library, prelu
 from vendor_reference.compiler import cpu_layers
+from vendor_reference.cpu_layer.__main__ import include_folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ADD_ONE = """
@@ -264,6 +269,81 @@ def test_a_library_that_hangs_costs_a_message(
         tmp_path, library(tmp_path, shapes=f"for (volatile int i = 0; i < 1; ) {{}} {OK}")
     )
     assert error.status is Status.TIMEOUT_EXPIRED and "was not done after 1 s" in error.what
+
+
+@pytest.mark.parametrize("allow", [False, True], ids=["without the flag", "with it"])
+def test_the_flag_lets_litert_npu_run_it(
+    tmp_path: Path, allow: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled, _ = compile_model(tmp_path, chain("Double"), {"Double": library(tmp_path)})
+    flags = ["--allow_native_assets"] if allow else []
+    status = run_guarded(main, ["litert-npu", "run", str(compiled), *flags])
+    captured = capsys.readouterr()
+    assert (status == 0) == allow
+    assert ("which may not run here" in captured.err) != allow
+
+
+CPP = """
+#include <litert_npu/cpu_layer.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Kernel {
+  std::vector<float> scales;
+  void Run(const LiteRtNpuTensor& x, const LiteRtNpuTensor& y) const {
+    if (static_cast<const float*>(x.data)[0] < 0) throw std::runtime_error("a negative " + std::string("number"));
+    for (int i = 0; i < 4; ++i) static_cast<float*>(y.data)[i] = scales[i] * static_cast<const float*>(x.data)[i];
+  }
+};
+
+size_t One(void) { return 1; }
+const char* Type(size_t) { return "Double"; }
+size_t Count(const LiteRtNpuOp*, LiteRtNpuMessage*) { return 1; }
+const char* Name(const LiteRtNpuOp*, size_t) { return "in C++"; }
+size_t CountConfigurations(const LiteRtNpuOp*, size_t) { return 1; }
+LiteRtNpuStatus Configuration(const LiteRtNpuOp*, size_t, size_t, LiteRtNpuConfig*, LiteRtNpuMessage*) {
+  return kLiteRtNpuOk;
+}
+LiteRtNpuStatus Init(const LiteRtNpuOp*, size_t, LiteRtNpuConfig*, const LiteRtNpuTensor*, const LiteRtNpuTensor*,
+                     void** kernel, LiteRtNpuMessage*) {
+  *kernel = new Kernel{{1, 2, 3, 4}};
+  return kLiteRtNpuOk;
+}
+LiteRtNpuStatus Execute(void* kernel, const LiteRtNpuTensor* inputs, const LiteRtNpuTensor* outputs,
+                        LiteRtNpuMessage* message) try {
+  static_cast<Kernel*>(kernel)->Run(inputs[0], outputs[0]);
+  return kLiteRtNpuOk;
+} catch (const std::exception& error) {
+  return LiteRtNpuFail(message, kLiteRtNpuError, error.what());
+}
+void Destroy(void* kernel) { delete static_cast<Kernel*>(kernel); }
+
+const LiteRtNpuCpuLayerLibrary kLibrary = {
+    LITERT_NPU_CPU_LAYER_VERSION, sizeof(kLibrary), "C++ layers", "1", nullptr, One, Type, nullptr, Count, Name,
+    CountConfigurations, Configuration, Init, Execute, Destroy};
+
+}  // namespace
+
+const LiteRtNpuCpuLayerLibrary* litert_npu_get_cpu_layer_library(uint32_t) { return &kLibrary; }
+"""
+
+
+def test_a_library_in_cpp_throws_nothing_at_the_host(tmp_path: Path) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    source, path = tmp_path / "layers.cc", tmp_path / "layers.so"
+    source.write_text(CPP)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{include_folder()}"]
+    subprocess.run([compiler, *flags, "-shared", "-fPIC", source, "-o", path], check=True)
+    compiled, _ = compile_model(tmp_path, chain("Double", shape=(4,)), {"Double": path})
+    assert run(compiled, np.ones(4, np.float32)).tolist() == [1, 2, 3, 4]
+    with pytest.raises(LiteRtError, match=r"'C\+\+ layers' 1, execute: a negative number"):
+        run(compiled, -np.ones(4, np.float32))
 
 
 def test_a_failing_run_names_library_and_op(tmp_path: Path, x: Array) -> None:

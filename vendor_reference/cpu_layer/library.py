@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import logging
 import threading
@@ -137,6 +138,8 @@ class CpuLayerLibrary:
         self._lock = threading.Lock()
         if self.table.set_log_callback:
             self.table.set_log_callback(ctypes.cast(_LOG_CALLBACK, ctypes.c_void_p), None)
+            # Its own threads may outlive the interpreter.
+            atexit.register(self.table.set_log_callback, None, None)
 
     def __str__(self) -> str:
         return f"library '{self.name}' {self.version}"

@@ -23,6 +23,7 @@ from vendor_reference.compiler.ie.layer_op import LayerOp
 from vendor_reference.compiler.ir.checks import check_count
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, tensor_type
 from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.compiler.library.kernel_text import name_kernel
 from vendor_reference.executable.cpu_op import MemoryLayout
 
 _UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
@@ -49,7 +50,9 @@ class BlockOp(LayerOp):
             if cls.IS_PACK
             else _unpack_text(layout, plain, c_type)
         )
-        return KernelSpec(cls.name.removeprefix("IE."), _ARGUMENTS, text=text, entry="blocks")
+        title = cls.name.removeprefix("IE.")
+        entry, text = name_kernel(title, text)
+        return KernelSpec(title, _ARGUMENTS, text=text, entry=entry)
 
     def verify_(self) -> None:
         super().verify_()
@@ -171,5 +174,5 @@ def _place(indices: Sequence[str], dims: Sequence[int]) -> str:
 
 
 def _kernel(c_type: str, lines: Sequence[str]) -> str:
-    head = f"__kernel void blocks(__global const {c_type}* from, __global {c_type}* to)"
+    head = f"__kernel void KERNEL(__global const {c_type}* from, __global {c_type}* to)"
     return "\n".join([head, "{", *lines, "}", ""])
