@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from xml.etree.ElementTree import Element, fromstring, tostring
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,19 @@ def parse(text: str | bytes) -> list[XmlElement]:
 def only(text: str | bytes) -> XmlElement:
     (element,) = parse(text)
     return element
+
+
+def _with_children(element: Element, children: list[Element]) -> Element:
+    element.extend(children)
+    return element
+
+
+def _outline(element: Element) -> tuple[object, ...]:
+    return element.tag, element.attrib, [_outline(child) for child in element]
+
+
+def _outline_of(element: XmlElement) -> tuple[object, ...]:
+    return element.name, element.attributes, [_outline_of(child) for child in element.children]
 
 
 def test_elements_have_lines_attributes_and_children() -> None:
@@ -149,6 +163,29 @@ def test_a_megabyte_of_any_piece_comes_to_an_end(before: str, piece: str) -> Non
         assert parse(text) is not None
     except LiteRtError as error:
         assert error.where.startswith("layers.xml, line ")
+
+
+_names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,5}", fullmatch=True)
+_values = st.text(
+    st.characters(blacklist_categories=["Cs", "Cc", "Cn"], whitelist_characters="<>&\"'"),
+    max_size=8,
+)
+_trees: st.SearchStrategy[Element] = st.recursive(
+    st.builds(Element, _names, st.dictionaries(_names, _values, max_size=3)),
+    lambda inner: st.builds(
+        _with_children,
+        st.builds(Element, _names, st.dictionaries(_names, _values, max_size=3)),
+        st.lists(inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(_trees, max_size=3))
+def test_well_formed_xml_is_read_as_other_parsers_read_it(trees: list[Element]) -> None:
+    texts = [tostring(tree, "unicode") for tree in trees]
+    expected = [_outline(fromstring(text)) for text in texts]
+    assert [_outline_of(element) for element in parse("\n".join(texts))] == expected
 
 
 @given(st.binary(max_size=200))
