@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
@@ -90,7 +91,7 @@ class OpValues:
         """The entries of a FlexBuffer map, or of a builtin op's options; empty where they are something else."""
         if self._entries is None:
             root = (
-                find_flexbuffer_options(self._options)
+                _find_options(self._options)
                 if self._op.is_custom
                 else read_builtin_options(self._op)
             )
@@ -150,6 +151,12 @@ class OpValues:
 
     def _error(self, what: str, hint: str = "") -> LiteRtError:
         return LiteRtError(Status.INVALID_ARGUMENT, what, f"op '{self._op.name}'", hint)
+
+
+@lru_cache(maxsize=256)
+def _find_options(options: bytes) -> FlexValue | None:
+    """A FlexBuffer's root; ops of a network have mostly the same."""
+    return find_flexbuffer_options(options)
 
 
 def as_value(value: FlexValue) -> Value | None:

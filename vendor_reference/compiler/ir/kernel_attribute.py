@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from xdsl.dialects.builtin import (
@@ -105,7 +106,27 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
     kernel = attributes.get(KERNEL)
     if not isinstance(kernel, DictionaryAttr):
         raise _error(KERNEL, "a dictionary that holds the kernel", kernel)
-    fields = kernel.data
+    return _read_kernel(_Held(kernel), read_max_num_shaves(attributes))
+
+
+class _Held:
+    """An attribute as itself: passes that come to it again need not look into it."""
+
+    __slots__ = ("attribute",)
+
+    def __init__(self, attribute: DictionaryAttr) -> None:
+        self.attribute = attribute
+
+    def __hash__(self) -> int:
+        return id(self.attribute)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self.attribute is other.attribute
+
+
+@lru_cache(maxsize=4096)
+def _read_kernel(kernel: _Held, max_num_shaves: int) -> KernelSpec:
+    fields = kernel.attribute.data
     for name in fields:
         if name not in _FIELDS:
             raise LiteRtError(
@@ -114,7 +135,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
                 hint=f"It has {', '.join(_FIELDS)}.",
             )
     if "title" not in fields or "arguments" not in fields:
-        raise _error(KERNEL, "a dictionary with a title and arguments", kernel)
+        raise _error(KERNEL, "a dictionary with a title and arguments", kernel.attribute)
     sizes_of = _read_argument(fields["sizes_of"], 0) if "sizes_of" in fields else _OUTPUT_0
     if not isinstance(sizes_of, TensorArgument):
         raise _error("sizes_of", "an input or output", fields["sizes_of"])
@@ -129,7 +150,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
         sizes_of=sizes_of,
         mentions=_rows("mentions", fields, _text) if "mentions" in fields else None,
         absent_inputs=_rows("absent_inputs", fields, _number),
-        max_num_shaves=read_max_num_shaves(attributes),
+        max_num_shaves=max_num_shaves,
         cpu=read_cpu_kernel(f"{KERNEL}.{_CPU}", fields[_CPU]) if _CPU in fields else None,
         **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]
         **{name: _text(name, fields[name]) for name in _TEXTS if name in fields},  # type: ignore[arg-type]
