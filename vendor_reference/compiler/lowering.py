@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from litert.core.compiler_options import DumpOptions
+from litert.model.collector import collector_held
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
@@ -40,6 +41,7 @@ class Lowered:
     samples: Sequence[Program]
 
 
+@collector_held()
 def lower_partitions(
     soc: SocModel,
     partitions: Sequence[Subgraph],

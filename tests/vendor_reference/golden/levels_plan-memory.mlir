@@ -1,59 +1,12 @@
 #NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>
+#text = "typedef uint8 __attribute__((aligned(sizeof(uint)))) reorder_92018019_uint;\0A\0A// `geometry` has the numbers of columns and rows, and how many of them a work item moves; the step from a column\0A// to the next where it reads, from a row to the next where it writes, and the first elements of both; the number\0A// of outer loops, and for each its size, and its steps where it reads and writes.\0A__kernel void reorder_92018019(const __global uint* from, __global uint* to, const __global uint* geometry) {\0A  const size_t from_step = geometry[4], to_step = geometry[5];\0A  from += geometry[6];\0A  to += geometry[7];\0A  size_t rest = get_global_id(2);\0A  for (size_t loop = geometry[8]; loop > 0; --loop) {\0A    const __global uint* const outer = geometry + 6 + 3 * loop;\0A    from += rest % outer[0] * outer[1];\0A    to += rest % outer[0] * outer[2];\0A    rest /= outer[0];\0A  }\0A  const size_t first_column = get_global_id(0) * geometry[2], first_row = get_global_id(1) * geometry[3];\0A  const size_t columns = min(first_column + geometry[2], (size_t)geometry[0]);\0A  const size_t rows = min(first_row + geometry[3], (size_t)geometry[1]);\0A  size_t row = first_row;\0A  for (; row + 8 <= rows; row += 8) {\0A    size_t column = first_column;\0A    for (; column + 8 <= columns; column += 8) {\0A      const __global uint* const in = from + column * from_step + row;\0A      __global uint* const out = to + row * to_step + column;\0A      const uint8 c0 = *(const __global reorder_92018019_uint*)(in);\0A      const uint8 c1 = *(const __global reorder_92018019_uint*)(in + 1 * from_step);\0A      const uint8 c2 = *(const __global reorder_92018019_uint*)(in + 2 * from_step);\0A      const uint8 c3 = *(const __global reorder_92018019_uint*)(in + 3 * from_step);\0A      const uint8 c4 = *(const __global reorder_92018019_uint*)(in + 4 * from_step);\0A      const uint8 c5 = *(const __global reorder_92018019_uint*)(in + 5 * from_step);\0A      const uint8 c6 = *(const __global reorder_92018019_uint*)(in + 6 * from_step);\0A      const uint8 c7 = *(const __global reorder_92018019_uint*)(in + 7 * from_step);\0A      *(__global reorder_92018019_uint*)(out) = (uint8)(c0.s0, c1.s0, c2.s0, c3.s0, c4.s0, c5.s0, c6.s0, c7.s0);\0A      *(__global reorder_92018019_uint*)(out + 1 * to_step) = (uint8)(c0.s1, c1.s1, c2.s1, c3.s1, c4.s1, c5.s1, c6.s1, c7.s1);\0A      *(__global reorder_92018019_uint*)(out + 2 * to_step) = (uint8)(c0.s2, c1.s2, c2.s2, c3.s2, c4.s2, c5.s2, c6.s2, c7.s2);\0A      *(__global reorder_92018019_uint*)(out + 3 * to_step) = (uint8)(c0.s3, c1.s3, c2.s3, c3.s3, c4.s3, c5.s3, c6.s3, c7.s3);\0A      *(__global reorder_92018019_uint*)(out + 4 * to_step) = (uint8)(c0.s4, c1.s4, c2.s4, c3.s4, c4.s4, c5.s4, c6.s4, c7.s4);\0A      *(__global reorder_92018019_uint*)(out + 5 * to_step) = (uint8)(c0.s5, c1.s5, c2.s5, c3.s5, c4.s5, c5.s5, c6.s5, c7.s5);\0A      *(__global reorder_92018019_uint*)(out + 6 * to_step) = (uint8)(c0.s6, c1.s6, c2.s6, c3.s6, c4.s6, c5.s6, c6.s6, c7.s6);\0A      *(__global reorder_92018019_uint*)(out + 7 * to_step) = (uint8)(c0.s7, c1.s7, c2.s7, c3.s7, c4.s7, c5.s7, c6.s7, c7.s7);\0A    }\0A    for (; column < columns; ++column)\0A      for (size_t i = 0; i < 8; ++i)\0A        to[(row + i) * to_step + column] = from[column * from_step + row + i];\0A  }\0A  for (; row < rows; ++row)\0A    for (size_t column = first_column; column < columns; ++column)\0A      to[row * to_step + column] = from[column * from_step + row];\0A}\0A"
+#text_2 = "typedef float8 __attribute__((aligned(sizeof(float)))) convert_eb7473c9_float;\0A\0A__kernel void convert_eb7473c9(const __global float* a_data, __global half* r_data, const uint size) {\0A  const size_t begin = get_global_id(0) * 1024;\0A  const size_t end = min(begin + 1024, (size_t)size);\0A  const __global float* const ap = a_data;\0A  __global half* const rp = r_data;\0A  size_t i = begin;\0A  for (; i + 8 <= end; i += 8) {\0A    const float8 a = *(const __global convert_eb7473c9_float*)(ap + i);\0A    const float8 v = a;\0A    vstore_half8(v, 0, rp + i);\0A  }\0A  for (; i < end; ++i) {\0A    const float a = *(ap + i);\0A    const float v = a;\0A    vstore_half(v, 0, rp + i);\0A  }\0A}\0A"
+#text_3 = "typedef ushort8 __attribute__((aligned(sizeof(ushort)))) reorder_3fbfbc09_ushort;\0A\0A// `geometry` has the numbers of columns and rows, and how many of them a work item moves; the step from a column\0A// to the next where it reads, from a row to the next where it writes, and the first elements of both; the number\0A// of outer loops, and for each its size, and its steps where it reads and writes.\0A__kernel void reorder_3fbfbc09(const __global ushort* from, __global ushort* to, const __global uint* geometry) {\0A  const size_t from_step = geometry[4], to_step = geometry[5];\0A  from += geometry[6];\0A  to += geometry[7];\0A  size_t rest = get_global_id(2);\0A  for (size_t loop = geometry[8]; loop > 0; --loop) {\0A    const __global uint* const outer = geometry + 6 + 3 * loop;\0A    from += rest % outer[0] * outer[1];\0A    to += rest % outer[0] * outer[2];\0A    rest /= outer[0];\0A  }\0A  const size_t first_column = get_global_id(0) * geometry[2], first_row = get_global_id(1) * geometry[3];\0A  const size_t columns = min(first_column + geometry[2], (size_t)geometry[0]);\0A  const size_t rows = min(first_row + geometry[3], (size_t)geometry[1]);\0A  size_t row = first_row;\0A  for (; row + 8 <= rows; row += 8) {\0A    size_t column = first_column;\0A    for (; column + 8 <= columns; column += 8) {\0A      const __global ushort* const in = from + column * from_step + row;\0A      __global ushort* const out = to + row * to_step + column;\0A      const ushort8 c0 = *(const __global reorder_3fbfbc09_ushort*)(in);\0A      const ushort8 c1 = *(const __global reorder_3fbfbc09_ushort*)(in + 1 * from_step);\0A      const ushort8 c2 = *(const __global reorder_3fbfbc09_ushort*)(in + 2 * from_step);\0A      const ushort8 c3 = *(const __global reorder_3fbfbc09_ushort*)(in + 3 * from_step);\0A      const ushort8 c4 = *(const __global reorder_3fbfbc09_ushort*)(in + 4 * from_step);\0A      const ushort8 c5 = *(const __global reorder_3fbfbc09_ushort*)(in + 5 * from_step);\0A      const ushort8 c6 = *(const __global reorder_3fbfbc09_ushort*)(in + 6 * from_step);\0A      const ushort8 c7 = *(const __global reorder_3fbfbc09_ushort*)(in + 7 * from_step);\0A      *(__global reorder_3fbfbc09_ushort*)(out) = (ushort8)(c0.s0, c1.s0, c2.s0, c3.s0, c4.s0, c5.s0, c6.s0, c7.s0);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 1 * to_step) = (ushort8)(c0.s1, c1.s1, c2.s1, c3.s1, c4.s1, c5.s1, c6.s1, c7.s1);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 2 * to_step) = (ushort8)(c0.s2, c1.s2, c2.s2, c3.s2, c4.s2, c5.s2, c6.s2, c7.s2);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 3 * to_step) = (ushort8)(c0.s3, c1.s3, c2.s3, c3.s3, c4.s3, c5.s3, c6.s3, c7.s3);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 4 * to_step) = (ushort8)(c0.s4, c1.s4, c2.s4, c3.s4, c4.s4, c5.s4, c6.s4, c7.s4);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 5 * to_step) = (ushort8)(c0.s5, c1.s5, c2.s5, c3.s5, c4.s5, c5.s5, c6.s5, c7.s5);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 6 * to_step) = (ushort8)(c0.s6, c1.s6, c2.s6, c3.s6, c4.s6, c5.s6, c6.s6, c7.s6);\0A      *(__global reorder_3fbfbc09_ushort*)(out + 7 * to_step) = (ushort8)(c0.s7, c1.s7, c2.s7, c3.s7, c4.s7, c5.s7, c6.s7, c7.s7);\0A    }\0A    for (; column < columns; ++column)\0A      for (size_t i = 0; i < 8; ++i)\0A        to[(row + i) * to_step + column] = from[column * from_step + row + i];\0A  }\0A  for (; row < rows; ++row)\0A    for (size_t column = first_column; column < columns; ++column)\0A      to[row * to_step + column] = from[column * from_step + row];\0A}\0A"
 #A = affine_map<(a) -> (a)>
 #NHWC = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #AB = affine_map<(a, b) -> (a, b)>
 
 builtin.module attributes {VPUIP.soc = "EMU8"} {
-  func.func private @Reorder(memref<1x4x6x8xf32>, memref<1x4x6x8xf32, #NCHW>) -> () attributes {
-    VPUIP.task = "OCL",
-    VPUIP.kernel = {
-      title = "Reorder",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {
-        constant = dense<[24, 8, 24, 170, 8, 24, 0, 0, 0]> : tensor<9xui32>
-      }],
-      text = "...",
-      entry = "reorder_92018019",
-      global_size = ["1", "1", "1"],
-      local_size = ["1", "1", "1"]
-    }
-  }
-  func.func private @Convert(memref<1x4x6x8xf32, #NCHW>, memref<1x4x6x8xf16, #NCHW>) -> () attributes {
-    VPUIP.task = "OCL",
-    VPUIP.kernel = {
-      title = "Convert",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {scalar = 192 : ui32}],
-      text = "...",
-      entry = "convert_eb7473c9",
-      global_size = ["1"],
-      local_size = ["1"]
-    }
-  }
-  func.func private @Reorder_1(memref<1x4x6x8xf16, #NCHW>, memref<1x4x6x8xf16>) -> () attributes {
-    VPUIP.task = "OCL",
-    VPUIP.kernel = {
-      title = "Reorder",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {
-        constant = dense<[8, 24, 8, 512, 24, 8, 0, 0, 0]> : tensor<9xui32>
-      }],
-      text = "...",
-      entry = "reorder_3fbfbc09",
-      global_size = ["1", "1", "1"],
-      local_size = ["1", "1", "1"]
-    }
-  }
-  func.func private @Reorder_2(memref<1x4x6x8xf32, #NCHW>, memref<1x4x6x8xf32>) -> () attributes {
-    VPUIP.task = "OCL",
-    VPUIP.kernel = {
-      title = "Reorder",
-      arguments = [{input = 0 : i64}, {output = 0 : i64}, {
-        constant = dense<[8, 24, 8, 512, 24, 8, 0, 0, 0]> : tensor<9xui32>
-      }],
-      text = "...",
-      entry = "reorder_92018019",
-      global_size = ["1", "1", "1"],
-      local_size = ["1", "1", "1"]
-    }
-  }
   func.func private @Scale(memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> () attributes {
     IE.input_layouts = [#NCHW, #A],
     IE.output_layouts = [#NCHW],

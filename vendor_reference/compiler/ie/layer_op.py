@@ -131,6 +131,14 @@ class LayerOp(IRDLOperation):
         what = f"{cls.name} has no kernel for shapes that a run tells"
         raise LiteRtError(Status.UNSUPPORTED, what)
 
+    @classmethod
+    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
+        """Refuses tensors, or on IERT buffers, that the layer is not for; the default takes all.
+
+        Raises:
+          VerifyException: with what was found.
+        """
+
     def dynamic_inputs(self) -> Sequence[int]:
         """The inputs that `input_shapes` belong to."""
         return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))
@@ -148,6 +156,7 @@ class LayerOp(IRDLOperation):
         check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
         num_shapes = len(self.output_shapes) + len(self.result_shapes)
         check_ports(self.attributes, DYNAMIC_OUTPUTS, num_shapes, len(self.outputs))
+        self.check_types(self.inputs.types, self.outputs.types)
 
     @classmethod
     def parse(cls, parser: Parser) -> LayerOp:

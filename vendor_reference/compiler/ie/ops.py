@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     AnyTensorTypeConstr,
@@ -68,9 +68,9 @@ class ReorderOp(TransferOp):
             [order_of(self.inputs[0].type)], [order_of(self.outputs[0].type)]
         )
 
-    def verify_(self) -> None:
-        super().verify_()
-        check_same(self.inputs.types, self.outputs.types, elements=True)
+    @classmethod
+    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
+        check_same(inputs, outputs, elements=True)
 
 
 @irdl_op_definition
@@ -86,9 +86,9 @@ class ConvertOp(TransferOp):
         assert isinstance(value.type, TensorType)
         return cls([value], [with_element_type(value.type, element_type)])
 
-    def verify_(self) -> None:
-        super().verify_()
-        check_same(self.inputs.types, self.outputs.types, order=True)
+    @classmethod
+    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
+        check_same(inputs, outputs, order=True)
 
 
 @irdl_op_definition
@@ -98,9 +98,9 @@ class CopyOp(TransferOp):
     name = "IE.Copy"
     traits = traits_def(LayoutAgnostic(), SameShapes())
 
-    def verify_(self) -> None:
-        super().verify_()
-        check_same(self.inputs.types, self.outputs.types, elements=True, order=True)
+    @classmethod
+    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
+        check_same(inputs, outputs, elements=True, order=True)
 
 
 @irdl_op_definition
@@ -118,8 +118,8 @@ class ActualShapeOfOp(IRDLOperation):
 
 
 def check_same(
-    inputs: Iterable[Attribute],
-    outputs: Iterable[Attribute],
+    inputs: Sequence[Attribute],
+    outputs: Sequence[Attribute],
     *,
     elements: bool = False,
     order: bool = False,
@@ -129,10 +129,9 @@ def check_same(
     Raises:
       VerifyException: if not.
     """
-    sources, targets = list(inputs), list(outputs)
-    check_count("inputs", len(sources), 1)
-    check_count("outputs", len(targets), 1)
-    source, target = sources[0], targets[0]
+    check_count("inputs", len(inputs), 1)
+    check_count("outputs", len(outputs), 1)
+    source, target = inputs[0], outputs[0]
     if shape_of(source) != shape_of(target):
         raise VerifyException(f"shape {shape_of(source)} becomes {shape_of(target)}")
     if elements and element_type_of(source) is not element_type_of(target):

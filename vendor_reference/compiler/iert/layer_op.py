@@ -93,6 +93,7 @@ class BufferLayerOp(IRDLOperation):
             raise VerifyException("a layer without outputs")
         check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
         check_ports(self.attributes, DYNAMIC_OUTPUTS, len(self.output_shapes), len(self.outputs))
+        self.layer().check_types(self.inputs.types, self.outputs.types)
 
     @classmethod
     def parse(cls, parser: Parser) -> BufferLayerOp:

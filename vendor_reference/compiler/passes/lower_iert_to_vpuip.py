@@ -152,6 +152,14 @@ class _ModuleLowering:
             return
         layer = self._called(op)
         operands = list(op.arguments)
+        least = layer.num_outputs + layer.num_scratch
+        if op.results or len(operands) < least:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"a call of '{layer.symbol}' with {len(operands)} buffers and {len(op.results)} results, "
+                f"expected {least} buffers at least, and none",
+                hint="Lower it from IE first.",
+            )
         if not layer.num_outputs:
             self._shape_kernel(op, layer, operands)
             return
