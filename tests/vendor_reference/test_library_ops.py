@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -184,3 +185,13 @@ def test_ops_without_inputs_or_outputs_are_refused_by_all() -> None:
             b.op(name, [None] * outputs, [output(b)] * outputs)
             op = b.build().subgraphs[0].ops[0]
             assert rule.refusal(op), name
+
+
+def test_the_document_lists_each_op_and_its_layer() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "builtin_ops.md").read_text()
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")][1:]
+    listed = {}
+    for names, layers in rows:
+        pairs = zip(names.split(","), layers.split(","), strict=True)
+        listed.update({name.strip(): layer.strip(" `") for name, layer in pairs})
+    assert listed == {name: f"IE.{op.ie_name}" for name, op in library_ops().items()}

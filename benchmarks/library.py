@@ -1,0 +1,83 @@
+"""What `--reference_ops=all` costs a network whose convolutions stay on the CPU, and how fast kernels are alone.
+
+The network is selfie segmentation; its peer is the same with its custom op alone on the NPU. A kernel is LOGISTIC,
+or a sum with broadcasting, on 64 MB; its peer is stock's XNNPACK on as many threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.commands import KERNELS, compile_with
+from benchmarks.harness import BUILD, Comparison, Row, alternate, run_checked
+from benchmarks.models import written
+from examples.downloads import networks
+from litert.model.builder import ModelBuilder
+
+_OP = "Convolution2DTransposeBias"
+_ALL = "--reference_ops=all"
+_THREADS = 2
+_SHAPE = (1, 1000, 1000, 16)
+
+
+def measure() -> Sequence[Row]:
+    """Runs both sides in turn, in a process for each comparison."""
+    network = networks() / "selfie_segmentation.tflite"
+    asset = KERNELS / f"{_OP}.json"
+    alone, all_ops = BUILD / "library_without.tflite", BUILD / "library_with.tflite"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    run_checked(compile_with(_OP, asset, network, alone))
+    run_checked([*compile_with(_OP, asset, network, all_ops), _ALL])
+    rows = [
+        _run("selfie segmentation with --reference_ops=all, to without", all_ops, alone, "NPU", 3)
+    ]
+    for name, limit in (("LOGISTIC", 2.5), ("ADD", 1.5)):
+        model = _one_op(name)
+        output = BUILD / f"{model.stem}_npu.tflite"
+        run_checked([*compile_with(_OP, asset, model, output), _ALL])
+        rows.append(_run(f"library's {name} of 64 MB, to stock's", output, model, "CPU", limit))
+    return rows
+
+
+def _one_op(name: str) -> Path:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", _SHAPE)
+    inputs = [x]
+    if name == "ADD":
+        inputs.append(builder.constant("c", [0.5] * _SHAPE[-1], "float32"))
+    builder.output(builder.op(name, inputs, [("y", "float32", _SHAPE)]))
+    return written(f"library_{name}", builder.build())
+
+
+def _run(claim: str, ours: Path, peer: Path, accelerator: str, limit: float) -> Row:
+    arguments = [str(ours), str(peer), accelerator]
+    child = run_checked([sys.executable, "-m", "benchmarks.library", *arguments])
+    return Comparison(*json.loads(child.output)).row(claim, limit)
+
+
+def _measure_here(ours: Path, peer: Path, accelerator: str) -> Comparison:
+    os.environ["POCL_MAX_PTHREAD_COUNT"] = str(_THREADS)  # before OpenCL starts
+    import ai_edge_litert.compiled_model as stock
+    import numpy as np
+
+    import litert
+    from benchmarks.loaded import load
+
+    is_network = accelerator == "NPU"
+    shape = (1, 256, 256, 3) if is_network else _SHAPE
+    inputs = np.random.default_rng(0).random(shape, np.float32)
+    run_ours, read_ours = load(litert, ours, "NPU", _THREADS, inputs)
+    package = litert if is_network else stock
+    run_peer, read_peer = load(package, peer, accelerator, _THREADS, inputs)
+    times = alternate(run_ours, run_peer, 100, warm_up=10)
+    assert np.abs(read_ours() - read_peer()).max() <= 1e-5
+    return times
+
+
+if __name__ == "__main__":
+    comparison = _measure_here(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    print(json.dumps([comparison.ours, comparison.peer]))
