@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from litert.core.element_type import ElementType
 from litert.model.builder import ModelBuilder
+from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.layer_defines import layer_defines
-from vendor_reference.compiler.prelude import KernelTensor, write_prelude
+from vendor_reference.compiler.prelude import KernelTensor, uses_init, write_prelude
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
-from vendor_reference.custom_layers.layout import bfyx
+from vendor_reference.custom_layers.layout import Format, bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
 from vendor_reference.executable.filled_program import Holes
+from vendor_reference.executable.sizes import HOLE, Dimension
 
 
 def prelude(
@@ -21,60 +23,92 @@ def prelude(
     (op,) = b.build().subgraphs[0].ops
     layer = CustomLayer("Mine", "k.cl", [], defines=defines, defines_options=of_options)
     notes: list[str] = []
-    texts = layer_defines(layer, op, OpValues(op), notes)
-    inputs = [KernelTensor(ElementType.FLOAT32, bfyx((2, 4, 5, 3))), None]
+    return write(
+        KernelSpec("Mine", (), defines=tuple(layer_defines(layer, op, OpValues(op), notes)))
+    ), notes
+
+
+def write(spec: KernelSpec, *inputs: KernelTensor | None, holes: Holes | None = None) -> str:
+    """The text for these inputs, an output of 7 bytes, and 5 x 4 x 6 work items."""
     outputs = [KernelTensor(ElementType.INT8, bfyx((7,)))]
-    return write_prelude(texts, inputs, outputs, [5, 4, 6], [], Holes()), notes
+    return write_prelude(spec, inputs, outputs, [5, 4, 6], [], holes or Holes())
+
+
+IMAGE = KernelTensor(ElementType.FLOAT32, bfyx((2, 4, 5, 3)))
 
 
 def test_the_built_in_defines_are_those_of_custom_layers() -> None:
-    text, _ = prelude({})
-    built_in = text[: text.index("// Custom Layer User Defines")]
-    assert built_in == EXPECTED
+    assert (
+        write(KernelSpec("Mine", (), defines=(("N", "3"), ("F(x)", "x"))), IMAGE, None) == EXPECTED
+    )
 
 
 EXPECTED = """\
 // Custom Layer Built-ins
-
 #define NUM_INPUTS 2
 #define GLOBAL_WORKSIZE_SIZE 3
-#define GLOBAL_WORKSIZE_INIT { 5,4,6, }\x20
 #define GLOBAL_WORKSIZE (size_t []){ 5,4,6, }\x20
 #define LOCAL_WORKSIZE_SIZE 0
-#define LOCAL_WORKSIZE_INIT {  }\x20
 #define LOCAL_WORKSIZE (size_t []){  }\x20
 #define INPUT0_DIMS_SIZE 4
-#define INPUT0_DIMS_INIT { 2,3,4,5, }\x20
 #define INPUT0_DIMS (int []){ 2,3,4,5, }\x20
 #define INPUT0_TYPE float
 #define INPUT0_FORMAT_BYXF\x20
 #define INPUT0_LOWER_PADDING_SIZE 4
-#define INPUT0_LOWER_PADDING_INIT { 0,0,0,0, }\x20
 #define INPUT0_LOWER_PADDING (int []){ 0,0,0,0, }\x20
 #define INPUT0_UPPER_PADDING_SIZE 4
-#define INPUT0_UPPER_PADDING_INIT { 0,0,0,0, }\x20
 #define INPUT0_UPPER_PADDING (int []){ 0,0,0,0, }\x20
 #define INPUT0_PITCHES_SIZE 4
-#define INPUT0_PITCHES_INIT { 60,1,15,3, }\x20
 #define INPUT0_PITCHES (int []){ 60,1,15,3, }\x20
 #define INPUT0_OFFSET 0
 #define OUTPUT0_DIMS_SIZE 4
-#define OUTPUT0_DIMS_INIT { 7,1,1,1, }\x20
 #define OUTPUT0_DIMS (int []){ 7,1,1,1, }\x20
 #define OUTPUT0_TYPE char
 #define OUTPUT0_FORMAT_BFYX\x20
 #define OUTPUT0_LOWER_PADDING_SIZE 4
-#define OUTPUT0_LOWER_PADDING_INIT { 0,0,0,0, }\x20
 #define OUTPUT0_LOWER_PADDING (int []){ 0,0,0,0, }\x20
 #define OUTPUT0_UPPER_PADDING_SIZE 4
-#define OUTPUT0_UPPER_PADDING_INIT { 0,0,0,0, }\x20
 #define OUTPUT0_UPPER_PADDING (int []){ 0,0,0,0, }\x20
 #define OUTPUT0_PITCHES_SIZE 4
-#define OUTPUT0_PITCHES_INIT { 1,1,1,1, }\x20
 #define OUTPUT0_PITCHES (int []){ 1,1,1,1, }\x20
 #define OUTPUT0_OFFSET 0
 
+// Custom Layer User Defines
+#define N 3
+#define F(x) x
 """
+
+
+def test_arrays_have_the_form_that_initializes_where_a_text_names_it() -> None:
+    spec = KernelSpec("Mine", (), uses_init=uses_init([b"int a[] = INPUT0_DIMS_INIT;"]))
+    text = write(spec, IMAGE)
+    array = "#define INPUT0_PITCHES"
+    init = f"{array}_INIT {{ 60,1,15,3, }} \n"
+    assert f"{array}_SIZE 4\n{init}{array} (int []){{ 60,1,15,3, }} \n" in text
+    assert text.count("_INIT ") == 10  # two of work sizes, four for each tensor
+    assert not uses_init([b"#define MY_INITIAL 3", b"INIT"])
+
+
+def test_a_padded_view_has_its_padding_and_offset() -> None:
+    half = bfyx((2, 4, 6, 2), (0, 3, 1, 2), Format.BFYX, (0, 0, 0, 2))
+    text = write(KernelSpec("Mine", ()), KernelTensor(ElementType.BOOL, half))
+    for line in (
+        "TYPE uchar",
+        "FORMAT_BFYX ",
+        "DIMS (int []){ 2,2,4,6, } ",
+        "LOWER_PADDING (int []){ 0,2,0,0, } ",
+        "PITCHES (int []){ 96,24,6,1, } ",
+        "OFFSET 48",
+    ):
+        assert f"#define INPUT0_{line}\n" in text
+
+
+def test_sizes_that_a_run_tells_are_holes() -> None:
+    holes = Holes()
+    rows = KernelTensor(ElementType.FLOAT32, bfyx((Dimension(0, 0), 3)))
+    text = write(KernelSpec("Mine", ()), rows, holes=holes)
+    assert f"#define INPUT0_DIMS (int []){{ {HOLE},3,1,1, }} \n" in text
+    assert holes.sizes == (Dimension(0, 0),)
 
 
 def test_each_option_is_a_define() -> None:
@@ -98,7 +132,7 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
 def test_a_description_has_the_defines_it_asks_for() -> None:
     define = Define("ALPHA", FlexOption("alpha"), "float")
     text, _ = prelude({"alpha": 2, "beta": 1}, define, of_options=False)
-    assert text.endswith("// Custom Layer User Defines\n\n#define ALPHA 2.0f\n\n")
+    assert text.endswith("// Custom Layer User Defines\n#define ALPHA 2.0f\n")
 
 
 def test_options_that_are_a_c_struct_are_noted() -> None:

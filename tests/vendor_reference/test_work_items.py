@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.work_items import OpShapes, evaluate_work_sizes
 
@@ -50,3 +51,46 @@ def test_an_input_that_the_op_does_not_have_has_no_sizes() -> None:
     spec = KernelSpec("L", (), global_size=("X",), sizes_of=TensorArgument(False, 1))
     with pytest.raises(LiteRtError, match="input 1 of an op that has 1 inputs"):
         evaluate_work_sizes(spec, OpShapes(((4,),), ((4,),)))
+
+
+IMAGE = (2, 4, 5, 3)  # N, H, W, C: B, F, Y, X are 2, 3, 4, 5
+
+
+def evaluate(
+    *global_size: str, local: tuple[str, ...] = (), output: Shape = IMAGE
+) -> tuple[list[int], list[int]]:
+    spec = KernelSpec("L", (), global_size=global_size, local_size=local)
+    found = evaluate_work_sizes(spec, OpShapes((), (output,)))
+    return list(found[0]), list(found[1])
+
+
+def test_without_sizes_there_is_one_work_item_for_each_element_of_the_output() -> None:
+    assert evaluate() == ([120], [])
+    assert evaluate(output=()) == ([1], [])
+
+
+def test_sizes_are_formulas_of_the_outputs_dimensions() -> None:
+    assert evaluate("X", "Y", "B*F") == ([5, 4, 6], [])
+    assert evaluate(" ((x + 3)/4)*4 ", local=("4 ",)) == ([8], [4])
+    assert evaluate("B", "F", output=(7, 6)) == ([7, 6], [])
+
+
+@pytest.mark.parametrize(
+    ("global_size", "local", "says"),
+    [
+        (("X/(Y-4)",), (), "formula 'X/(Y-4)' divides by zero"),
+        (("X%0",), (), "formula 'X%0' divides by zero"),
+        (("B-X",), (), "formula 'B-X' is -3 where B=2, F=3, Y=4, X=5"),
+        (("X*1000000000",), (), "formula 'X*1000000000' is 5000000000 where"),
+        (("X", "Y*0"), (), "global size [5, 0]: no work item would write the outputs"),
+        (("X",), ("4",), "local size [4] does not divide global size [5]"),
+        (("X",), ("0",), "local size [0] does not divide global size [5]"),
+    ],
+)
+def test_sizes_that_cannot_be_are_errors(
+    global_size: tuple[str, ...], local: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        evaluate(*global_size, local=local)
+    assert error.value.status is Status.INVALID_ARGUMENT and error.value.hint
+    assert says in error.value.what

@@ -110,6 +110,7 @@ class KernelSpec:
       global_size: formulas over the B, F, Y, X of `sizes_of`; empty is one work item for each element of output 0.
       local_size: as many, or empty: the driver chooses.
       counts_from_end: whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
+      uses_init: whether sources, headers or defines name the `_INIT` form of a built-in array.
       max_num_shaves: 0 is no limit.
       op_name: the op that it is for, for messages and metrics; "" for `title`.
       absent_inputs: those that the op leaves out; nobody passes them.
@@ -131,6 +132,7 @@ class KernelSpec:
     local_size: tuple[str, ...] = ()
     sizes_of: TensorArgument = TensorArgument(is_output=True, index=0)
     counts_from_end: bool = False
+    uses_init: bool = False
     max_num_shaves: int = 0
     op_name: str = ""
     absent_inputs: tuple[int, ...] = ()

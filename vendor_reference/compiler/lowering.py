@@ -12,6 +12,7 @@ from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
+from vendor_reference.compiler.half_tensors import HalfTensors
 from vendor_reference.compiler.ir_dump import IMPORT, IrDump
 from vendor_reference.compiler.kernel_bindings import BoundArgument
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
@@ -32,12 +33,14 @@ class Lowered:
     Attributes:
       bindings: for each task of each function what its arguments are, to compare its kernel with.
       notes: sentences for the report.
+      titles: of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`.
       samples: its programs as they are for the largest shapes.
     """
 
     executable: Executable
     bindings: Sequence[Sequence[Sequence[BoundArgument]]]
     notes: Sequence[str]
+    titles: Sequence[str]
     samples: Sequence[Program]
 
 
@@ -50,6 +53,7 @@ def lower_partitions(
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
     allow_native_assets: bool = False,
     bounds: Mapping[str, Sequence[int]] | None = None,
+    half_tensors: HalfTensors = HalfTensors.FLOAT,
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
@@ -63,13 +67,16 @@ def lower_partitions(
       library: the builtin ops that it has, by name.
       allow_native_assets: whether layers may be asked that are machine code.
       bounds: the largest shapes of tensors of dynamic shape, by name.
+      half_tensors: what they are in kernels that ask for no type.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets)
-    imported = import_partitions(soc, partitions, layers, library, cpu_layers.kernels, bounds)
+    imported = import_partitions(
+        soc, partitions, layers, library, cpu_layers.kernels, bounds, half_tensors
+    )
     ir_dump = IrDump(dump) if dump.ir_after else None
     after = None
     notes = [*cpu_layers.notes, *imported.notes]
@@ -81,4 +88,4 @@ def lower_partitions(
         notes.append(ir_dump.note())
     notes += memory_notes(imported.module, soc)
     emitted = emit_executable(imported.module, imported.constants)
-    return Lowered(emitted.executable, emitted.bindings, notes, emitted.samples)
+    return Lowered(emitted.executable, emitted.bindings, notes, emitted.titles, emitted.samples)

@@ -1,26 +1,30 @@
-"""The reference vendor's own options: `--reference_ops=ADD,RELU`."""
+"""The reference vendor's own options: `--reference_ops=ADD,RELU`, `--reference_fp16=half`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.half_tensors import HalfTensors
 
 REFERENCE_OPS = "reference_ops"
 """Builtin ops that the NPU takes where it can: names with commas between them, or `all`."""
 
-OPTIONS = (REFERENCE_OPS,)
+REFERENCE_FP16 = "reference_fp16"
+"""What half tensors are in kernels that ask for no type: one of `HalfTensors`."""
+
+OPTIONS = (REFERENCE_OPS, REFERENCE_FP16)
 
 
-def check_options(names: Iterable[str]) -> None:
-    """Refuses what is no option of this vendor.
+def check_options(options: Mapping[str, str]) -> None:
+    """Refuses what is no option of this vendor, or has a value that it cannot have.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG.
     """
-    for name in names:
+    for name in options:
         if name not in OPTIONS:
             near = get_close_matches(name, OPTIONS, 1)
             raise LiteRtError(
@@ -29,3 +33,22 @@ def check_options(names: Iterable[str]) -> None:
                 "vendor 'Reference'",
                 f"Do you mean '{near[0]}'?" if near else f"It has {', '.join(OPTIONS)}.",
             )
+    half_tensors(options)
+
+
+def half_tensors(options: Mapping[str, str]) -> HalfTensors:
+    """What `--reference_fp16` says, or does not.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG.
+    """
+    value = options.get(REFERENCE_FP16, HalfTensors.FLOAT.value)
+    try:
+        return HalfTensors(value)
+    except ValueError:
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"--{REFERENCE_FP16}={value}",
+            "vendor 'Reference'",
+            f"It is {' or '.join(h.value for h in HalfTensors)}: what half tensors are in kernels.",
+        ) from None

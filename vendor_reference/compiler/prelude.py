@@ -6,14 +6,21 @@ and its fellows, always in the order B, F, Y, X. Array elements are `int`, so th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
+from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Bfyx
 from vendor_reference.executable.filled_program import Holes
 from vendor_reference.executable.sizes import Expression, Size
+
+USER_DEFINES = "// Custom Layer User Defines\n"
+"""Parts the built-in defines from the layer's own."""
+
+_INIT = re.compile(rb"_INIT\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,45 +32,50 @@ class KernelTensor:
 
 
 def write_prelude(
-    defines: Sequence[tuple[str, str]],
+    spec: KernelSpec,
     inputs: Sequence[KernelTensor | None],
     outputs: Sequence[KernelTensor],
     global_size: Sequence[Size],
     local_size: Sequence[Size],
     holes: Holes,
-    mentioned: Collection[str] | None = None,
 ) -> str:
     """The text in front of a layer's sources.
 
+    A define of what a run tells is left out where the layer's text does not mention it, so that the program
+    need not be built for each shape.
+
     Args:
-      defines: the layer's own, names and texts.
+      spec: of the kernel.
       inputs: of the op; None for those that are left out.
       outputs: of the op.
       global_size: how many work items there are.
       local_size: in which groups; empty where the driver chooses.
       holes: get the sizes that a run tells.
-      mentioned: names that the layer's text has: a define of what a run tells is left out where its name is not
-        among them, so that the program need not be built for each shape. None: any can be there.
     """
-    lines = ["// Custom Layer Built-ins", "", f"#define NUM_INPUTS {len(inputs)}"]
-    writer = _Writer(holes, mentioned)
+    lines = ["// Custom Layer Built-ins", f"#define NUM_INPUTS {len(inputs)}"]
+    writer = _Writer(holes, spec.mentions, spec.uses_init)
     lines += writer.array("GLOBAL_WORKSIZE", "size_t", global_size)
     lines += writer.array("LOCAL_WORKSIZE", "size_t", local_size)
     for kind, tensors in (("INPUT", inputs), ("OUTPUT", outputs)):
         for index, tensor in enumerate(tensors):
             if tensor is not None:
                 lines += writer.tensor(f"{kind}{index}", tensor)
-    lines += ["", "// Custom Layer User Defines", ""]
-    lines += [f"#define {name} {text}" for name, text in defines]
-    return "\n".join([*lines, "", ""])
+    own = "".join(f"#define {name} {text}\n" for name, text in spec.defines)
+    return "\n".join([*lines, "", USER_DEFINES]) + own
+
+
+def uses_init(texts: Iterable[bytes]) -> bool:
+    """Whether sources, headers or defines name a built-in array's `_INIT`, so that it is to be there."""
+    return any(_INIT.search(text) for text in texts)
 
 
 class _Writer:
     """Writes defines, with holes for what a run tells."""
 
-    def __init__(self, holes: Holes, mentioned: Collection[str] | None) -> None:
+    def __init__(self, holes: Holes, mentioned: Collection[str] | None, has_init: bool) -> None:
         self._holes = holes
         self._mentioned = mentioned
+        self._has_init = has_init
 
     def tensor(self, name: str, tensor: KernelTensor) -> list[str]:
         view = tensor.view
@@ -78,9 +90,10 @@ class _Writer:
         ]
 
     def array(self, name: str, element_type: str, values: Sequence[Size]) -> list[str]:
+        init = self._define(f"{name}_INIT", values, "{ ", " } ", ",") if self._has_init else []
         return [
             f"#define {name}_SIZE {len(values)}",
-            *self._define(f"{name}_INIT", values, "{ ", " } ", ","),
+            *init,
             *self._define(name, values, f"({element_type} []){{ ", " } ", ","),
         ]
 

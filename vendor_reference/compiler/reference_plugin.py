@@ -20,8 +20,9 @@ from litert.model.graph import Subgraph
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
+from vendor_reference.compiler.kernel_dump import dump_kernels
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
-from vendor_reference.compiler.options import REFERENCE_OPS
+from vendor_reference.compiler.options import REFERENCE_OPS, half_tensors
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
@@ -29,7 +30,7 @@ from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
-from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.executable import Executable, Source
 from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import get_soc_model
 
@@ -81,10 +82,13 @@ class ReferencePlugin(CompilerPlugin):
             self._library,
             self._options.allow_native_assets,
             {**self._options.shape_bounds, **self._bounds},
+            half_tensors(self._options.vendor_options),
         )
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
         notes += lowered.notes
+        if self._options.dump.kernels:
+            notes.append(self._dump_kernels(lowered))
         notes += find_parameter_notes((op for p in partitions for op in p.ops), self._layers)
         executable = None
         if not self._options.check_kernels:
@@ -133,6 +137,21 @@ class ReferencePlugin(CompilerPlugin):
 
     def _read(self, op_name: str, path: str, data: memoryview) -> CustomLayer:
         return read_layer(op_name, path, data, self._options.asset_root)
+
+    def _dump_kernels(self, lowered: Lowered) -> str:
+        """Writes kernels for people to read, also where they do not build; says where they are."""
+        files = {
+            (layer.asset_name(file), file.path): file.data
+            for layer in self._layers.values()
+            for file in layer.files()
+        }
+        folder = self._options.dump.folder
+
+        def read(source: Source) -> memoryview:
+            return memoryview(files[source.asset, source.file_name])
+
+        names = dump_kernels(folder, lowered.samples, lowered.titles, read)
+        return f"{len(names)} kernel{'s'[: len(names) != 1]} written to {folder}."
 
     def _check_kernels(self, lowered: Lowered, notes: list[str]) -> Executable:
         assets = {

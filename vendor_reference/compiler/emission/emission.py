@@ -41,6 +41,7 @@ from vendor_reference.compiler.kernel_spec import (
 from vendor_reference.compiler.kernel_view import kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.memory_planner import aligned
+from vendor_reference.compiler.op_name import read_op_name
 from vendor_reference.compiler.prelude import write_prelude
 from vendor_reference.compiler.vpuip.dialect import (
     DeclareBufferOp,
@@ -74,12 +75,14 @@ class Emitted:
     Attributes:
       bindings: for each task of each function what its arguments are, to compare its kernel with.
       specs: for each task of each function its kernel.
+      titles: of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`, of the first op of each.
       samples: the executable's programs; those that depend on shapes for the largest ones.
     """
 
     executable: Executable
     bindings: Sequence[Sequence[Sequence[BoundArgument]]]
     specs: Sequence[Sequence[KernelSpec]]
+    titles: Sequence[str]
     samples: Sequence[Program]
 
 
@@ -108,7 +111,7 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emit
         emission.constants,
     )
     executable, samples = join_programs(executable, emission.samples)
-    return Emitted(executable, emission.bindings, emission.specs, samples)
+    return Emitted(executable, emission.bindings, emission.specs, emission.titles, samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ class _ModuleEmission:
     def __init__(self, module: ModuleOp, constants: Mapping[str, Constant]) -> None:
         self.programs: dict[Program, int] = {}
         self.samples: list[Program] = []
+        self.titles: list[str] = []
         self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
         self.constants: list[Constant] = []
         self.bindings: list[Sequence[Sequence[BoundArgument]]] = []
@@ -195,11 +199,14 @@ class _ModuleEmission:
                 kernel_tensor(t, _format(spec, True, i), shapes.outputs[i])
                 for i, t in enumerate(outputs)
             ]
-            prelude = write_prelude(spec.defines, tensors, made, *sizes, holes, spec.mentions)
+            prelude = write_prelude(spec, tensors, made, *sizes, holes)
         program = Program(
             prelude, spec.sources, spec.build_options, spec.headers, holes=holes.sizes
         )
         if program not in self.programs:
+            if program.sources:
+                name = read_op_name(op.attributes)
+                self.titles.append(f"Layer {name} using Custom Layer {spec.title}")
             self.programs[program] = len(self.samples)
             self.samples.append(fill_program(program, hole_values(program, function.bound)))
         read = [None if t is None else ranked_type(t) for t in inputs]

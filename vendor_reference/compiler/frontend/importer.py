@@ -36,6 +36,7 @@ from vendor_reference.compiler.frontend.layer_shapes import (
     bound_notes,
     result_bounds,
 )
+from vendor_reference.compiler.half_tensors import HalfTensors
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
@@ -45,8 +46,9 @@ from vendor_reference.compiler.ir.symbols import SymbolNames, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
+from vendor_reference.compiler.op_name import NAME
 from vendor_reference.compiler.overriding import find_layer
-from vendor_reference.compiler.requirements import requirement_attributes
+from vendor_reference.compiler.requirements import Requirements, requirement_attributes
 from vendor_reference.compiler.selection import NO_LIBRARY, find_refusal, is_builtin
 from vendor_reference.compiler.shape_bounds import NO_BOUNDS, find_bounds
 from vendor_reference.compiler.task_attribute import TASK
@@ -77,6 +79,7 @@ def import_partitions(
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
     cpu_kernels: Mapping[Op, CpuKernel] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
+    half_tensors: HalfTensors = HalfTensors.FLOAT,
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
@@ -87,13 +90,14 @@ def import_partitions(
       library: the builtin ops that it has, by name.
       cpu_kernels: what was chosen for ops of CPU layers.
       bounds: the largest shapes of tensors of dynamic shape, by name.
+      half_tensors: what they are in kernels that ask for no type.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
         does not fit its op.
     """
     names = [f"Partition_{index}" for index in range(len(partitions))]
-    importer = _Importer(layers, library, names, cpu_kernels or {}, bounds or {})
+    importer = _Importer(layers, library, names, cpu_kernels or {}, bounds or {}, half_tensors)
     functions = [
         importer.function(name, partition)
         for name, partition in zip(names, partitions, strict=True)
@@ -113,11 +117,13 @@ class _Importer:
         taken: Sequence[str],
         cpu_kernels: Mapping[Op, CpuKernel],
         bounds: Mapping[str, Sequence[int]],
+        half_tensors: HalfTensors,
     ) -> None:
         self.table = ConstantTable()
         self.layer_functions: list[FuncOp] = []
         self.notes: list[str] = []
         self._layers = layers
+        self._half_tensors = half_tensors
         self._library = library
         self._cpu_kernels = cpu_kernels
         self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
@@ -202,6 +208,7 @@ class _Importer:
             made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
             made = self._binary_layer(op, layer, code, operands, types, ops)
+        made.attributes[NAME] = StringAttr(op.outputs[0].name)
         ops.append(made)
         for tensor, result, config in zip(op.outputs, made.results, outputs, strict=True):
             values[tensor] = result
@@ -239,7 +246,7 @@ class _Importer:
             self._codes[key] = ConstantOp(DenseResourceAttr.from_params(key, code_type))
             ops.append(self._codes[key])
         spec = self._kernel(op, layer)
-        requirements = layer_requirements(tensor_bindings(layer, op), op)
+        requirements = self._requirements(op, layer)
         attributes = {**requirement_attributes(requirements, prefix=""), **kernel_attributes(spec)}
         return CustomBinaryLayerOp(
             layer.type.value, self._codes[key].output, operands, results, attributes
@@ -284,14 +291,22 @@ class _Importer:
         ops.append(constant)
         values[tensor] = constant.output
 
+    def _requirements(self, op: Op, layer: CustomLayer) -> Requirements:
+        bindings = tensor_bindings(layer, op)
+        requirements = layer_requirements(bindings, op, self._half_tensors)
+        if requirements != layer_requirements(bindings, op, HalfTensors.HALF):
+            self.notes.append(
+                f"{layer.file_name}, op '{op.name}': half tensors are float in its kernel, as the NPU has no fp16 "
+                "arithmetic; --reference_fp16=half hands them over as they are."
+            )
+        return requirements
+
     def _layer_function(self, op: Op, layer: CustomLayer) -> str:
         """The function that stands for an op's kernel; ops with the same kernel and types share it."""
         kernel = self._cpu_kernels.get(op)
         spec = self._kernel(op, layer)
         requirements = (
-            cpu_layer_requirements(kernel)
-            if kernel is not None
-            else layer_requirements(tensor_bindings(layer, op), op)
+            cpu_layer_requirements(kernel) if kernel is not None else self._requirements(op, layer)
         )
         inputs, outputs = _layer_types(op, kernel)
         same = (spec, requirements, inputs, outputs, layer.type)

@@ -21,6 +21,7 @@ from vendor_reference.compiler.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.compiler.layer_defines import layer_defines
+from vendor_reference.compiler.prelude import uses_init
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
@@ -77,6 +78,9 @@ def layer_kernel(
         local_size=tuple(formula.text for formula in sizes.local_size),
         sizes_of=TensorArgument(sizes.of.is_output, sizes.of.index),
         counts_from_end=sizes.counts_from_end,
+        uses_init=uses_init(
+            [*(f.data for f in layer.files()), *(text.encode() for _, text in defines)]
+        ),
         max_num_shaves=layer.max_num_shaves,
         op_name=op.name,
         absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),

@@ -54,7 +54,7 @@ MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 
 _TEXTS = ("where", "text", "entry", "build_options", "op_name")
 _FORMULAS = ("global_size", "local_size")
-_FLAGS = ("counts_from_end", "in_place")
+_FLAGS = ("counts_from_end", "uses_init", "in_place")
 _CPU = "cpu_layer"
 _FIELDS = (
     "title", "arguments", *_TEXTS, *_FORMULAS, *_FLAGS, "sources", "headers", "defines", "sizes_of",

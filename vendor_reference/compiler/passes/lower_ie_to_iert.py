@@ -50,6 +50,7 @@ from vendor_reference.compiler.layer_kernels import (
     scratch_types,
 )
 from vendor_reference.compiler.layer_ports import settle_called_types
+from vendor_reference.compiler.op_name import keep_name
 from vendor_reference.compiler.requirements import NAMES
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
 from vendor_reference.compiler.shape_ranks import find_shape_ranks
@@ -263,7 +264,9 @@ class _FunctionLowering:
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]
         scratch = self._allocate_scratch(self._module.scratch[symbol])
-        self._ops.append(CallOp(op.callee, [*inputs, *outputs, *scratch], []))
+        call = CallOp(op.callee, [*inputs, *outputs, *scratch], [])
+        keep_name(op, call)
+        self._ops.append(call)
         self._release(scratch)
 
     def _layer(self, op: LayerOp) -> None:

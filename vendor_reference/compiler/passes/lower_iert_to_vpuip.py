@@ -56,6 +56,7 @@ from vendor_reference.compiler.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.compiler.layer_kernels import at_layer, function_spec, layer_spec, op_shapes
+from vendor_reference.compiler.op_name import keep_name
 from vendor_reference.compiler.shape_functions import FORMULAS
 from vendor_reference.compiler.task_attribute import TASK, read_task
 from vendor_reference.compiler.vpuip.dialect import (
@@ -267,18 +268,17 @@ class _ModuleLowering:
                 if list(dynamic) != list(range(len(dynamic))):
                     attributes[name] = ArrayAttr([number(port) for port in dynamic])
             self._attributes[same] = attributes
-        replace_op(
-            op,
-            layer.task(
-                layer.symbol,
-                inputs,
-                outputs,
-                self._attributes[same],
-                scratch,
-                input_shapes,
-                output_shapes,
-            ),
+        task = layer.task(
+            layer.symbol,
+            inputs,
+            outputs,
+            self._attributes[same],
+            scratch,
+            input_shapes,
+            output_shapes,
         )
+        keep_name(op, task)
+        replace_op(op, task)
 
 
 def _num_outputs(function: FuncOp, spec: KernelSpec) -> int:
