@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
 from ..input_arrays import (
     InputArray,
     TensorSpec,
@@ -44,7 +47,24 @@ def read_op_inputs(subject: Subject, files: Sequence[str], seed: int) -> dict[st
       LiteRtError: what is wrong with a file.
     """
     specs = tensor_specs(subject.model.subgraphs[0].inputs, "input")
-    return complete_inputs(read_inputs(files, specs, VALUE_RANGE), specs, seed, VALUE_RANGE)
+    given = read_inputs(files, specs, VALUE_RANGE)
+    for spec in specs:
+        if spec.name in given:
+            given[spec.name] = _as_type(given[spec.name], spec)
+    return complete_inputs(given, specs, seed, VALUE_RANGE)
+
+
+def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
+    import numpy as np
+
+    array, dtype = given.value, np.dtype(spec.dtype)
+    if array.shape != spec.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"input '{spec.name}' is {array.dtype}{list(array.shape)}, the op takes {spec}",
+            given.origin,
+        )
+    return InputArray(array.astype(dtype), given.origin)
 
 
 def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:

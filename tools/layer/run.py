@@ -21,7 +21,7 @@ from .op_arrays import (
     tensor_names,
     tensor_specs,
 )
-from .reference_function import call_reference
+from .reference_function import call_reference, load_reference
 from .safe_process import answer, check_asset, compiling, run_safely, stage
 from .watch import define_watch_flag, run_watched
 
@@ -44,7 +44,9 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     with open_layer(request) as layer:
         subject = layer.subjects[0]
         freeze_shapes(subject.model)
+        yield stage("inputs were read, and the reference was computed")
         inputs = read_op_inputs(subject, request["input"], request["seed"])
+        expected = _expected(subject.op, inputs, request)
         plan = plan_outputs(request["output"], tensor_specs(subject.op.outputs, "output"))
         yield compiling(layer.options.path)
         with compile_layer(subject, layer.options) as compiled:
@@ -55,8 +57,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 arrays, problems = running.run()
                 outputs = dict(zip(tensor_names(subject.op.outputs, "output"), arrays, strict=True))
                 write_outputs(plan, outputs, VALUE_RANGE, [layer.options.path, layer.choice.model])
-                yield stage("the reference was computed")
-                comparisons = _compare(subject.op, inputs, outputs, request)
+                comparisons = compare(outputs, expected, request["tolerance"])
                 speed = None
                 if request["repeat"]:
                     yield stage(f"kernel '{running.entry}' was measured")
@@ -105,20 +106,20 @@ def _lines(
         yield from (f"  {line}" for line in speed.lines())
 
 
-def _compare(
-    op: Op,
-    inputs: Mapping[str, InputArray],
-    outputs: Mapping[str, Any],
-    request: Mapping[str, Any],
-) -> list[Comparison]:
-    """The outputs beside golden ones, then beside the reference's."""
+def _expected(
+    op: Op, inputs: Mapping[str, InputArray], request: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What outputs are to be, by name: the reference's, else golden ones."""
     expected = read_golden(op, request["golden"])
     if request["reference"]:
         arrays = call_reference(
-            request["reference"], all_inputs(op, inputs), _options(op), len(op.outputs)
+            load_reference(request["reference"]),
+            all_inputs(op, inputs),
+            _options(op),
+            len(op.outputs),
         )
-        expected |= dict(zip(outputs, arrays, strict=True))
-    return compare(outputs, expected, request["tolerance"])
+        expected |= dict(zip(tensor_names(op.outputs, "output"), arrays, strict=True))
+    return expected
 
 
 def _options(op: Op) -> Mapping[str, Any] | bytes:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from litert_npu_tools.layer import safe_process
 
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
@@ -43,6 +47,19 @@ def opencl() -> None:
         check_device("")
     except LiteRtError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does the child's part here, which is faster; `test_layer_processes.py` has what takes a child."""
+
+    def call(target: str, argument: object, **_: object) -> Iterator[object]:
+        module, function = target.split(":")
+        request = json.loads(json.dumps(argument))
+        for answer in getattr(import_module(module), function)(request):
+            yield json.loads(json.dumps(answer))
+
+    monkeypatch.setattr(safe_process, "call_in_child", call)
 
 
 @pytest.fixture

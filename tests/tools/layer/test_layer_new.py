@@ -16,6 +16,8 @@ from litert.model.flexbuffer import FlexValue
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 Capture = pytest.CaptureFixture[str]
 
 

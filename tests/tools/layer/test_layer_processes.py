@@ -1,0 +1,69 @@
+"""What `litert-npu layer` does in processes of their own: a kernel that crashes or hangs costs a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import LitertNpu
+from tests.tools.layer.conftest import SHAPES, SOFTSIGN
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_what_a_kernel_prints_reaches_the_user_once(
+    author: Path, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (author / "Softsign.cl").write_text(
+        SOFTSIGN.replace("y[i]", 'if (i == 3) printf("here is %d\\n", (int) i);\n y[i]')
+    )
+    run = ("layer", "run", "Softsign.cl", *SHAPES, '--options={"alpha": 2.0}', "--repeat=3")
+    assert litert_npu(*run) == 0
+    assert 1 <= capfd.readouterr().err.count("here is 3") <= 2  # the two runs that compare
+
+
+def test_a_compiler_that_takes_too_long_is_stopped(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, "--timeout_s=0.1") == 1
+    assert "TIMEOUT_EXPIRED: the process was not done after 0.1 s" in capsys.readouterr().err
+
+
+HOSTILE = {
+    "an endless loop": (
+        "volatile int go = 1; while (go) y[0] = x[0];",
+        "--timeout_s=6",
+        "TIMEOUT_EXPIRED: the process was not done after 6 s, and was stopped, while kernel 'k' was running",
+    ),
+    "a wild write": (
+        "y[1L << 36] = x[0];",
+        "--timeout_s=60",
+        "RUNTIME_FAILURE: the process crashed (SIGSEGV: Segmentation fault), while kernel 'k' was running",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "limit", "said"), HOSTILE.values(), ids=HOSTILE)
+def test_a_kernel_that_crashes_or_hangs_costs_a_message(
+    author: Path,
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    body: str,
+    limit: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(author / "cache"))
+    (author / "k.cl").write_text(
+        f"__kernel void k(__global const float* x, __global float* y) {{\n  {body}\n}}\n"
+    )
+    assert litert_npu("layer", "check", "k.cl", *SHAPES) == 0  # so that the limit is for the run
+    capsys.readouterr()
+    assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0", limit) == 1
+    assert said in capsys.readouterr().err
+    # The cache has whole programs alone.
+    from vendor_reference.device.program_cache import _parse
+
+    built = list((author / "cache" / "programs").iterdir())
+    assert built and all(_parse(path.read_bytes()) for path in built)

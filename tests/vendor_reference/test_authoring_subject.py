@@ -1,0 +1,120 @@
+"""Which ops a layer is tried on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model
+from vendor_reference.authoring.one_op_model import parse_types
+from vendor_reference.authoring.subject import (
+    OpChoice,
+    choose_op_name,
+    describe_op,
+    find_subjects,
+    given_subject,
+)
+
+
+def model() -> Model:
+    """Three ops `A`, two of them alike, and one `B`."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    a = b.custom("A", [x], [("a", "float32", (4,))], options={"n": 1})
+    c = b.custom("A", [a], [("c", "float32", (4,))], options={"n": 1})
+    d = b.custom("A", [c], [("d", "float32", (4,))], options={"n": 2})
+    b.output(b.custom("B", [d], [("e", "float32", (4,))]))
+    return b.build()
+
+
+def choose(path: str, op: str = "") -> str:
+    return choose_op_name(OpChoice("m.tflite", op), path, model())
+
+
+def test_an_op_is_named_by_the_user_or_its_index_or_the_file() -> None:
+    assert choose("B.cl", "A") == "A"
+    assert choose("A.cl", "3") == "B"
+    assert choose("folder/B.json") == "B"
+    assert choose_op_name(OpChoice(), "folder/Sinh.cl", None) == "Sinh"
+
+
+@pytest.mark.parametrize(
+    ("path", "op", "said"),
+    [
+        ("x.cl", "", "no op 'x' in the model"),
+        ("A.cl", "C", "no op 'C' in the model"),
+        ("A.cl", "4", "no op 4: the model's main subgraph has 4"),
+    ],
+)
+def test_an_op_that_is_not_there_is_refused_with_those_that_are(
+    path: str, op: str, said: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        choose(path, op)
+    assert said in error.value.what
+
+
+def test_ops_that_are_alike_are_one_subject() -> None:
+    found = find_subjects(OpChoice("f/m.tflite"), "A", model())
+    assert [s.title for s in found] == ["op 0 of m.tflite, and 1 like it", "op 2 of m.tflite"]
+    assert [len(s.model.subgraphs[0].ops) for s in found] == [1, 1]
+    (only,) = find_subjects(OpChoice("m.tflite", "1"), "A", model())
+    assert only.title == "op 1 of m.tflite"
+
+
+def test_constants_come_along_and_quantization_tells_ops_apart() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2,))
+    outputs = []
+    for index, scale in enumerate((0.5, 0.5, 0.25)):
+        stored = b.constant(
+            f"q{index}", b"\1\2", "int8", (2,), quantization=Quantization((scale,), (0,), 0)
+        )
+        w = b.op("DEQUANTIZE", [stored], [(f"w{index}", "float32", (2,))])
+        outputs.append(b.custom("A", [x, w], [(f"y{index}", "float32", (2,))]))
+    b.output(*outputs)
+    found = find_subjects(OpChoice("m"), "A", b.build())
+    assert [s.title for s in found] == ["op 1 of m, and 1 like it", "op 5 of m"]
+    for subject in found:
+        graph = subject.model.subgraphs[0]
+        assert [op.name for op in graph.ops] == ["DEQUANTIZE", "A"] and len(graph.inputs) == 1
+        assert describe_op(subject.op) == "(tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"
+
+
+def test_types_are_read_as_they_are_written() -> None:
+    text = "1x8x8x4xf32, i8 ,tensor<3xui16>,2x0xfloat32"
+    assert [str(t) for t in parse_types(text, "--inputs")] == [
+        "tensor<1x8x8x4xf32>", "tensor<i8>", "tensor<3xui16>", "tensor<2x0xf32>",
+    ]  # fmt: skip
+    assert parse_types(" ", "--inputs") == []
+
+
+@pytest.mark.parametrize("text", ["2xf33", "x2xf32", "2,f32x", "-1xf32", "1x?xf32", "f32,,f32"])
+def test_what_is_no_type_is_refused(text: str) -> None:
+    with pytest.raises(LiteRtError, match=r"--inputs: '.*' is no tensor"):
+        parse_types(text, "--inputs")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "said"),
+    [
+        ("", "", "nothing says what op the layer is for"),
+        ("4xf32", "{", "--options: no JSON"),
+        ("4xf32", "[1]", "--options: no JSON object"),
+        ("4xf32", "@/no/such/file", "cannot read"),
+    ],
+)
+def test_given_shapes_that_make_no_op_are_refused(outputs: str, options: str, said: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        given_subject(OpChoice(outputs=outputs, options=options), "A")
+    assert said in error.value.what
+
+
+def test_options_are_json_or_a_file_s_bytes(tmp_path: Path) -> None:
+    (tmp_path / "struct").write_bytes(b"\1\2")
+    choice = OpChoice(outputs="f32", options=f"@{tmp_path / 'struct'}")
+    assert bytes(given_subject(choice, "A").op.custom_options or b"") == b"\1\2"
