@@ -195,9 +195,13 @@ def test_a_change_of_shape_allocates_and_builds_nothing_for_shapes_in_buffers(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Runner(device, by_buffer())
-    run(rows(4))
+    for number in (
+        8,
+        1,
+    ):  # a CPU's driver compiles for each size of work group, of which there are few
+        run(rows(number))
     with counted(monkeypatch) as counts:
-        for number in (2, 8, 1, 5):
+        for number in (2, 8, 1, 5, 3, 7):
             run(rows(number))
     assert not counts or (
         device.info.kind != "CPU" and set(counts) == {"Buffer"}
@@ -350,3 +354,23 @@ def test_any_sequence_of_shapes_gives_what_numpy_does(
     for step, number in enumerate(numbers):
         x = rows(number, seed + step)
         assert np.array_equal(run(x), -x[x[:, 0] > 0])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "global_size", "group"),
+    [
+        ([ROWS], [640], (16,)),
+        ([ROWS], [24], (1,)),
+        ([3, ROWS], [3, 128], (3, 16)),
+        ([ROWS, 200], [64, 200], (1, 200)),
+        ([ROWS, KEPT], [64, 64], (16, 1)),
+        ([512, ROWS], [512, 16], (1, 16)),
+    ],
+)
+def test_groups_are_of_few_sizes_whatever_the_shape(
+    sizes: Sequence[Any], global_size: Sequence[int], group: tuple[int, ...]
+) -> None:
+    from vendor_reference.device.steady_groups import choose_group
+
+    assert choose_group(sizes, global_size) == group
+    assert all(g % k == 0 for g, k in zip(global_size, group, strict=True))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyopencl as cl
 
@@ -17,6 +17,7 @@ from vendor_reference.device.device import Programs
 from vendor_reference.device.kernel_arguments import check_arguments, describe_argument
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.recent import Recent
+from vendor_reference.device.steady_groups import choose_group, needs_steady_groups
 from vendor_reference.executable.executable import ArgumentKind, KernelTask
 from vendor_reference.executable.sizes import Shapes
 from vendor_reference.executable.work_size import work_size
@@ -70,6 +71,7 @@ class LoadedTask:
             if argument.kind in (ArgumentKind.INPUT, ArgumentKind.OUTPUT)
         ]
         self._where = f"kernel '{task.entry}' of op '{task.op_name}'"
+        self._has_steady_groups = needs_steady_groups(task, device)
 
     def settle(self, programs: Programs[DeviceProgram], shapes: Shapes) -> KernelLaunch | None:
         """The launch for the shapes as they are; None where there is nothing to do.
@@ -94,6 +96,8 @@ class LoadedTask:
                 if port in self._attached:
                     kernel.set_arg(index, self._attached[port])
         assert self._kernel is not None
+        if self._has_steady_groups and not self._names_its_group(self._kernel):
+            local_size = choose_group(self.task.global_size, global_size)
         self._check_group(self._kernel, local_size)
         return self._kernel, global_size, local_size
 
@@ -131,6 +135,12 @@ class LoadedTask:
                 f"{local} bytes of local memory, the device has {self._device.local_mem_size}",
                 where,
             )
+
+    def _names_its_group(self, kernel: cl.Kernel) -> bool:
+        """Whether the source does (`reqd_work_group_size`)."""
+        wanted = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+        named: Any = kernel.get_work_group_info(wanted, self._device)
+        return any(named)
 
     def _check_group(self, kernel: cl.Kernel, local_size: Sequence[int] | None) -> None:
         if local_size is None:

@@ -87,7 +87,7 @@ class LoadedTasks:
             for index, task in enumerate(function.tasks)
             if isinstance(task, KernelTask) and (part := shaves.find_part(task.num_shaves))
         }
-        self._kept: weakref.WeakSet[DeviceProgram] = weakref.WeakSet()
+        self._kept: weakref.WeakKeyDictionary[DeviceProgram, set[str]] = weakref.WeakKeyDictionary()
 
     def attach(self, kind: ArgumentKind, index: int, buffer: cl.Buffer | None) -> None:
         """Sets what runs read or write as an input or output."""
@@ -121,7 +121,7 @@ class LoadedTasks:
         return place
 
     def keep_variants(self, launched: Sequence[int], launches: Sequence[Launch]) -> None:
-        """Keeps what the driver has compiled for a program's first work sizes; called after a run.
+        """Keeps what the driver has compiled for these work sizes; called after a run.
 
         Args:
           launched: the tasks of the run.
@@ -134,13 +134,14 @@ class LoadedTasks:
                 continue
             _, global_size, local_size = launch.launch if isinstance(launch, PartLaunch) else launch
             assert task.program is not None
-            if task.program not in self._kept:
-                group = list(local_size) if local_size else None
-                shown = f"{task.task.entry} {list(global_size)} {group}"
+            kept = self._kept.setdefault(task.program, set())
+            sizes = f"{list(local_size)}" if local_size else f"{list(global_size)} None"
+            shown = f"{task.task.entry} {sizes}"
+            if shown not in kept:
+                kept.add(shown)
                 variants.setdefault(task.program, []).append(shown)
         for program, found in variants.items():
             program.keep_variants(frozenset(found))
-            self._kept.add(program)
 
     def close(self) -> None:
         """Lets go of all that the tasks use."""

@@ -1,0 +1,45 @@
+"""Work groups that stay the same when shapes change.
+
+A driver for CPUs compiles a kernel anew for each size of work group, which takes longer than most runs, and
+chooses another size for nearly every shape. Where a run tells the work sizes, the choice is made here, of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyopencl as cl
+
+from vendor_reference.executable.executable import KernelTask
+from vendor_reference.executable.sizes import Expression, Size
+
+_GROUPS = (16, 1)
+"""Work items along the first dimension that a run tells: the first of them that divides."""
+
+_MOST_ITEMS = 256
+
+
+def needs_steady_groups(task: KernelTask, device: cl.Device) -> bool:
+    """Whether the driver would choose anew for each shape, and compile."""
+    is_told = any(isinstance(size, Expression) for size in task.global_size)
+    return is_told and task.local_size is None and bool(device.type & cl.device_type.CPU)
+
+
+def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
+    """The group for a run: whole dimensions that no shape decides about, and a part of the first that one does.
+
+    Args:
+      sizes: of the task.
+      global_size: what they are in this run.
+    """
+    group, items = [1] * len(sizes), 1
+    for index, size in enumerate(sizes):
+        if isinstance(size, int) and items * size <= _MOST_ITEMS:
+            group[index] = size
+            items *= size
+    for index, size in enumerate(sizes):
+        if isinstance(size, Expression):
+            fitting = (k for k in _GROUPS if global_size[index] % k == 0)
+            group[index] = next(k for k in fitting if items * k <= _MOST_ITEMS or k == 1)
+            break
+    return tuple(group)
