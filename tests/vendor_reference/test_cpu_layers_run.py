@@ -180,8 +180,17 @@ def test_options_and_a_choice_after_not_implemented(tmp_path: Path, x: Array) ->
     assert np.array_equal(run(compiled, x), 0.25 * x.ravel())
 
 
-def test_an_output_in_place_gives_the_same(tmp_path: Path, x: Array, add_one: Path) -> None:
-    path = library(tmp_path, configuration=f"config->outputs[0].in_place = 0; {OK}")
+def test_an_output_lies_in_place_of_what_nobody_needs_any_more(
+    tmp_path: Path, x: Array, add_one: Path
+) -> None:
+    path = library(
+        tmp_path,
+        configuration=f"config->outputs[0].in_place = 0; {OK}",
+        execute="""float* y = outputs[0].data;
+            if (inputs[0].data != y) return LiteRtNpuFail(message, kLiteRtNpuError, "not in place");
+            for (int64_t i = 0; i < 480; ++i) y[i] *= 2;
+            return kLiteRtNpuOk;""",
+    )
     model = chain("AddOne", "Double", "Double", "AddOne")
     compiled, _ = compile_model(tmp_path, model, {"AddOne": add_one, "Double": path})
     assert np.array_equal(run(compiled, x), (4 * (x + 1) + 1).ravel())
