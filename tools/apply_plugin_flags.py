@@ -186,7 +186,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 _vendor_options(values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER),
                 values.custom_layers,
                 values.asset_root,
-                dict(_shape_bound(text) for text in values.shape_bounds),
+                dict(read_shape_bound(text) for text in values.shape_bounds),
                 _dump_options(values, output),
             ),
         ),
@@ -243,7 +243,7 @@ def _index(text: str) -> int:
     return int(text)
 
 
-def _shape_bound(text: str) -> tuple[str, Sequence[int]]:
+def read_shape_bound(text: str) -> tuple[str, Sequence[int]]:
     """`input:1x3x300`; the name may hold colons."""
     name, _, shape = text.rpartition(":")
     sizes = shape.split("x")

@@ -42,6 +42,7 @@ def call_in_child(
     timeout_s: float,
     subject: str,
     hear: Callable[[bytes], object] | None = None,
+    is_for_each: bool = False,
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
 
@@ -51,6 +52,7 @@ def call_in_child(
       target: `package.module:function`; imported in the child.
       argument: what it is called with, as JSON has it.
       timeout_s: until its end; a child that outlives this process ends a little later by itself.
+      is_for_each: whether the time limit is for each answer, and begins anew with it.
       subject: who failed, for messages: "the OpenCL compiler".
       hear: gets what the child prints, as it comes; errors then do not repeat it.
 
@@ -74,7 +76,8 @@ def call_in_child(
             Status.DYNAMIC_LOADING, f"{subject} cannot be started: {error}", target
         ) from error
     try:
-        yield from _Conversation(child, target, timeout_s, subject, hear).answers(argument)
+        conversation = _Conversation(child, target, timeout_s, subject, hear, is_for_each)
+        yield from conversation.answers(argument)
     finally:
         _end(child)
 
@@ -91,6 +94,7 @@ def serve(target: str, timeout_s: float) -> None:
         module, _, function = target.partition(":")
         for answer in getattr(import_module(module), function)(argument):
             print(json.dumps({"answer": answer}), file=channel, flush=True)
+            _set_alarm(timeout_s)
         last: dict[str, object] = {"end": True}
     except LiteRtError as error:
         last = {"error": [int(error.status), error.what, error.where, error.hint]}
@@ -114,9 +118,11 @@ class _Conversation:
         timeout_s: float,
         subject: str,
         hear: Callable[[bytes], object] | None,
+        is_for_each: bool,
     ) -> None:
         self._child = child
         self._hear = hear
+        self._is_for_each = is_for_each
         self._target = target
         self._timeout_s = timeout_s
         self._subject = subject
@@ -136,6 +142,8 @@ class _Conversation:
             if isinstance(error, list):
                 status, what, where, hint = error
                 raise LiteRtError(Status(status), what, where, hint)
+            if self._is_for_each:
+                self._deadline = time.monotonic() + self._timeout_s
             yield message["answer"]
         raise self._early_end()
 
@@ -238,6 +246,10 @@ def _limit(timeout_s: float) -> None:
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    _set_alarm(timeout_s)
+
+
+def _set_alarm(timeout_s: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, timeout_s + _ORPHAN_GRACE_S)
 
 

@@ -75,6 +75,11 @@ def say_pid_and_hang(argument):
     yield "started"
     time.sleep(60)
 
+def take_it_easy(argument):
+    for number in range(6):
+        yield number
+        time.sleep(0.4)
+
 def have_a_child_that_hangs(argument):
     from litert.host.child import call_in_child
     target = "functions_of_test_child:say_pid_and_hang"
@@ -194,6 +199,17 @@ def test_a_child_s_own_child_ends_with_it(tmp_path: Path) -> None:
     while is_alive(int(path.read_text())) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(int(path.read_text()))
+
+
+def test_a_time_limit_may_be_for_each_answer() -> None:
+    target = "functions_of_test_child:take_it_easy"
+    easy = call_in_child(target, None, timeout_s=2, subject="the child", is_for_each=True)
+    assert list(easy) == list(range(6))
+    with pytest.raises(LiteRtError, match="was not done after 2 s"):
+        list(call_in_child(target, None, timeout_s=2, subject="the child"))
+    target = "functions_of_test_child:hang"
+    with pytest.raises(LiteRtError, match="was not done after 1 s"):
+        list(call_in_child(target, None, timeout_s=1, subject="the child", is_for_each=True))
 
 
 def test_what_a_child_prints_can_be_heard_as_it_comes() -> None:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part."""
-    from vendor_reference.authoring.layer_check import check_layer
+    from vendor_reference.authoring.layer_check import CheckReport, check_subject
 
     with open_layer(request) as layer:
-        yield compiling(layer.options.path)
-        report = check_layer(layer.options, layer.op_name, layer.subjects)
+        report = CheckReport(layer.options.path, layer.op_name)
+        for subject in layer.subjects:
+            yield compiling(layer.options.path)
+            report.subjects.append(check_subject(layer.options, subject))
     yield answer(report.passed, report.to_text(request["show_kernel"]), report.to_values())
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.reader import read_model
 
+from ..apply_plugin_flags import read_shape_bound
 from ..command import usage_error
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from vendor_reference.authoring.subject import OpChoice, Subject
 
 _CHOICE = ("model", "op", "inputs", "outputs", "options")
-_LAYER = ("soc_model", "asset_root", "allow_native_assets")
+_LAYER = ("soc_model", "asset_root", "allow_native_assets", "shape_bounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def define_op_flags(flags: FlagValues) -> None:
 
 def define_layer_flags(flags: FlagValues) -> None:
     """Defines the flags that say how a layer is compiled, and for what."""
-    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_string
+    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string, DEFINE_string
 
     define_op_flags(flags)
     DEFINE_string(
@@ -86,6 +87,12 @@ def define_layer_flags(flags: FlagValues) -> None:
         "Likewise its options: JSON of a FlexBuffer map, or @FILE with the bytes of a C struct.",
         flag_values=flags,
     )
+    DEFINE_multi_string(
+        "shape_bounds",
+        [],
+        "input:100x3x300x300: the largest shape of an input of the op that has a dynamic one. Once for each.",
+        flag_values=flags,
+    )
     DEFINE_string("soc_model", "", "For which SoC model; EMU8 by default.", flag_values=flags)
     DEFINE_string(
         "asset_root",
@@ -99,7 +106,7 @@ def define_layer_flags(flags: FlagValues) -> None:
     DEFINE_float(
         "timeout_s",
         60.0,
-        "Seconds after which builds and runs are stopped.",
+        "Seconds after which a build or a run is stopped.",
         lower_bound=0.1,
         flag_values=flags,
     )
@@ -132,6 +139,7 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
         str(request["soc_model"]),
         str(request["asset_root"]),
         bool(request["allow_native_assets"]),
+        dict(read_shape_bound(text) for text in cast("list[str]", request["shape_bounds"])),
     )
     if not choice.model:
         name = choose_op_name(choice, path, None)

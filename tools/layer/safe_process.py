@@ -77,7 +77,7 @@ def run_safely(target: str, request: object, *, path: str, timeout_s: float) -> 
       target: `package.module:function`.
       request: its argument, as JSON has it.
       path: the user's file, for messages.
-      timeout_s: until its end.
+      timeout_s: for each stage.
 
     Raises:
       LiteRtError: what the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with what was going on.
@@ -85,7 +85,12 @@ def run_safely(target: str, request: object, *, path: str, timeout_s: float) -> 
     last, hint = "it was starting", ""
     try:
         for message in call_in_child(
-            target, request, timeout_s=timeout_s, subject="the process", hear=_pass_on
+            target,
+            request,
+            timeout_s=timeout_s,
+            subject="the process",
+            hear=_pass_on,
+            is_for_each=True,
         ):
             assert isinstance(message, dict)
             if "stage" in message:

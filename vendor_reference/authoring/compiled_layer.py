@@ -38,14 +38,14 @@ class LayerOptions:
       soc_model: "" for the default.
       asset_root: the folder that files named by the asset may lie in; "" for the asset's own.
       allow_native_assets: whether machine code of the asset may run.
-      vendor_options: the reference vendor's own.
+      shape_bounds: the largest shape of each input of dynamic shape, by name.
     """
 
     path: str
     soc_model: str = ""
     asset_root: str = ""
     allow_native_assets: bool = False
-    vendor_options: Mapping[str, str] = field(default_factory=dict)
+    shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +120,7 @@ def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
             [CustomOpInfo(subject.op.name, options.path)],
             asset_root=options.asset_root,
             allow_native_assets=options.allow_native_assets,
-            vendor_options=options.vendor_options,
+            shape_bounds=options.shape_bounds,
         ),
     )
 

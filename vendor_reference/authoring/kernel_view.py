@@ -174,7 +174,8 @@ def _describe_tensor(binding: TensorBinding, op: Op, defines: Defines) -> str:
     """The op's tensor, and how the kernel sees it."""
     tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
     name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
-    dims = "x".join(str(size) for size in defines.numbers(f"{name}_DIMS"))
+    numbers = defines.numbers(f"{name}_DIMS")
+    dims = "x".join(map(str, numbers)) if len(numbers) == 4 else "that a run tells,"
     seen = f"B,F,Y,X {dims} of {defines.builtin.get(f'{name}_TYPE', '?')}"
     order = defines.format(name)
     origin = ", constant" if tensor is not None and tensor.is_constant else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from litert.core.errors import LiteRtError
@@ -67,22 +67,19 @@ class CheckReport:
         return {"passed": self.passed, **asdict(self)}
 
 
-def check_layer(options: LayerOptions, op_name: str, subjects: Sequence[Subject]) -> CheckReport:
-    """Compiles a layer for each op; an op that it does not fit is a finding, and the next one is tried."""
-    report = CheckReport(options.path, op_name)
-    for subject in subjects:
-        found = SubjectReport(subject.title, describe_op(subject.op))
-        report.subjects.append(found)
-        try:
-            with compile_layer(subject, options) as compiled:
-                found.notes = [*compiled.report.notes, *compiled.report.warnings]
-                task = find_layer_task(compiled)
-                if isinstance(task, CpuTask):
-                    found.notes.append(
-                        f"{task.entry}, on the CPU: implementation {task.implementation}"
-                    )
-                else:
-                    found.kernel = view_kernel(compiled)
-        except LiteRtError as error:
-            found.problem = str(error)
-    return report
+def check_subject(options: LayerOptions, subject: Subject) -> SubjectReport:
+    """Compiles a layer for an op; what does not fit is a finding."""
+    found = SubjectReport(subject.title, describe_op(subject.op))
+    try:
+        with compile_layer(subject, options) as compiled:
+            found.notes = [*compiled.report.notes, *compiled.report.warnings]
+            task = find_layer_task(compiled)
+            if isinstance(task, CpuTask):
+                found.notes.append(
+                    f"{task.entry}, on the CPU: implementation {task.implementation}"
+                )
+            else:
+                found.kernel = view_kernel(compiled)
+    except LiteRtError as error:
+        found.problem = str(error)
+    return found

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SHAPES, SOFTSIGN
 
@@ -149,6 +151,25 @@ def test_parameters_that_do_not_meet_are_notes(
     assert (
         "the op has no option 'Alpha': the layer's defaults are used (is 'alpha' meant?)" in printed
     )
+
+
+def test_an_op_of_dynamic_shape_is_checked_within_bounds(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4), shape_signature=(1, -1))
+    y = b.tensor("y", "float32", (1, 4), shape_signature=(1, -1))
+    b.custom("Softsign", [x], [y], options={"alpha": 1.0})
+    b.output(y)
+    write_model(b.build(), "dynamic.tflite")
+    check = ("layer", "check", "Softsign.cl", "--model=dynamic.tflite")
+    assert litert_npu(*check, "--shape_bounds=x:1x16") == 0
+    assert "input 0: tensor<1x?xf32>; B,F,Y,X that a run tells" in capsys.readouterr().out
+    assert litert_npu(*check) == 1
+    assert "--shape_bounds" in capsys.readouterr().out
+    assert (
+        litert_npu("layer", "run", *check[2:], "--repeat=0") == 0
+    )  # on the shape that it starts with
 
 
 WRONG = {
