@@ -151,3 +151,34 @@ def test_what_nobody_says_is_an_error(attributes: str, bounds: str, what: str) -
     with pytest.raises(LiteRtError) as error:
         run(text, "add-shape-values,bound-shapes")
     assert what in error.value.what
+
+
+def test_shapes_have_their_places_in_ddr_at_the_end() -> None:
+    kernel = """VPUIP.task = "OCL", VPUIP.kernel = {title = "k", global_size = ["F", "B"],
+        arguments = [{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}]}"""
+    before = f"""
+        module attributes {{VPUIP.soc = "EMU8"}} {{
+          func.func private @Up(tensor<?x3xf32>) -> tensor<?x6xf32>
+              attributes {{{kernel}, IE.output_shapes = [["B*2", "INPUT0_SHAPE[1]*2"]]}}
+          func.func private @Keep(tensor<?x6xf32>) -> tensor<?x6xf32>
+              attributes {{VPUIP.task = "OCL", {KERNEL}, IE.output_shapes = [0 : i64]}}
+          func.func @f(%x: tensor<?x3xf32>) -> tensor<?x6xf32>
+              attributes {{IE.bounds = [array<i64: 10, 3>]}} {{
+            %t = func.call @Up(%x) : (tensor<?x3xf32>) -> tensor<?x6xf32>
+            %y = func.call @Keep(%t) : (tensor<?x6xf32>) -> tensor<?x6xf32>
+            func.return %y : tensor<?x6xf32>
+          }}
+        }}
+    """
+    passes = "add-shape-values,bound-shapes,lower-ie-to-iert,lower-iert-to-vpuip,plan-memory"
+    text = " ".join(run(before, passes).split())
+    body = """
+        %x_shape = VPUIP.ActualShapeOf %x : memref<10x3xf32> -> memref<2xui32>
+        VPUIP.EvaluateShape @shape_of_Up(%x_shape, %t_shape) : memref<2xui32>, memref<2xui32>
+        %t = VPUIP.DeclareBuffer @DDR[0] : memref<20x6xf32>
+        VPUIP.OCL @Up (%x)[%x_shape] -> (%t)[%t_shape] {
+          global_size = array<i64: 6, 20>, num_shaves = 8 : i64 }
+        VPUIP.OCL @Keep (%t)[%t_shape] -> (%y) {global_size = array<i64: 120>, num_shaves = 8 : i64}
+        func.return
+    """
+    assert " ".join(body.split()) in text
