@@ -174,10 +174,12 @@ def run(
     inputs: Sequence[Array],
     shape: Shape,
     params: Mapping[str, FlexValue] | None = None,
+    constants: Mapping[str, Array] | None = None,
 ) -> tuple[Array, str]:
     """The result in B, F, Y, X of an op `Mine` with that configuration, and its kernel as it is dumped."""
     b = ModelBuilder()
     tensors = [b.input(f"x{i}", "float32", to_tensor(x).shape) for i, x in enumerate(inputs)]
+    tensors += [b.constant(name, data) for name, data in (constants or {}).items()]
     y = b.custom("Mine", tensors, [("y", "float32", tensor_shape(shape))], options=params or {})
     b.output(y)
     model, compiled, dump = folder / "m.tflite", folder / "c.tflite", folder / "dump"
@@ -292,6 +294,34 @@ def test_13_sources_are_joined_in_order_behind_the_defines(tmp_path: Path) -> No
     assert re.search(
         r"#define ADD 5 *\n// Custom Layer Kernel h.cl\n.*Kernel k.cl\n", dumped, re.DOTALL
     )
+
+
+def test_data_are_one_row_of_numbers(tmp_path: Path) -> None:
+    """As it was in 2018; newer plugins have no data."""
+    configuration = """\
+<CustomLayer name="Mine" type="SimpleGPU" version="1">
+  <Kernel entry="mine"><Source filename="mine.cl"/></Kernel>
+  <Buffers>
+    <Tensor arg-index="0" type="input" port-index="0"/>
+    <Data arg-index="1" name="weights"/>
+    <Tensor arg-index="2" type="output" port-index="0"/>
+  </Buffers>
+</CustomLayer>
+"""
+    kernel = """\
+__kernel void mine(const __global float* a, const __global float* w, __global float* o) {
+  float sum = 0;
+  for (int i = 0; i < INPUT1_DIMS[3]; ++i) sum += w[i];
+  o[get_global_id(0)] = a[get_global_id(0)] + sum;
+}
+"""
+    weights = {"net/weights": np.array([[1, 2, 3], [4, 5, 6]], np.float32)}
+    files = {"mine.cl": kernel}
+    result, dumped = run(tmp_path, configuration, files, [ramp((2,))], (2,), constants=weights)
+    assert result.tolist() == [21, 22]
+    found = defines_of(dumped)
+    assert found["NUM_INPUTS"] == "2" and found["INPUT1_DIMS"] == ints(1, 1, 1, 6)
+    assert found["INPUT1_PITCHES"] == ints(6, 6, 6, 1) and "INPUT1_FORMAT_BFYX" in found
 
 
 def test_the_dump_of_the_classic_layer_is_that_of_the_documentation(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_all_that_a_configuration_can_have_is_read(read: Read) -> None:
     assert layer.arguments == [
         TensorBinding(False, 1, Format.YXFB),
         InternalBinding(None, Formula("INPUT0_DIMS[1] * 4")),
-        DataBinding("weights"),
+        DataBinding("weights", is_flat=True),
         TensorBinding(True, 0, Format.BFYX),
     ]
     assert layer.defines == [

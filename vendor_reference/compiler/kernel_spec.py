@@ -114,6 +114,7 @@ class KernelSpec:
       max_num_shaves: 0 is no limit.
       op_name: the op that it is for, for messages and metrics; "" for `title`.
       absent_inputs: those that the op leaves out; nobody passes them.
+      flat_inputs: those whose B, F, Y, X are 1, 1, 1 and all their elements.
       in_place: whether output 0 may be written over input 0.
       mentions: built-in defines of sizes that the text has; None: any can be there.
       cpu: what runs in place of an OpenCL kernel, out of the only source; nothing of the launch counts then.
@@ -136,6 +137,7 @@ class KernelSpec:
     max_num_shaves: int = 0
     op_name: str = ""
     absent_inputs: tuple[int, ...] = ()
+    flat_inputs: tuple[int, ...] = ()
     in_place: bool = False
     mentions: tuple[str, ...] | None = None
     cpu: CpuKernel | None = None

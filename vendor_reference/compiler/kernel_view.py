@@ -15,8 +15,8 @@ from vendor_reference.compiler.ir.types import (
     strides_of,
 )
 from vendor_reference.compiler.prelude import KernelTensor
-from vendor_reference.custom_layers.layout import Format, bfyx, strided_bfyx
-from vendor_reference.executable.sizes import Size
+from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bfyx
+from vendor_reference.executable.sizes import Size, multiply
 
 
 def kernel_tensor(
@@ -39,3 +39,9 @@ def kernel_tensor(
     else:
         view = bfyx(shape if told is None else told, order_of(ir_type), wanted)
     return KernelTensor(element_type_of(ir_type), view)
+
+
+def flat_tensor(ir_type: Attribute) -> KernelTensor:
+    """A tensor whose elements all lie along X, whatever its shape is."""
+    dims = (1, 1, 1, multiply(shape_of(ir_type)))
+    return KernelTensor(element_type_of(ir_type), Bfyx(dims, Format.BFYX.value))

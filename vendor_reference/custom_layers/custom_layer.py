@@ -73,9 +73,14 @@ class TensorBinding:
 
 @dataclass(frozen=True, slots=True)
 class DataBinding:
-    """The constant input of that name."""
+    """The constant input of that name.
+
+    Attributes:
+      is_flat: whether its B, F, Y, X are 1, 1, 1 and all its elements, as configurations have data.
+    """
 
     name: str
+    is_flat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def read_buffers(buffers: XmlNode) -> Sequence[Binding]:
         index = node.index("arg-index", _MOST_ARGUMENTS - 1)
         binding: Binding
         if node.element.name == "Data":
-            binding = DataBinding(node.text("name", "a constant input's"))
+            binding = DataBinding(node.text("name", "a constant input's"), is_flat=True)
         else:
             binding = _tensor(node, formats)
         if index in bound:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -38,11 +38,11 @@ from vendor_reference.compiler.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.kernel_view import kernel_tensor
+from vendor_reference.compiler.kernel_view import flat_tensor, kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.compiler.op_name import read_op_name
-from vendor_reference.compiler.prelude import write_prelude
+from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.vpuip.dialect import (
     DeclareBufferOp,
     EvaluateShapeOp,
@@ -191,10 +191,7 @@ class _ModuleEmission:
             sizes = resolve_work_sizes(spec, told)
         holes, prelude = Holes(), spec.text
         if not prelude:
-            tensors = [
-                None if t is None else kernel_tensor(t, _format(spec, False, i), shapes.inputs[i])
-                for i, t in enumerate(inputs)
-            ]
+            tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
             made = [
                 kernel_tensor(t, _format(spec, True, i), shapes.outputs[i])
                 for i, t in enumerate(outputs)
@@ -408,6 +405,17 @@ def written_arguments(function: FuncOp) -> set[SSAValue]:
         elif isinstance(op, EvaluateShapeOp):
             written.add(op.shapes[-1])
     return {value for value in written if isinstance(value, BlockArgument)}
+
+
+def _input(
+    spec: KernelSpec, index: int, ir_type: Attribute | None, shapes: OpShapes
+) -> KernelTensor | None:
+    """What a kernel gets of an input; None for one that is left out."""
+    if ir_type is None:
+        return None
+    if index in spec.flat_inputs:
+        return flat_tensor(ir_type)
+    return kernel_tensor(ir_type, _format(spec, False, index), shapes.inputs[index])
 
 
 def _format(spec: KernelSpec, is_output: bool, index: int) -> Format:

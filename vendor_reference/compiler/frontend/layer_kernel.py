@@ -84,6 +84,11 @@ def layer_kernel(
         max_num_shaves=layer.max_num_shaves,
         op_name=op.name,
         absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),
+        flat_inputs=tuple(
+            find_data_input(op, binding.name)
+            for binding in layer.arguments or ()
+            if isinstance(binding, DataBinding) and binding.is_flat
+        ),
         mentions=find_mentions(layer, op),
     )
 

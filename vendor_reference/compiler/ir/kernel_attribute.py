@@ -55,10 +55,11 @@ MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 _TEXTS = ("where", "text", "entry", "build_options", "op_name")
 _FORMULAS = ("global_size", "local_size")
 _FLAGS = ("counts_from_end", "uses_init", "in_place")
+_INPUT_LISTS = ("absent_inputs", "flat_inputs")
 _CPU = "cpu_layer"
 _FIELDS = (
     "title", "arguments", *_TEXTS, *_FORMULAS, *_FLAGS, "sources", "headers", "defines", "sizes_of",
-    "absent_inputs", "mentions", _CPU,
+    "absent_inputs", "flat_inputs", "mentions", _CPU,
 )  # fmt: skip
 _PORTS = ("input", "output", "shape_of_input", "shape_of_output")
 _OUTPUT_0 = TensorArgument(is_output=True, index=0)
@@ -77,8 +78,9 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
     for name in _FLAGS:
         if getattr(spec, name):
             fields[name] = UnitAttr()
-    if spec.absent_inputs:
-        fields["absent_inputs"] = ArrayAttr([IntegerAttr(i, i64) for i in spec.absent_inputs])
+    for name in _INPUT_LISTS:
+        if inputs := getattr(spec, name):
+            fields[name] = ArrayAttr([IntegerAttr(i, i64) for i in inputs])
     for name, files in (("sources", spec.sources), ("headers", spec.headers)):
         if files:
             rows = [_texts_attribute((f.asset, f.file_name, f.sha256)) for f in files]
@@ -149,12 +151,12 @@ def _read_kernel(kernel: _Held, max_num_shaves: int) -> KernelSpec:
         defines=_rows("defines", fields, _read_define),
         sizes_of=sizes_of,
         mentions=_rows("mentions", fields, _text) if "mentions" in fields else None,
-        absent_inputs=_rows("absent_inputs", fields, _number),
         max_num_shaves=max_num_shaves,
         cpu=read_cpu_kernel(f"{KERNEL}.{_CPU}", fields[_CPU]) if _CPU in fields else None,
         **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]
         **{name: _text(name, fields[name]) for name in _TEXTS if name in fields},  # type: ignore[arg-type]
         **{name: _rows(name, fields, _text) for name in _FORMULAS},  # type: ignore[arg-type]
+        **{name: _rows(name, fields, _number) for name in _INPUT_LISTS},  # type: ignore[arg-type]
     )
 
 
