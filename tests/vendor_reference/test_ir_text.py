@@ -98,6 +98,8 @@ HOSTILE = {
     "a value twice": (b'%0 = "test.op"() : () -> i8\n%0 = "test.op"() : () -> i8', "2:1"),
     "cut": (b"builtin.module {", "1:17"),
     "a resource of another dialect": (b'{-# dialect_resources: {x: {y: "z"}} #-}', "1:"),
+    "a text that does not end": (b'#a = "' + b"x" * 200 + b"\n", "1:6"),
+    "an escape that is not there": (b'// "\n#a = "ok"\n#b = "' + b"x" * 99 + b'\\q"', "3:6"),
     "an alias that is not there": (b"#a = #b", "1:"),
 }  # fmt: skip
 
