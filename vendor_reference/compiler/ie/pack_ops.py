@@ -10,6 +10,7 @@ filled up with zeros.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
@@ -52,7 +53,8 @@ class BlockOp(LayerOp):
         )
         title = cls.name.removeprefix("IE.")
         entry, text = name_kernel(title, text)
-        return KernelSpec(title, _ARGUMENTS, text=text, entry=entry)
+        rows = prod(shape_of(outputs[0])[:-1])
+        return KernelSpec(title, _ARGUMENTS, text=text, entry=entry, global_size=(str(rows),))
 
     def verify_(self) -> None:
         super().verify_()
@@ -130,30 +132,23 @@ def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
 
 
 def _pack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
-    """A work item for each element of the blocks: the tensor's, or 0."""
+    """A work item for each row of the blocks' last dimension: elements of the tensor, or 0."""
     block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
-    lines = ["    size_t rest = get_global_id(0);"]
     dims = layout.dims(shape)
-    for axis in reversed(range(len(dims))):
-        lines += [f"    const size_t m{axis} = rest % {dims[axis]};", f"    rest /= {dims[axis]};"]
     terms: dict[int, list[str]] = {}
     for axis, (dim, block) in enumerate(zip(layout.order, layout.blocks, strict=True)):
         scale = 1 if block else block_of.get(dim, 1)
         terms.setdefault(dim, []).append(f"m{axis} * {scale}")
-    lines += [f"    const size_t d{d} = {' + '.join(terms[d])};" for d in sorted(terms)]
+    inner = [f"const size_t d{d} = {' + '.join(terms[d])};" for d in sorted(terms)]
     inside = " && ".join(f"d{d} < {shape[d]}" for d in sorted(block_of))
-    place = _place([f"d{d}" for d in range(len(shape))], shape)
-    value = f"from[{place}]"
-    lines.append(f"    to[get_global_id(0)] = {f'{inside} ? {value} : 0' if inside else value};")
-    return _kernel(c_type, lines)
+    value = f"from[{_place([f'd{d}' for d in range(len(shape))], shape)}]"
+    inner.append(f"*to++ = {f'{inside} ? {value} : 0' if inside else value};")
+    return _kernel(c_type, "m", dims, inner)
 
 
 def _unpack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
-    """A work item for each element of the tensor."""
+    """A work item for each row of the tensor's last dimension."""
     block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
-    lines = ["    size_t rest = get_global_id(0);"]
-    for dim in reversed(range(len(shape))):
-        lines += [f"    const size_t d{dim} = rest % {shape[dim]};", f"    rest /= {shape[dim]};"]
     indices = []
     for dim, block in zip(layout.order, layout.blocks, strict=True):
         if block:
@@ -161,8 +156,7 @@ def _unpack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str
         else:
             indices.append(f"d{dim} / {block_of[dim]}" if dim in block_of else f"d{dim}")
     place = _place([f"({index})" for index in indices], layout.dims(shape))
-    lines.append(f"    to[get_global_id(0)] = from[{place}];")
-    return _kernel(c_type, lines)
+    return _kernel(c_type, "d", shape, [f"*to++ = from[{place}];"])
 
 
 def _place(indices: Sequence[str], dims: Sequence[int]) -> str:
@@ -173,6 +167,15 @@ def _place(indices: Sequence[str], dims: Sequence[int]) -> str:
     return place
 
 
-def _kernel(c_type: str, lines: Sequence[str]) -> str:
+def _kernel(c_type: str, letter: str, dims: Sequence[int], inner: Sequence[str]) -> str:
+    """A kernel that goes over a tensor, a row for each work item; the letter names its indices."""
+    last = len(dims) - 1
+    lines = ["    size_t rest = get_global_id(0);", f"    to += rest * {dims[last]};"]
+    for axis in reversed(range(last)):
+        lines.append(f"    const size_t {letter}{axis} = rest % {dims[axis]};")
+        lines.append(f"    rest /= {dims[axis]};")
+    index = f"{letter}{last}"
+    lines.append(f"    for (size_t {index} = 0; {index} < {dims[last]}; ++{index}) {{")
+    lines += [f"        {line}" for line in inner]
     head = f"__kernel void KERNEL(__global const {c_type}* from, __global {c_type}* to)"
-    return "\n".join([head, "{", *lines, "}", ""])
+    return "\n".join([head, "{", *lines, "    }", "}", ""])
