@@ -42,6 +42,14 @@ def test_an_op_is_named_by_the_user_or_its_index_or_the_file() -> None:
     assert choose_op_name(OpChoice(), "folder/Sinh.cl", None) == "Sinh"
 
 
+def test_an_op_is_named_by_the_description_of_its_layer() -> None:
+    assert choose_op_name(OpChoice("m"), "mine.xml", model(), ["X", "B"]) == "B"
+    assert choose_op_name(OpChoice(), "mine.xml", None, ["Sinh"]) == "Sinh"
+    assert choose_op_name(OpChoice(), "mine.xml", None, ["Sinh", "Cosh"]) == "mine"
+    with pytest.raises(LiteRtError, match="no op 'mine' in the model"):
+        choose_op_name(OpChoice("m"), "mine.xml", model(), ["A", "B"])
+
+
 @pytest.mark.parametrize(
     ("path", "op", "said"),
     [

@@ -124,7 +124,7 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
     Raises:
       LiteRtError: NOT_FOUND, if there is no such op; INVALID_TOOL_CONFIG, if nothing says what op is meant.
     """
-    from vendor_reference.authoring.compiled_layer import LayerOptions
+    from vendor_reference.authoring.compiled_layer import LayerOptions, described_names
     from vendor_reference.authoring.subject import (
         OpChoice,
         choose_op_name,
@@ -141,8 +141,9 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
         bool(request["allow_native_assets"]),
         dict(read_shape_bound(text) for text in cast("list[str]", request["shape_bounds"])),
     )
+    described = described_names(path, options.asset_root)
     if not choice.model:
-        name = choose_op_name(choice, path, None)
+        name = choose_op_name(choice, path, None, described)
         yield Layer(options, choice, name, [given_subject(choice, name)])
         return
     if choice.inputs or choice.outputs or choice.options:
@@ -152,5 +153,5 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
             hint="Give --model, or --inputs, --outputs and --options.",
         )
     with read_model(choice.model) as model:
-        name = choose_op_name(choice, path, model)
+        name = choose_op_name(choice, path, model, described)
         yield Layer(options, choice, name, find_subjects(choice, name, model))

@@ -19,7 +19,12 @@ from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.asset_reader import (
+    DescriptionReader,
+    find_reader,
+    read_layer,
+)
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text
@@ -110,6 +115,19 @@ def load_layer(options: LayerOptions, op_name: str) -> CustomLayer:
     """
     with MappedFile(options.path) as file:
         return read_layer(op_name, options.path, file.view, options.asset_root)
+
+
+def described_names(path: str, asset_root: str) -> Sequence[str]:
+    """The names of the layers that an asset describes; none, where it names no layer.
+
+    Raises:
+      LiteRtError: what is wrong with the file.
+    """
+    reader = find_reader(path)
+    if not isinstance(reader, DescriptionReader):
+        return ()
+    with MappedFile(path) as file:
+        return reader.layer_names(AssetFiles(path, asset_root), file.view)
 
 
 def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:

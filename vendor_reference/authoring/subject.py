@@ -55,28 +55,35 @@ class Subject:
         return main_op(self.model)
 
 
-def choose_op_name(choice: OpChoice, asset_path: str, model: Model | None) -> str:
+def choose_op_name(
+    choice: OpChoice, asset_path: str, model: Model | None, described: Sequence[str] = ()
+) -> str:
     """The name of the op that an asset is for.
 
-    It is what the user says; else the asset is named like an op of the model; else the model has one custom op.
+    It is what the user says; else the asset, or the one layer that it describes, is named like an op of the model;
+    else the model has one custom op.
 
     Args:
       choice: the user's.
       asset_path: "" where there is no asset yet.
       model: that `choice` names; None for given shapes.
+      described: names of the layers in the asset, where it names them.
 
     Raises:
       LiteRtError: NOT_FOUND, with the names there are.
     """
     stem = os.path.splitext(os.path.basename(asset_path))[0]
     if model is None:
-        return choice.op or stem
+        return choice.op or (described[0] if len(described) == 1 else stem)
     if choice.op.isdecimal():
         return _op_at(model, int(choice.op), choice.model).name
     names = dict.fromkeys(op.name for op in model.ops())
     custom = dict.fromkeys(op.name for op in model.ops() if op.is_custom)
     if (wanted_name := choice.op or stem) in names:
         return wanted_name
+    common = [name for name in described if name in names]
+    if not choice.op and len(common) == 1:
+        return common[0]
     if not choice.op and len(custom) == 1:
         return next(iter(custom))
     wanted = f"no op '{choice.op or stem}'" if choice.op or stem else "no single custom op"
