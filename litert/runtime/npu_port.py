@@ -88,9 +88,12 @@ class NpuPort:
         return of_kind[self.index]
 
     def reset(self, *, must_stage_anew: bool = False) -> None:
-        """Says that what is bound is to be bound anew; `must_stage_anew` is for another call."""
+        """Says that what is bound is to be bound anew; `must_stage_anew` is for another call.
+
+        What stands for an output of dynamic shape is as large as it can be, and stays.
+        """
         self.address = _NOWHERE
-        if must_stage_anew:
+        if must_stage_anew and not self.is_dynamic:
             self.staging = None
 
     def prepare(self, call: Call) -> None:
@@ -120,7 +123,7 @@ class NpuPort:
         wanted = self.requirements(call)
         if self._can_be_direct(wanted):
             self.staging = None
-        elif self.staging is None:
+        elif self.staging is None or not _fits(self.staging, wanted):
             self.staging = self._allocate_staging(wanted)
         if self._kind is Kind.INPUT:
             call.bind_input(self.index, self.buffer)
@@ -144,3 +147,7 @@ class NpuPort:
             shape = largest_shape(self.compiled_shape, wanted.size, tensor_type.element_type)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
         return allocate(tensor_type, max(wanted.size, tensor_type.size_bytes))
+
+
+def _fits(buffer: TensorBuffer, wanted: TensorBufferRequirements) -> bool:
+    return buffer.size >= wanted.size and buffer.address % wanted.alignment == 0

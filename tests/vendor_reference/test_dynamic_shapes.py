@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
+from dispatch.tensor_buffer import TensorBuffer
 from litert import CompiledModel
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from litert.model.writer import write_model
+from tests.vendor_reference.test_device_shapes import counted
 
 Array = npt.NDArray[Any]
 F32 = "float32"
@@ -278,9 +283,59 @@ def test_buffers_are_resized_by_signature(compiler: Compiler) -> None:
         assert np.array_equal(model.run({"x": x})["y"], x * x)
 
 
+def test_a_new_shape_allocates_and_builds_nothing_on_the_npu(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from litert.runtime import host_memory, npu_port
+
+    compiler.write("k.cl", UPSCALE_BY_BUFFER)
+    name = compiler.write("layer.json", {**UPSCALE, **TWICE, **BY_BUFFER})
+    bounds = {"x": (2, 5, 4, 2)}
+    model = compiler(one_op("Upscale", (-1, -1, -1, 2), (-1, -1, -1, 2)), bounds, Upscale=name)
+    model.run({"x": random(1, 2, 3, 2)})
+    staged: list[RankedTensorType] = []
+
+    def allocate(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
+        staged.append(tensor_type)
+        return host_memory.allocate(tensor_type, size)
+
+    monkeypatch.setattr(npu_port, "allocate", allocate)
+    with counted(monkeypatch) as counts:
+        for shape in [(2, 5, 4, 2), (1, 1, 1, 2), (2, 3, 4, 2)]:
+            x = random(*shape)
+            assert np.array_equal(model.run({"x": x})["y"], twice(x))
+    assert {str(tensor_type) for tensor_type in staged} <= {"tensor<4xi32>"}  # told shapes
+    assert set(counts) <= {"Buffer"}  # copies of a caller's memory, where the device needs some
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    shapes=st.lists(
+        st.tuples(st.integers(1, 2), st.integers(1, 5), st.integers(1, 4)), min_size=2, max_size=6
+    )
+)
+def test_any_sequence_of_shapes_gives_what_numpy_does(
+    upscale: CompiledModel, shapes: list[tuple[int, int, int]]
+) -> None:
+    for shape in shapes:
+        x = random(*shape, 2)
+        assert np.array_equal(upscale.run({"x": x})["y"], twice(x))
+
+
+@pytest.fixture
+def upscale(compiler: Compiler) -> CompiledModel:
+    compiler.write("k.cl", UPSCALE_BY_BUFFER)
+    name = compiler.write("layer.json", {**UPSCALE, **TWICE, **BY_BUFFER})
+    builder = one_op("Upscale", (-1, -1, -1, 2), (-1, -1, -1, 2))
+    return compiler(builder, {"x": (2, 5, 4, 2)}, Upscale=name)
+
+
 @pytest.mark.parametrize(
     ("pattern", "result", "bounds", "reason"),
     [
+        ((-1, -1), (-1, -1), {"x": (1 << 20, 1 << 20)}, "EMU8 has 2147483648 of DDR"),
         ((-1, 3), (-1, 3), {}, "input 0 is 'x', tensor<?x3xf32>, and has no bound"),
         ((-1, 3), (-1, 4), {"x": (9, 3), "y": (9, 4)}, "does not say how the shape is found"),
         ((-1, 3), (-1, 4), {"x": (9, 3)}, "the layer of Square does not say how"),

@@ -34,6 +34,7 @@ from vendor_reference.compiler.frontend.layer_shapes import (
     LayerShapes,
     argument_bounds,
     bound_notes,
+    check_bounds,
     result_bounds,
 )
 from vendor_reference.compiler.half_tensors import HalfTensors
@@ -97,7 +98,7 @@ def import_partitions(
         does not fit its op.
     """
     names = [f"Partition_{index}" for index in range(len(partitions))]
-    importer = _Importer(layers, library, names, cpu_kernels or {}, bounds or {}, half_tensors)
+    importer = _Importer(soc, layers, library, names, cpu_kernels or {}, bounds or {}, half_tensors)
     functions = [
         importer.function(name, partition)
         for name, partition in zip(names, partitions, strict=True)
@@ -112,6 +113,7 @@ class _Importer:
 
     def __init__(
         self,
+        soc: SocModel,
         layers: Mapping[str, CustomLayer],
         library: Mapping[str, BuiltinOp],
         taken: Sequence[str],
@@ -122,6 +124,7 @@ class _Importer:
         self.table = ConstantTable()
         self.layer_functions: list[FuncOp] = []
         self.notes: list[str] = []
+        self._soc = soc
         self._layers = layers
         self._half_tensors = half_tensors
         self._library = library
@@ -137,6 +140,7 @@ class _Importer:
     def function(self, name: str, partition: Subgraph) -> FuncOp:
         """A partition on IE."""
         self._bounds = find_bounds(partition, self._given_bounds, self._layers)
+        check_bounds(partition, self._bounds, self._soc)
         self._check(partition)
         self._codes = {}
         arguments = [_type(tensor) for tensor in partition.inputs]

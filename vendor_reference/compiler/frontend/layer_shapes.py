@@ -10,6 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.shape import ShapeType
@@ -41,6 +44,7 @@ from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape, SameShape
 from vendor_reference.executable.executable import Source
 from vendor_reference.executable.shape_value import format_shape
+from vendor_reference.soc import SocModel
 
 
 class LayerShapes:
@@ -136,6 +140,24 @@ def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, At
         for index, tensor in enumerate(op.outputs)
     ]
     return {BOUNDS: shapes_attribute(found)} if any(found) else {}
+
+
+def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
+    """Refuses bounds that no memory is there for.
+
+    Raises:
+      LiteRtError: UNSUPPORTED.
+    """
+    for tensor in (*partition.inputs, *partition.outputs):
+        if _is_open(tensor) and tensor in bounds.shapes:
+            largest = RankedTensorType.of(tensor.element_type, bounds.shapes[tensor])
+            if largest.size_bytes > soc.ddr_size:
+                raise LiteRtError(
+                    Status.UNSUPPORTED,
+                    f"the largest '{tensor.name}', {largest}, takes {largest.size_bytes} bytes, {soc.name} has "
+                    f"{soc.ddr_size} of DDR",
+                    hint="Give smaller --shape_bounds.",
+                )
 
 
 def bound_notes(partition: Subgraph, bounds: Bounds) -> Sequence[str]:
