@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
@@ -152,6 +154,38 @@ def test_results_written_in_place_and_read_again_are_right(tmp_path: Path) -> No
     assert len({op.call for op in report.ops}) == 1
     expected = (values**2 - 2 * values**2).reshape(3, 40)
     np.testing.assert_allclose(run(tmp_path, [values], (3, 40)), expected, rtol=1e-6)
+
+
+@given(data=st.data())
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_random_graphs_of_joins_are_numpys(tmp_path: Path, data: st.DataObject) -> None:
+    b = ModelBuilder()
+    values = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    known = [(b.input("x", "float32", (2, 3)), values)]
+    for index in range(data.draw(st.integers(4, 14))):
+        tensor, array = known[data.draw(st.integers(0, len(known) - 1))]
+        kind = data.draw(st.sampled_from(["NEG", "PAD", "CONCATENATION", "CONCATENATION"]))
+        inputs, options, result = [tensor], {}, -array
+        if kind == "PAD":
+            sides = data.draw(st.lists(st.integers(0, 2), min_size=4, max_size=4))
+            paddings = np.array(sides, np.int32).reshape(2, 2)
+            inputs.append(b.constant(f"c{index}", paddings))
+            result = np.pad(array, paddings)
+        elif kind == "CONCATENATION":
+            axis = data.draw(st.integers(0, 1))
+            fits = [k for k in known if k[1].shape[1 - axis] == array.shape[1 - axis]]
+            other = fits[data.draw(st.integers(0, len(fits) - 1))]
+            inputs, options = [tensor, other[0]], {"axis": axis}
+            result = np.concatenate([array, other[1]], axis)
+        if result.size <= 4000:
+            output = b.op(kind, inputs, [(f"t{index}", "float32", result.shape)], **options)
+            known.append((output, result))
+    last, expected = known[-1]
+    whole = b.op("ABS", [last], [("y", "float32", expected.shape)])
+    b.output(whole)
+    report = apply(tmp_path, b.build())
+    assert len({op.call for op in report.ops}) == 1
+    np.testing.assert_array_equal(run(tmp_path, [values], expected.shape), np.abs(expected))
 
 
 def test_a_real_network_is_stocks(networks: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ PIPELINE: Sequence[str] = (
     "add-shape-values",
     "bound-shapes",
     "lower-ie-to-iert",
+    "place-parts",
     "lower-iert-to-vpuip",
     "assign-memory-spaces",
     "plan-memory",

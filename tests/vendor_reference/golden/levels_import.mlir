@@ -42,9 +42,9 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
   }
   func.func @Partition_0(%x: tensor<1x4x6x8xf32>) -> tensor<1x8xf32> {
     %wf = IE.Constant tensor<8xf32> = dense_resource<constant_0>
-    %y = func.call @Scale(%x, %wf) : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
-    %z = func.call @Scale(%y, %wf) : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
-    %sum = func.call @Sum(%y, %z) : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
+    %y = func.call @Scale(%x, %wf) {name = "y"} : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
+    %z = func.call @Scale(%y, %wf) {name = "z"} : (tensor<1x4x6x8xf32>, tensor<8xf32>) -> tensor<1x4x6x8xf32>
+    %sum = func.call @Sum(%y, %z) {name = "sum"} : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
     func.return %sum : tensor<1x8xf32>
   }
 }

@@ -45,10 +45,10 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
     %0 = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
     IERT.Reorder(%x, %0)
     %y = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
-    func.call @Scale(%0, %wf, %y) : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
+    func.call @Scale(%0, %wf, %y) {name = "y"} : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
     memref.dealloc %0 : memref<1x4x6x8xf32, #NCHW>
     %z = memref.alloc() : memref<1x4x6x8xf32, #NCHW>
-    func.call @Scale(%y, %wf, %z) : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
+    func.call @Scale(%y, %wf, %z) {name = "z"} : (memref<1x4x6x8xf32, #NCHW>, memref<8xf32>, memref<1x4x6x8xf32, #NCHW>) -> ()
     %1 = memref.alloc() : memref<1x4x6x8xf16, #NCHW>
     IERT.Convert(%y, %1)
     memref.dealloc %y : memref<1x4x6x8xf32, #NCHW>
@@ -59,7 +59,7 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
     IERT.Reorder(%z, %3)
     memref.dealloc %z : memref<1x4x6x8xf32, #NCHW>
     %4 = memref.alloc() : memref<16xf32>
-    func.call @Sum(%2, %3, %sum, %4) : (memref<1x4x6x8xf16>, memref<1x4x6x8xf32>, memref<1x8xf32>, memref<16xf32>) -> ()
+    func.call @Sum(%2, %3, %sum, %4) {name = "sum"} : (memref<1x4x6x8xf16>, memref<1x4x6x8xf32>, memref<1x8xf32>, memref<16xf32>) -> ()
     memref.dealloc %4 : memref<16xf32>
     memref.dealloc %2 : memref<1x4x6x8xf16>
     memref.dealloc %3 : memref<1x4x6x8xf32>

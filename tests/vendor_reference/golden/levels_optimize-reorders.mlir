@@ -43,12 +43,12 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
   func.func @Partition_0(%x: tensor<1x4x6x8xf32>) -> tensor<1x8xf32> {
     %wf = IE.Constant tensor<8xf32> = dense_resource<constant_0>
     %0 = IE.Reorder(%x) : tensor<1x4x6x8xf32> -> tensor<1x4x6x8xf32, #NCHW>
-    %y = func.call @Scale(%0, %wf) : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
-    %z = func.call @Scale(%y, %wf) : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
+    %y = func.call @Scale(%0, %wf) {name = "y"} : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
+    %z = func.call @Scale(%y, %wf) {name = "z"} : (tensor<1x4x6x8xf32, #NCHW>, tensor<8xf32>) -> tensor<1x4x6x8xf32, #NCHW>
     %1 = IE.Convert(%y) : tensor<1x4x6x8xf32, #NCHW> -> tensor<1x4x6x8xf16, #NCHW>
     %2 = IE.Reorder(%1) : tensor<1x4x6x8xf16, #NCHW> -> tensor<1x4x6x8xf16>
     %3 = IE.Reorder(%z) : tensor<1x4x6x8xf32, #NCHW> -> tensor<1x4x6x8xf32>
-    %sum = func.call @Sum(%2, %3) : (tensor<1x4x6x8xf16>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
+    %sum = func.call @Sum(%2, %3) {name = "sum"} : (tensor<1x4x6x8xf16>, tensor<1x4x6x8xf32>) -> tensor<1x8xf32>
     func.return %sum : tensor<1x8xf32>
   }
 }

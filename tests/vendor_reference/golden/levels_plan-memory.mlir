@@ -55,9 +55,17 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
       num_shaves = 1 : i64
     }
     %y = VPUIP.DeclareBuffer @CMX[768] : memref<1x4x6x8xf32, #NCHW, @CMX>
-    VPUIP.OCL @Scale (%0, %wf) -> (%y) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
+    VPUIP.OCL @Scale (%0, %wf) -> (%y) {
+      global_size = array<i64: 6, 4, 8>,
+      num_shaves = 2 : i64,
+      name = "y"
+    }
     %z = VPUIP.DeclareBuffer @CMX[0] : memref<1x4x6x8xf32, #NCHW, @CMX>
-    VPUIP.OCL @Scale (%y, %wf) -> (%z) {global_size = array<i64: 6, 4, 8>, num_shaves = 2 : i64}
+    VPUIP.OCL @Scale (%y, %wf) -> (%z) {
+      global_size = array<i64: 6, 4, 8>,
+      num_shaves = 2 : i64,
+      name = "z"
+    }
     %1 = VPUIP.DeclareBuffer @CMX[1536] : memref<1x4x6x8xf16, #NCHW, @CMX>
     VPUIP.OCL @Convert (%y) -> (%1) {
       global_size = array<i64: 1>,
@@ -79,7 +87,8 @@ builtin.module attributes {VPUIP.soc = "EMU8"} {
     %4 = VPUIP.DeclareBuffer @CMX[0] : memref<16xf32, @CMX>
     VPUIP.OCL @Sum (%2, %3) -> (%sum) scratch (%4) {
       global_size = array<i64: 8>,
-      num_shaves = 8 : i64
+      num_shaves = 8 : i64,
+      name = "sum"
     }
     func.return
   }

@@ -17,14 +17,12 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
 from vendor_reference.compiler.ie.layer_op import LayerOp
 from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
 from vendor_reference.compiler.iert.layer_op import counterpart
-from vendor_reference.compiler.ir.checks import check_memrefs
+from vendor_reference.compiler.ir.checks import check_memrefs, check_view
 from vendor_reference.compiler.ir.constant import AnyConstantOp
-from vendor_reference.compiler.ir.types import size_bytes_of
 
 
 @irdl_op_definition
@@ -54,7 +52,7 @@ class BufferActualShapeOfOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """`%v = IERT.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory, read in another shape."""
+    """`%v = IERT.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part."""
 
     name = "IERT.View"
     source = operand_def(base(MemRefType))
@@ -66,11 +64,7 @@ class ViewOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result])
 
     def verify_(self) -> None:
-        check_memrefs("source", [self.source.type])
-        check_memrefs("result", [self.result.type])
-        source, result = size_bytes_of(self.source.type), size_bytes_of(self.result.type)
-        if source != result:
-            raise VerifyException(f"{source} bytes are read as {result}")
+        check_view(self.source.type, self.result.type)
 
 
 def iert_dialect(layers: Sequence[type[LayerOp]]) -> Dialect:

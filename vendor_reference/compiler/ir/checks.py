@@ -17,7 +17,13 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError
-from vendor_reference.compiler.ir.types import find_element_type, layout_of, map_order
+from vendor_reference.compiler.ir.types import (
+    end_bytes_of,
+    find_element_type,
+    layout_of,
+    map_order,
+    size_bytes_of,
+)
 from vendor_reference.compiler.memory_spaces import MemorySpace
 
 _SPACES = tuple(space.value for space in MemorySpace)
@@ -53,6 +59,22 @@ def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
             raise VerifyException(
                 f"{where} lies in memory space {space}, expected one of @{', @'.join(_SPACES)}"
             )
+
+
+def check_view(source: Attribute, result: Attribute) -> None:
+    """A view has the bytes of its source, or is a part of it.
+
+    Raises:
+      VerifyException: if not.
+    """
+    check_memrefs("source", [source])
+    check_memrefs("result", [result])
+    if isinstance(layout_of(result), StridedLayoutAttr):
+        end, size = end_bytes_of(result), end_bytes_of(source)
+        if end > size and not isinstance(layout_of(source), StridedLayoutAttr):
+            raise VerifyException(f"a part that ends at byte {end} of {size}")
+    elif size_bytes_of(source) != size_bytes_of(result):
+        raise VerifyException(f"{size_bytes_of(source)} bytes are read as {size_bytes_of(result)}")
 
 
 def check_count(what: str, found: int, expected: int) -> None:

@@ -114,6 +114,15 @@ def with_order(ir_type: IrType, order: Order | None) -> IrType:
 
 
 @lru_cache(maxsize=4096)
+def strided_type(
+    ir_type: MemRefType[Attribute], strides: tuple[int, ...], offset: int
+) -> MemRefType[Attribute]:
+    """The buffer as a part of a larger one, whose first element lies `offset` elements from that one's start."""
+    layout = StridedLayoutAttr(strides, offset)
+    return MemRefType(ir_type.element_type, ir_type.shape, layout, ir_type.memory_space)
+
+
+@lru_cache(maxsize=4096)
 def with_element_type(ir_type: IrType, element_type: ElementType) -> IrType:
     """The type with other elements."""
     element = ir_element_type(element_type)
@@ -184,6 +193,15 @@ def element_strides(ir_type: Attribute) -> tuple[tuple[int, ...], int]:
         strides[dim] = stride
         stride *= shape[dim]
     return tuple(strides), 0
+
+
+def end_bytes_of(ir_type: Attribute) -> int:
+    """Where the last element of a buffer or view ends, from where the kernel's argument points."""
+    (strides, offset), shape = element_strides(ir_type), shape_of(ir_type)
+    if not prod(shape):
+        return 0
+    last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    return (last + 1) * element_type_of(ir_type).bits // 8
 
 
 def space_of(ir_type: MemRefType[Attribute]) -> MemorySpace | None:

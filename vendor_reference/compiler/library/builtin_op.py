@@ -30,6 +30,9 @@ SCALES = "scales"
 ZERO_POINTS = "zero_points"
 """Attributes of layers with quantized tensors: a number for each operand and result; a scale of 0 is none."""
 
+IN_PLACE = "in_place"
+"""Attribute of layers whose result has parts: the operands that have been written there, and are not copied."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -91,6 +94,8 @@ class BuiltinOp(ABC):
       num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
       is_elementwise: whether the result has the shape that the operands are repeated to.
+      has_parts: whether operands lie in the result as they are; see `parts`.
+      is_all_parts: whether the result is nothing else.
       is_view: whether the result is operand 0, read in another shape.
     """
 
@@ -100,6 +105,8 @@ class BuiltinOp(ABC):
     num_parameters: int = 0
     is_layout_agnostic: bool = False
     is_elementwise: bool = False
+    has_parts: bool = False
+    is_all_parts: bool = False
     is_view: bool = False
 
     def refusal(self, op: Op) -> str:
@@ -131,6 +138,10 @@ class BuiltinOp(ABC):
     @abstractmethod
     def mismatch(self, call: Call) -> str:
         """Why there is no kernel for such types, shapes and attributes, whatever these are; "" where there is."""
+
+    def parts(self, call: Call) -> Sequence[View]:
+        """Where the operands lie in the result, of an op that has parts."""
+        return ()
 
     @abstractmethod
     def kernel(self, call: Call) -> KernelSpec:

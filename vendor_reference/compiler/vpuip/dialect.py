@@ -28,9 +28,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vendor_reference.compiler.ir.assembly import print_attributes
-from vendor_reference.compiler.ir.checks import check_memrefs
+from vendor_reference.compiler.ir.checks import check_memrefs, check_view
 from vendor_reference.compiler.ir.constant import AnyConstantOp
-from vendor_reference.compiler.ir.types import size_bytes_of, space_of
+from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.compiler.vpuip.task_op import CppOp, OclOp
 
@@ -96,7 +96,7 @@ class TaskConstantOp(AnyConstantOp):
 
 @irdl_op_definition
 class TaskViewOp(IRDLOperation):
-    """`%v = VPUIP.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory, read in another shape."""
+    """`%v = VPUIP.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part."""
 
     name = "VPUIP.View"
     source = operand_def(base(MemRefType))
@@ -108,11 +108,7 @@ class TaskViewOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result])
 
     def verify_(self) -> None:
-        check_memrefs("source", [self.source.type])
-        check_memrefs("result", [self.result.type])
-        source, result = size_bytes_of(self.source.type), size_bytes_of(self.result.type)
-        if source != result:
-            raise VerifyException(f"{source} bytes are read as {result}")
+        check_view(self.source.type, self.result.type)
 
 
 @irdl_op_definition

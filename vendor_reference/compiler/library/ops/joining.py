@@ -9,6 +9,7 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.builtin_op import (
+    IN_PLACE,
     Attributes,
     BuiltinOp,
     Call,
@@ -35,6 +36,8 @@ class _Concatenation(BuiltinOp):
     ie_name = "Concat"
     num_inputs = (1, 32)
     is_layout_agnostic = True
+    has_parts = True
+    is_all_parts = True
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
@@ -55,16 +58,23 @@ class _Concatenation(BuiltinOp):
         shapes = {(*v.shape[:axis], joined, *v.shape[axis + 1 :]) for v in call.inputs}
         return move_mismatch(call) if shapes == {shape} else call.shape_mismatch()
 
+    def parts(self, call: Call) -> Sequence[View]:
+        axis, begin, parts = call.integer(_AXIS), 0, []
+        assert axis is not None
+        for view in call.inputs:
+            parts.append(_between(call.result, axis, begin, begin + view.shape[axis]))
+            begin += view.shape[axis]
+        return parts
+
     def kernel(self, call: Call) -> KernelSpec:
-        pairs = zip(joined_parts(call), call.inputs, strict=True)
-        parts = [Part(part, view, index) for index, (part, view) in enumerate(pairs)]
-        return move_kernel(self.name, len(call.inputs), parts)
+        return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
 
 
 class _Pad(BuiltinOp):
     """`before[i]` and `after[i]` elements of `value` around dimension `i`."""
 
     is_layout_agnostic = True
+    has_parts = True
 
     def __init__(self, name: str, ie_name: str, num_inputs: int) -> None:
         self.name = name
@@ -113,8 +123,11 @@ class _Pad(BuiltinOp):
             return f"{value} is no {call.result.element_type.name}"
         return move_mismatch(call)
 
+    def parts(self, call: Call) -> Sequence[View]:
+        return [call.result.part(call.integers(_BEFORE), call.inputs[0].shape)]
+
     def kernel(self, call: Call) -> KernelSpec:
-        parts = [Part(padded_part(call), call.inputs[0])]
+        parts = _copies(self.parts(call), call)
         # A box on each side of a dimension; what is between them is the next dimension's.
         rest = call.result
         sides = zip(call.integers(_BEFORE), call.inputs[0].shape, strict=True)
@@ -139,19 +152,11 @@ class _Pad(BuiltinOp):
         return struct.pack(f"<{letter}", value)
 
 
-def joined_parts(call: Call) -> Sequence[View]:
-    """Where the operands of a CONCATENATION lie in its result."""
-    axis, begin, parts = call.integer(_AXIS), 0, []
-    assert axis is not None
-    for view in call.inputs:
-        parts.append(_between(call.result, axis, begin, begin + view.shape[axis]))
-        begin += view.shape[axis]
-    return parts
-
-
-def padded_part(call: Call) -> View:
-    """Where the operand of a PAD lies in its result."""
-    return call.result.part(call.integers(_BEFORE), call.inputs[0].shape)
+def _copies(parts: Sequence[View], call: Call) -> list[Part]:
+    """What is copied of the operands: those that do not lie in the result already."""
+    pairs = enumerate(zip(parts, call.inputs, strict=True))
+    there = call.integers(IN_PLACE)
+    return [Part(part, view, index) for index, (part, view) in pairs if index not in there]
 
 
 def _between(view: View, dim: int, begin: int, end: int) -> View:

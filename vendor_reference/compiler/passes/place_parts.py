@@ -1,0 +1,158 @@
+"""`place-parts`: what a concatenation joins, or padding surrounds, is written where it belongs, and not copied.
+
+    IERT.Sigmoid(%x, %0)                        %1 = memref.alloc() : memref<2x7xf32>
+    %1 = memref.alloc() : memref<2x7xf32>       %0 = IERT.View %1 : ... -> memref<2x3xf32, strided<[7, 1]>>
+    IERT.Concat(%0, %y, %1) {axis = 1 : i64}    IERT.Sigmoid(%x, %0)
+    memref.dealloc %0 : memref<2x3xf32>         IERT.Concat(%0, %y, %1) {axis = 1 : i64, in_place = array<i64: 0>}
+
+An operand is such a part if it has memory of its own, and only layers touch it that go by strides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import AllocOp, DeallocOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from vendor_reference.compiler.ie.ops import TransferOp
+from vendor_reference.compiler.iert.dialect import ViewOp
+from vendor_reference.compiler.iert.layer_op import BufferLayerOp
+from vendor_reference.compiler.ir.rewriting import remove_op
+from vendor_reference.compiler.ir.types import (
+    order_of,
+    shape_of,
+    strided_type,
+)
+from vendor_reference.compiler.library.builtin_op import IN_PLACE, BuiltinOp, Call
+from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library_layers import (
+    LibraryLayer,
+    layer_attributes,
+    read_attributes,
+)
+from vendor_reference.compiler.type_view import view_of
+
+
+@dataclass(frozen=True)
+class PlaceParts(ModulePass):
+    """What is joined or padded is written where the result has it."""
+
+    name = "place-parts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                _BlockPlacement(function.body.block).run()
+
+
+PASS = PlaceParts
+
+
+class _BlockPlacement:
+    """One walk over a function, from its end: what is a part of a part is placed at once."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._steps: dict[Operation, int] = {}
+
+    def run(self) -> None:
+        joining = [
+            (op, rule)
+            for op in self._block.ops
+            if isinstance(op, BufferLayerOp) and (rule := _rule(op)) is not None
+        ]
+        if any(rule.has_parts for _, rule in joining):
+            self._steps = {op: step for step, op in enumerate(self._block.ops)}
+            for op, rule in reversed(joining):
+                if rule.has_parts and not op.input_shapes and IN_PLACE not in op.attributes:
+                    self._place(op, rule)
+
+    def _place(self, op: BufferLayerOp, rule: BuiltinOp) -> None:
+        result = op.outputs[0]
+        if not isinstance(result, BlockArgument) and not isinstance(
+            result.owner, (AllocOp, ViewOp)
+        ):
+            return
+        inputs = tuple(view_of(value.type) for value in op.inputs)
+        call = Call(inputs, view_of(result.type), read_attributes(op.attributes))
+        placed = []
+        for index, part in enumerate(rule.parts(call)):
+            value = op.inputs[index]
+            writer = self._find_writer(value, op)
+            if writer is not None and _lies_alike(value, part):
+                self._provide(result, writer)
+                self._replace(value, result, part)
+                placed.append(index)
+        if placed:
+            op.attributes.update(layer_attributes({IN_PLACE: tuple(placed)}))
+            if len(placed) == len(op.inputs) and rule.is_all_parts:
+                remove_op(op)
+
+    def _find_writer(self, value: SSAValue, joining: BufferLayerOp) -> Operation | None:
+        """The op that writes a buffer that only layers touch which go by strides; None for any other buffer."""
+        if not isinstance(value.owner, AllocOp):
+            return None
+        writers = []
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, DeallocOp):
+                continue
+            if not isinstance(op, BufferLayerOp) or value in op.scratch or not _goes_by_strides(op):
+                return None
+            writers += [op] if value in op.outputs else []
+            if op is joining and list(op.operands).count(value) > 1:
+                return None
+        is_before = len(writers) == 1 and self._steps[writers[0]] < self._steps[joining]
+        return writers[0] if is_before else None
+
+    def _provide(self, result: SSAValue, writer: Operation) -> None:
+        """Lets a buffer, and what it is a view of, be there before an op."""
+        made = result.owner
+        if isinstance(made, Block) or self._steps[made] < self._steps[writer]:
+            return
+        if isinstance(made, ViewOp):
+            self._provide(made.source, writer)
+        made.detach()  # type: ignore[no-untyped-call]
+        self._block.insert_op_before(made, writer)
+        self._steps[made] = self._steps[writer] - 1
+
+    def _replace(self, value: SSAValue, result: SSAValue, part: View) -> None:
+        """Puts a part of the result in the place of a buffer of its own."""
+        alloc, made, first = value.owner, result.owner, self._block.first_op
+        assert isinstance(alloc, AllocOp) and first is not None
+        view = ViewOp(result, strided_type(alloc.memref.type, part.strides, part.offset))
+        if isinstance(made, Block):
+            self._block.insert_op_before(view, first)
+            self._steps[view] = -1
+        else:
+            self._block.insert_op_after(view, made)
+            self._steps[view] = self._steps[made]
+        for use in list(value.uses):
+            if isinstance(use.operation, DeallocOp):
+                remove_op(use.operation)
+        view.result.name_hint = value.name_hint
+        value.replace_all_uses_with(view.result)
+        remove_op(alloc)
+
+
+def _rule(op: BufferLayerOp) -> BuiltinOp | None:
+    layer = op.layer()
+    return layer.rule() if issubclass(layer, LibraryLayer) else None
+
+
+def _goes_by_strides(op: BufferLayerOp) -> bool:
+    is_static = not op.input_shapes and not op.output_shapes
+    return is_static and issubclass(op.layer(), (LibraryLayer, TransferOp))
+
+
+def _lies_alike(value: SSAValue, part: View) -> bool:
+    """Whether a part's elements lie in the order in which a buffer has them."""
+    shape = shape_of(value.type)
+    dims = [dim for dim in order_of(value.type) if shape[dim] != 1]
+    return all(part.strides[slow] > part.strides[fast] for slow, fast in pairwise(dims))
