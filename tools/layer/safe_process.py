@@ -15,12 +15,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
-from ..command import usage_error
 from ..console import print_text
 from ..wording import json_text
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
+    pass
 
 _CRASH_HINT = (
     "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide can do that: "
@@ -118,17 +117,6 @@ def check_asset(path: str) -> str:
     if not os.path.isfile(path):
         raise LiteRtError(Status.NOT_FOUND, "no such file", path)
     return path
-
-
-def check_at_most_one(flags: FlagValues, *names: str) -> None:
-    """Refuses flags that exclude each other.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
-    given = [f"--{name}" for name in names if flags[name].value]
-    if len(given) > 1:
-        raise usage_error(f"{' and '.join(given)} exclude each other", "Give one of them.")
 
 
 def _pass_on(data: bytes) -> None:
