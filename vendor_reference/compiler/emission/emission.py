@@ -6,43 +6,38 @@ The text in front of a kernel's sources is made here, since only here all is kno
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.model.blob import Blob
 from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
+from vendor_reference.compiler.emission.emitted_constants import EmittedConstants
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.joined_programs import join_programs
-from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.emission.launches import Launches
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import (
     order_of,
     ranked_type,
     size_bytes_of,
 )
-from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
+from vendor_reference.compiler.kernel_bindings import BoundArgument
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
     InternalArgument,
     KernelArgument,
     KernelSpec,
-    LocalArgument,
     ScalarArgument,
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.kernel_view import flat_tensor, kernel_tensor
-from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.memory_planner import aligned
-from vendor_reference.compiler.op_name import read_op_name
-from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.vpuip.dialect import (
     DeclareBufferOp,
     EvaluateShapeOp,
@@ -50,10 +45,7 @@ from vendor_reference.compiler.vpuip.dialect import (
     TaskConstantOp,
     TaskViewOp,
 )
-from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
-from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
-from vendor_reference.custom_layers.custom_layer import Format
-from vendor_reference.custom_layers.layout import Order, same_memory
+from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -64,8 +56,6 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
 )
-from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
-from vendor_reference.executable.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,45 +97,22 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emit
     executable = Executable(
         soc_of(module).name,
         functions,
-        list(emission.programs),
-        emission.constants,
+        list(emission.launches.programs),
+        emission.constants.constants,
     )
-    executable, samples = join_programs(executable, emission.samples)
-    return Emitted(executable, emission.bindings, emission.specs, emission.titles, samples)
-
-
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    """What tasks of one kernel on buffers of the same types share.
-
-    Attributes:
-      bindings: what each argument of the kernel is.
-      local_bytes: of each argument that is local memory.
-    """
-
-    spec: KernelSpec
-    program: int
-    bindings: Sequence[BoundArgument]
-    local_bytes: Sequence[int]
-    global_size: Sequence[Size]
-    local_size: Sequence[Size]
+    executable, samples = join_programs(executable, emission.launches.samples)
+    return Emitted(executable, emission.bindings, emission.specs, emission.launches.titles, samples)
 
 
 class _ModuleEmission:
     """What the functions of an executable share."""
 
     def __init__(self, module: ModuleOp, constants: Mapping[str, Constant]) -> None:
-        self.programs: dict[Program, int] = {}
-        self.samples: list[Program] = []
-        self.titles: list[str] = []
+        self.launches = Launches(module)
+        self.constants = EmittedConstants(constants)
         self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
-        self.constants: list[Constant] = []
         self.bindings: list[Sequence[Sequence[BoundArgument]]] = []
         self.specs: list[Sequence[KernelSpec]] = []
-        self._table = constants
-        self._places: dict[object, int] = {}
-        self._launches: dict[object, _Launch] = {}
-        self._kernels = TaskKernels(module)
 
     def function(self, function: FuncOp) -> Function:
         emission = _FunctionEmission(self, function)
@@ -153,101 +120,6 @@ class _ModuleEmission:
         self.bindings.append(emission.bindings)
         self.specs.append(emission.specs)
         return emitted
-
-    def cpu_layer(self, op: TaskOp) -> KernelSpec | None:
-        """The kernel of a task that is a function on the host; None for others."""
-        spec = self._kernels.find(op)
-        return spec if spec is not None and spec.cpu is not None else None
-
-    def launch(self, op: TaskOp, shapes: FunctionShapes) -> _Launch:
-        """The program of a task, and what its arguments are."""
-        spec = self._kernels.find(op)
-        if spec is None or not isinstance(op, OclOp):
-            layer = f"@{op.callee.root_reference.data}" if op.callee else "code"
-            raise LiteRtError(
-                Status.UNSUPPORTED,
-                f"{op.name} of {layer}, which nobody has described",
-                hint=f"A task's function, or the task of code, has {KERNEL}.",
-            )
-        sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
-        kernel = op.callee or op.attributes[KERNEL]
-        told = shapes.op_shapes(op, spec)
-        same = (kernel, op.inputs.types, op.outputs.types, sizes, told)
-        if same not in self._launches:
-            self._launches[same] = self._launch(spec, op, sizes, told, shapes)
-        return self._launches[same]
-
-    def _launch(
-        self,
-        spec: KernelSpec,
-        op: TaskOp,
-        sizes: tuple[Sequence[Size], Sequence[Size]],
-        told: OpShapes | None,
-        function: FunctionShapes,
-    ) -> _Launch:
-        inputs, outputs = all_inputs(spec, op.inputs.types), op.outputs.types
-        shapes = told or op_shapes(spec, op.inputs.types, outputs)
-        if told is not None:
-            sizes = resolve_work_sizes(spec, told)
-        holes, prelude = Holes(), spec.text
-        if not prelude:
-            tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
-            made = [
-                kernel_tensor(t, _format(spec, True, i), shapes.outputs[i])
-                for i, t in enumerate(outputs)
-            ]
-            prelude = write_prelude(spec, tensors, made, *sizes, holes)
-        program = Program(
-            prelude, spec.sources, spec.build_options, spec.headers, holes=holes.sizes
-        )
-        if program not in self.programs:
-            if program.sources:
-                name = read_op_name(op.attributes)
-                self.titles.append(f"Layer {name} using Custom Layer {spec.title}")
-            self.programs[program] = len(self.samples)
-            self.samples.append(fill_program(program, hole_values(program, function.bound)))
-        read = [None if t is None else ranked_type(t) for t in inputs]
-        written = [ranked_type(t) for t in outputs]
-        return _Launch(
-            spec,
-            self.programs[program],
-            [describe_argument(a, read, written) for a in spec.arguments],
-            [
-                max(largest_bytes(a, spec, shapes, function.bound), 1)
-                if isinstance(a, LocalArgument)
-                else 0
-                for a in spec.arguments
-            ],
-            *sizes,
-        )
-
-    def resource(self, key: str, order: Order) -> int:
-        """The index of a constant of the table, to be laid out in that order when it is loaded."""
-        if key not in self._table:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"no data for the constant '{key}'",
-                hint="A text alone has no weights: compile the model.",
-            )
-        return self._constant(key, self._table[key], order)
-
-    def values(
-        self, element_type: ElementType, shape: tuple[int, ...], data: bytes, order: Order = ()
-    ) -> int:
-        """The index of a constant with these bytes."""
-        tensor_type = RankedTensorType.of(element_type, shape)
-        return self._constant((data, tensor_type), Constant(tensor_type, Blob(data)), order)
-
-    def _constant(self, key: object, constant: Constant, order: Order) -> int:
-        shape = constant.tensor_type.shape
-        rows = tuple(range(len(shape)))
-        if same_memory(shape, order or rows, rows):
-            order = ()
-        same = (key, order)
-        if same not in self._places:
-            self._places[same] = len(self.constants)
-            self.constants.append(replace(constant, order=order) if order else constant)
-        return self._places[same]
 
 
 class _FunctionEmission:
@@ -316,12 +188,12 @@ class _FunctionEmission:
         return aligned(max(ends, default=0))
 
     def _task(self, op: TaskOp) -> KernelTask | CpuTask:
-        cpu = self._module.cpu_layer(op)
+        cpu = self._module.launches.cpu_layer(op)
         if cpu is not None:
             self.bindings.append(())
             self.specs.append(cpu)
             return emit_cpu_task(cpu, op, self._place)
-        launch = self._module.launch(op, self._shapes)
+        launch = self._module.launches.find(op, self._shapes)
         spec = launch.spec
         self.bindings.append(launch.bindings)
         self.specs.append(spec)
@@ -368,7 +240,7 @@ class _FunctionEmission:
             return Argument(ArgumentKind.SCALAR, scalar=argument.data)
         if isinstance(argument, ConstantArgument):
             count = len(argument.data) * 8 // argument.element_type.bits
-            index = self._module.values(argument.element_type, (count,), argument.data)
+            index = self._module.constants.values(argument.element_type, (count,), argument.data)
             return Argument(ArgumentKind.CONSTANT, index)
         if isinstance(argument, InternalArgument):
             return self._place(next(scratch))
@@ -385,12 +257,12 @@ class _FunctionEmission:
     def _constant(self, op: TaskConstantOp) -> int:
         order = order_of(op.output.type)
         if key := op.key():
-            return self._module.resource(key, order)
+            return self._module.constants.resource(key, order)
         value = op.value
         assert isinstance(value, DenseIntOrFPElementsAttr)
         tensor = ranked_type(op.output.type)
         data = value.data.data
-        return self._module.values(tensor.element_type, tensor.shape, data, order)
+        return self._module.constants.values(tensor.element_type, tensor.shape, data, order)
 
 
 def written_arguments(function: FuncOp) -> set[SSAValue]:
@@ -405,26 +277,3 @@ def written_arguments(function: FuncOp) -> set[SSAValue]:
         elif isinstance(op, EvaluateShapeOp):
             written.add(op.shapes[-1])
     return {value for value in written if isinstance(value, BlockArgument)}
-
-
-def _input(
-    spec: KernelSpec, index: int, ir_type: Attribute | None, shapes: OpShapes
-) -> KernelTensor | None:
-    """What a kernel gets of an input; None for one that is left out."""
-    if ir_type is None:
-        return None
-    if index in spec.flat_inputs:
-        return flat_tensor(ir_type)
-    return kernel_tensor(ir_type, _format(spec, False, index), shapes.inputs[index])
-
-
-def _format(spec: KernelSpec, is_output: bool, index: int) -> Format:
-    """What the kernel asked for; the first of its arguments counts."""
-    for argument in spec.arguments:
-        if (
-            isinstance(argument, TensorArgument)
-            and argument.is_output == is_output
-            and argument.index == index
-        ):
-            return argument.format
-    return Format.ANY

@@ -1,0 +1,151 @@
+"""The programs of an executable: for each kernel, on each kind of buffers, its text and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.emission.function_shapes import FunctionShapes
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.types import ranked_type
+from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
+from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument, TensorArgument
+from vendor_reference.compiler.kernel_view import flat_tensor, kernel_tensor
+from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
+from vendor_reference.compiler.op_name import read_op_name
+from vendor_reference.compiler.prelude import KernelTensor, write_prelude
+from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
+from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
+from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.executable.executable import Program
+from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
+from vendor_reference.executable.sizes import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What tasks of one kernel on buffers of the same types share.
+
+    Attributes:
+      program: its index in the executable.
+      bindings: what each argument of the kernel is.
+      local_bytes: of each argument that is local memory.
+    """
+
+    spec: KernelSpec
+    program: int
+    bindings: Sequence[BoundArgument]
+    local_bytes: Sequence[int]
+    global_size: Sequence[Size]
+    local_size: Sequence[Size]
+
+
+class Launches:
+    """What the tasks of a module run.
+
+    Attributes:
+      programs: with their indices.
+      samples, titles: see `Emitted`.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.programs: dict[Program, int] = {}
+        self.samples: list[Program] = []
+        self.titles: list[str] = []
+        self._launches: dict[object, Launch] = {}
+        self._kernels = TaskKernels(module)
+
+    def cpu_layer(self, op: TaskOp) -> KernelSpec | None:
+        """The kernel of a task that is a function on the host; None for others."""
+        spec = self._kernels.find(op)
+        return spec if spec is not None and spec.cpu is not None else None
+
+    def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
+        """The program of a task, and what its arguments are."""
+        spec = self._kernels.find(op)
+        if spec is None or not isinstance(op, OclOp):
+            layer = f"@{op.callee.root_reference.data}" if op.callee else "code"
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"{op.name} of {layer}, which nobody has described",
+                hint=f"A task's function, or the task of code, has {KERNEL}.",
+            )
+        sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
+        kernel = op.callee or op.attributes[KERNEL]
+        told = shapes.op_shapes(op, spec)
+        same = (kernel, op.inputs.types, op.outputs.types, sizes, told)
+        if same not in self._launches:
+            self._launches[same] = self._make(spec, op, sizes, told, shapes)
+        return self._launches[same]
+
+    def _make(
+        self,
+        spec: KernelSpec,
+        op: TaskOp,
+        sizes: tuple[Sequence[Size], Sequence[Size]],
+        told: OpShapes | None,
+        function: FunctionShapes,
+    ) -> Launch:
+        inputs, outputs = all_inputs(spec, op.inputs.types), op.outputs.types
+        shapes = told or op_shapes(spec, op.inputs.types, outputs)
+        if told is not None:
+            sizes = resolve_work_sizes(spec, told)
+        holes, prelude = Holes(), spec.text
+        if not prelude:
+            tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
+            made = [
+                kernel_tensor(t, _format(spec, True, i), shapes.outputs[i])
+                for i, t in enumerate(outputs)
+            ]
+            prelude = write_prelude(spec, tensors, made, *sizes, holes)
+        program = Program(
+            prelude, spec.sources, spec.build_options, spec.headers, holes=holes.sizes
+        )
+        if program not in self.programs:
+            if program.sources:
+                name = read_op_name(op.attributes)
+                self.titles.append(f"Layer {name} using Custom Layer {spec.title}")
+            self.programs[program] = len(self.samples)
+            self.samples.append(fill_program(program, hole_values(program, function.bound)))
+        read = [None if t is None else ranked_type(t) for t in inputs]
+        written = [ranked_type(t) for t in outputs]
+        return Launch(
+            spec,
+            self.programs[program],
+            [describe_argument(a, read, written) for a in spec.arguments],
+            [
+                max(largest_bytes(a, spec, shapes, function.bound), 1)
+                if isinstance(a, LocalArgument)
+                else 0
+                for a in spec.arguments
+            ],
+            *sizes,
+        )
+
+
+def _input(
+    spec: KernelSpec, index: int, ir_type: Attribute | None, shapes: OpShapes
+) -> KernelTensor | None:
+    """What a kernel gets of an input; None for one that is left out."""
+    if ir_type is None:
+        return None
+    if index in spec.flat_inputs:
+        return flat_tensor(ir_type)
+    return kernel_tensor(ir_type, _format(spec, False, index), shapes.inputs[index])
+
+
+def _format(spec: KernelSpec, is_output: bool, index: int) -> Format:
+    """What the kernel asked for; the first of its arguments counts."""
+    for argument in spec.arguments:
+        if (
+            isinstance(argument, TensorArgument)
+            and argument.is_output == is_output
+            and argument.index == index
+        ):
+            return argument.format
+    return Format.ANY
