@@ -103,3 +103,17 @@ def test_parts_of_parts_are_written_at_once() -> None:
     text = placed(body, "tensor<4x4xf32>")
     assert "memref.alloc" not in text and "IERT.Concat" not in text
     assert "memref<2x3xf32, strided<[4, 1], offset: 9>>" in text
+
+
+def test_a_part_takes_no_place_that_is_too_small_for_the_whole() -> None:
+    body = """
+  %0 = IE.Sigmoid(%x) : tensor<2x3xf32> -> tensor<2x3xf32>
+  %1 = IE.Tanh(%0) : tensor<2x3xf32> -> tensor<2x3xf32>
+  %2 = IE.Pad(%1) {before = array<i64: 0, 0>, after = array<i64: 1, 0>, value = 0 : i64}
+      : tensor<2x3xf32> -> tensor<3x3xf32>
+  %3 = IE.Concat(%2, %2) {axis = 0 : i64} : tensor<3x3xf32>, tensor<3x3xf32> -> tensor<6x3xf32>
+  return %3 : tensor<6x3xf32>
+"""
+    text = f"func.func @f(%x: tensor<2x3xf32>) -> tensor<6x3xf32> {{\n{body}\n}}"
+    passes = f"{PASSES},lower-iert-to-vpuip,assign-memory-spaces,plan-memory"
+    assert "VPUIP.DeclareBuffer" in transform_text(text.encode(), "a.mlir", passes, "EMU8")

@@ -103,8 +103,10 @@ class _Walk:
             self.shape(value)
         if in_place is not None:
             made, held = in_place
-            demand = self.demands[made]
-            if demand.alive.first == step:
+            demand, dying = self.demands[made], self.demands[held].alive
+            # A part of a larger buffer is written over an operand, and others follow it.
+            is_smaller = demand.alive.size_bytes <= dying.size_bytes
+            if demand.alive.first == step and is_smaller:
                 alive = replace(demand.alive, in_place_of=held)
                 self.demands[made] = replace(demand, alive=alive)
         self.local_bytes.append(self._local_bytes(op, spec))
