@@ -6,27 +6,22 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from xdsl.dialects.builtin import (
-    AnyTensorTypeConstr,
     DenseArrayBase,
     TensorType,
     i32,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
-    operand_def,
-    result_def,
     traits_def,
 )
-from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
 from vendor_reference.compiler.ir.checks import check_count, check_tensors
 from vendor_reference.compiler.ir.constant import AnyConstantOp
-from vendor_reference.compiler.ir.shape import ShapeType
+from vendor_reference.compiler.ir.shape import AnyShapeOfOp
 from vendor_reference.compiler.ir.types import (
     Order,
     element_type_of,
@@ -125,17 +120,10 @@ class CopyOp(TransferOp):
 
 
 @irdl_op_definition
-class ActualShapeOfOp(IRDLOperation):
+class ActualShapeOfOp(AnyShapeOfOp):
     """`%s = IE.ActualShapeOf %t : tensor<100x3xf16> -> !shape.shape`: what a bounded tensor really holds."""
 
     name = "IE.ActualShapeOf"
-    source = operand_def(AnyTensorTypeConstr)
-    shape = result_def(ShapeType)
-    traits = traits_def(Pure())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($shape)"
-
-    def __init__(self, source: SSAValue) -> None:
-        super().__init__(operands=[source], result_types=[ShapeType()])
 
 
 def check_same(

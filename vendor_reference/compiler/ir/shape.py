@@ -22,11 +22,9 @@ class ShapeType(ParametrizedAttribute, TypeAttribute):
     name = "shape.shape"
 
 
-@irdl_op_definition
-class ShapeOfOp(IRDLOperation):
-    """`%s = shape.shape_of %t : tensor<?x3xf16> -> !shape.shape`."""
+class AnyShapeOfOp(IRDLOperation):
+    """The shape of a tensor, as a value."""
 
-    name = "shape.shape_of"
     source = operand_def(AnyTensorTypeConstr)
     shape = result_def(ShapeType)
     traits = traits_def(Pure())
@@ -34,6 +32,13 @@ class ShapeOfOp(IRDLOperation):
 
     def __init__(self, source: SSAValue) -> None:
         super().__init__(operands=[source], result_types=[ShapeType()])
+
+
+@irdl_op_definition
+class ShapeOfOp(AnyShapeOfOp):
+    """`%s = shape.shape_of %t : tensor<?x3xf16> -> !shape.shape`."""
+
+    name = "shape.shape_of"
 
 
 Shape = Dialect("shape", [ShapeOfOp], [ShapeType])

@@ -16,7 +16,6 @@ from xdsl.irdl import (
     IRDLOperation,
     base,
     irdl_op_definition,
-    operand_def,
     prop_def,
     result_def,
     traits_def,
@@ -28,8 +27,12 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vendor_reference.compiler.ir.assembly import print_attributes
-from vendor_reference.compiler.ir.checks import check_memrefs, check_view
-from vendor_reference.compiler.ir.constant import AnyConstantOp
+from vendor_reference.compiler.ir.buffer_ops import (
+    AnyActualShapeOfOp,
+    AnyBufferConstantOp,
+    AnyViewOp,
+)
+from vendor_reference.compiler.ir.checks import check_memrefs
 from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.compiler.vpuip.task_op import CppOp, OclOp
@@ -84,45 +87,24 @@ class DeclareBufferOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TaskConstantOp(AnyConstantOp):
+class TaskConstantOp(AnyBufferConstantOp):
     """A constant buffer."""
 
     name = "VPUIP.Constant"
 
-    def verify_(self) -> None:
-        check_memrefs("output", [self.output.type])
-        super().verify_()
-
 
 @irdl_op_definition
-class TaskViewOp(IRDLOperation):
-    """`%v = VPUIP.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part."""
+class TaskViewOp(AnyViewOp):
+    """Another view of a buffer's memory."""
 
     name = "VPUIP.View"
-    source = operand_def(base(MemRefType))
-    result = result_def(base(MemRefType))
-    traits = traits_def(Pure())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, source: SSAValue, result: Attribute) -> None:
-        super().__init__(operands=[source], result_types=[result])
-
-    def verify_(self) -> None:
-        check_view(self.source.type, self.result.type)
 
 
 @irdl_op_definition
-class TaskActualShapeOfOp(IRDLOperation):
-    """`%s = VPUIP.ActualShapeOf %t : memref<100x3xf16> -> memref<2xui32>`; the caller has put it there."""
+class TaskActualShapeOfOp(AnyActualShapeOfOp):
+    """The actual shape of a function's input."""
 
     name = "VPUIP.ActualShapeOf"
-    source = operand_def(base(MemRefType))
-    shape = result_def(base(MemRefType))
-    traits = traits_def(Pure())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($shape)"
-
-    def __init__(self, source: SSAValue, shape: Attribute) -> None:
-        super().__init__(operands=[source], result_types=[shape])
 
 
 @irdl_op_definition
