@@ -53,6 +53,17 @@ __kernel void MyOp(__global const float* x, __global float* y) {
     y[ELEMENTS + i] = -x[i];
 }
 """
+ONE_ARGUMENT_FOR_TWO_ROWS = """
+#if ELEMENTS == 6
+__kernel void MyOp(__global const float* x) {}
+#else
+__kernel void MyOp(__global const float* x, __global float* y) {
+    const uint i = get_global_id(0);
+    y[i] = x[i];
+    y[ELEMENTS + i] = -x[i];
+}
+#endif
+"""
 POSITIVE_ROWS = """
 __kernel void keep(__global const float* x, __global const uint* x_dims, __global float* kept,
                    __global uint* dims) {
@@ -105,11 +116,11 @@ def by_buffer() -> tuple[Executable, str]:
     return executable(TWICE_BY_BUFFER, tasks, TWICE), TWICE_BY_BUFFER
 
 
-def by_text() -> tuple[Executable, str]:
+def by_text(text: str = TWICE_BY_TEXT) -> tuple[Executable, str]:
     """The same; the kernel's text has the shape."""
     tasks = [task("MyOp", [in_(), out()], [multiply([ROWS, 3])])]
     program = {"prelude": f"#define ELEMENTS {HOLE}\n", "holes": (ROWS * 3,)}
-    return executable(TWICE_BY_TEXT, tasks, TWICE, program), TWICE_BY_TEXT
+    return executable(text, tasks, TWICE, program), text
 
 
 def rows_kept(first: str = "keep", items: int = 1) -> tuple[Executable, str]:
@@ -283,6 +294,18 @@ def test_a_shape_above_the_bound_is_an_error_before_anything_runs(device: Any) -
     assert np.array_equal(run.result(), before)
 
 
+def test_a_shape_without_a_kernel_that_fits_is_an_error_and_the_one_before_still_runs(
+    device: Any,
+) -> None:
+    run = Runner(device, by_text(ONE_ARGUMENT_FOR_TWO_ROWS))
+    x = rows(4)
+    for _ in range(2):
+        assert np.array_equal(run(x), np.concatenate([x, -x]))
+        with pytest.raises(LiteRtError) as error:
+            run(rows(2))
+        assert error.value.what == "arguments of the kernel: 1, bound: 2"
+
+
 @pytest.mark.parametrize("wrong", [(2, 4), (6,), (2, 3, 1), ()])
 def test_a_shape_that_the_model_does_not_foresee_is_an_error(
     device: Any, wrong: tuple[int, ...]
@@ -319,6 +342,16 @@ def test_runs_that_nobody_waits_for_have_their_shapes(device: Any) -> None:
             gate.signal()
             ended.wait()
             assert np.array_equal(np.abs(run.result()[:number]), x)
+
+
+def test_a_function_that_is_kept_is_measured_no_longer(device: Any) -> None:
+    run = Runner(device, by_buffer())
+    run.function.start_measuring(with_tasks=True)
+    run.module.give_back(run.of, run.function)
+    assert run.module.load(run.of) is run.function
+    with pytest.raises(LiteRtError) as error:
+        run.function.stop_measuring()
+    assert error.value.what == "nothing is being measured"
 
 
 def test_a_function_is_kept_for_the_next_shape(device: Any) -> None:

@@ -89,7 +89,7 @@ class LoadedTask:
             return None
         program = programs.find(self.task.program, shapes)
         if program is not self.program:
-            self._kernel = None
+            self.program = self._kernel = None  # also where there is none that fits
             kernel = self._kernels.get(program, lambda: self._create_kernel(program))
             self.program, self._kernel = program, kernel
             for index, port in self._ports:

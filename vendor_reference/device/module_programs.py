@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ MOST_FILLED = 64
 
 
 class ModulePrograms:
-    """Builds programs when a function or a shape asks for them."""
+    """Builds programs when a function or a shape asks for them; functions that run side by side may."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class ModulePrograms:
         self._allow_native_assets = allow_native_assets
         self._built: dict[int, Any] = {}
         self._filled: Recent[tuple[int, tuple[int, ...]], Any] = Recent(MOST_FILLED)
+        self._lock = threading.Lock()
 
     def prepare(self, indices: Collection[int]) -> None:
         """Builds those of some programs that no shape decides about, together.
@@ -74,7 +76,10 @@ class ModulePrograms:
         if not program.holes:
             return self._built[index]
         values = hole_values(program, shapes)
-        return self._filled.get((index, values), lambda: self._make(fill_program(program, values)))
+        with self._lock:
+            return self._filled.get(
+                (index, values), lambda: self._make(fill_program(program, values))
+            )
 
     def _make(self, program: Program) -> Any:
         made = self._load_code(program)

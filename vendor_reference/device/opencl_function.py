@@ -74,6 +74,9 @@ class OpenClFunction:
         self._outputs = [None] * len(self._outputs)
         self._sent = self._fetched = ()
         self._is_ready = False
+        if self._stopwatch is not None:  # the next caller measures on its own account
+            self._stopwatch = None
+            self._renew_queue()
 
     def has_dynamic_input(self, index: int) -> bool:
         return self._loaded.shapes.input_shape(index) is not None
