@@ -19,19 +19,11 @@ from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.frontend.constant_table import ConstantTable, stored_dequantization
 from vendor_reference.compiler.frontend.cpu_layer import (
-    cpu_layer_kernel,
-    cpu_layer_requirements,
     find_blocks,
     memory_type,
 )
-from vendor_reference.compiler.frontend.layer_kernel import (
-    layer_kernel,
-    layer_sources,
-    tensor_bindings,
-)
-from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
+from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
 from vendor_reference.compiler.frontend.layer_shapes import (
-    LayerShapes,
     argument_bounds,
     bound_notes,
     check_bounds,
@@ -43,19 +35,18 @@ from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.soc_attribute import set_soc
-from vendor_reference.compiler.ir.symbols import SymbolNames, readable_name
+from vendor_reference.compiler.ir.symbols import readable_name
 from vendor_reference.compiler.ir.types import tensor_type
-from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
+from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.op_name import NAME
 from vendor_reference.compiler.overriding import find_layer
-from vendor_reference.compiler.requirements import Requirements, requirement_attributes
+from vendor_reference.compiler.requirements import requirement_attributes
 from vendor_reference.compiler.selection import NO_LIBRARY, find_refusal, is_builtin
 from vendor_reference.compiler.shape_bounds import NO_BOUNDS, find_bounds
-from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
-from vendor_reference.executable.executable import Constant, Source
+from vendor_reference.executable.cpu_op import MemoryLayout
+from vendor_reference.executable.executable import Constant
 from vendor_reference.soc import SocModel
 
 
@@ -103,7 +94,7 @@ def import_partitions(
         importer.function(name, partition)
         for name, partition in zip(names, partitions, strict=True)
     ]
-    module = ModuleOp([*importer.layer_functions, *functions])
+    module = ModuleOp([*importer.layer_functions.made, *functions])
     set_soc(module, soc)
     return Imported(module, importer.table.constants, list(dict.fromkeys(importer.notes)))
 
@@ -122,17 +113,13 @@ class _Importer:
         half_tensors: HalfTensors,
     ) -> None:
         self.table = ConstantTable()
-        self.layer_functions: list[FuncOp] = []
         self.notes: list[str] = []
+        self.layer_functions = LayerFunctions(taken, cpu_kernels, half_tensors, self.notes)
         self._soc = soc
         self._layers = layers
-        self._half_tensors = half_tensors
         self._library = library
         self._cpu_kernels = cpu_kernels
         self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
-        self._names = SymbolNames(taken)
-        self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
-        self._symbols: dict[object, str] = {}
         self._codes: dict[str, ConstantOp] = {}
         self._given_bounds = bounds
         self._bounds = NO_BOUNDS  # of the partition on its way
@@ -208,7 +195,7 @@ class _Importer:
         code = _packed_in(layer)
         made: Operation
         if code is None:
-            made = CallOp(self._layer_function(op, layer), operands, types)
+            made = CallOp(self.layer_functions.symbol(op, layer), operands, types)
             made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
             made = self._binary_layer(op, layer, code, operands, types, ops)
@@ -249,8 +236,8 @@ class _Importer:
             code_type = tensor_type(ElementType.UINT8, (len(code),))
             self._codes[key] = ConstantOp(DenseResourceAttr.from_params(key, code_type))
             ops.append(self._codes[key])
-        spec = self._kernel(op, layer)
-        requirements = self._requirements(op, layer)
+        spec = self.layer_functions.kernel(op, layer)
+        requirements = self.layer_functions.requirements(op, layer)
         attributes = {**requirement_attributes(requirements, prefix=""), **kernel_attributes(spec)}
         return CustomBinaryLayerOp(
             layer.type.value, self._codes[key].output, operands, results, attributes
@@ -295,70 +282,10 @@ class _Importer:
         ops.append(constant)
         values[tensor] = constant.output
 
-    def _requirements(self, op: Op, layer: CustomLayer) -> Requirements:
-        bindings = tensor_bindings(layer, op)
-        requirements = layer_requirements(bindings, op, self._half_tensors)
-        if requirements != layer_requirements(bindings, op, HalfTensors.HALF):
-            self.notes.append(
-                f"{layer.file_name}, op '{op.name}': half tensors are float in its kernel, as the NPU has no fp16 "
-                "arithmetic; --reference_fp16=half hands them over as they are."
-            )
-        return requirements
-
-    def _layer_function(self, op: Op, layer: CustomLayer) -> str:
-        """The function that stands for an op's kernel; ops with the same kernel and types share it."""
-        kernel = self._cpu_kernels.get(op)
-        spec = self._kernel(op, layer)
-        requirements = (
-            cpu_layer_requirements(kernel) if kernel is not None else self._requirements(op, layer)
-        )
-        inputs, outputs = _layer_types(op, kernel)
-        same = (spec, requirements, inputs, outputs, layer.type)
-        if same not in self._symbols:
-            symbol = self._names.new(op.name)
-            shapes = LayerShapes(op, layer, self._names)
-            function = FuncOp.external(symbol, inputs, outputs)
-            attributes: dict[str, Attribute] = {
-                **requirement_attributes(requirements),
-                TASK: StringAttr(layer.type.value),
-                **kernel_attributes(spec),
-                **shapes.attributes(),
-            }
-            function.attributes.update(attributes)
-            self.layer_functions += [*shapes.functions(spec), function]
-            self.notes += shapes.notes()
-            self._symbols[same] = symbol
-        return self._symbols[same]
-
-    def _kernel(self, op: Op, layer: CustomLayer) -> KernelSpec:
-        if layer.op_name not in self._sources:
-            self._sources[layer.op_name] = layer_sources(layer)
-        sources = self._sources[layer.op_name]
-        kernel = self._cpu_kernels.get(op)
-        if kernel is not None:
-            return cpu_layer_kernel(layer, op, kernel, sources[0])
-        return layer_kernel(layer, op, sources, self.notes)
-
 
 def _packed_in(layer: CustomLayer) -> bytes | None:
     """The code of a layer that is compiled ahead; None for one that is not."""
     return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
-
-
-def _layer_types(
-    op: Op, kernel: CpuKernel | None
-) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
-    """Types of the inputs that are there, and of the outputs, as an op's layer takes them."""
-    inputs: Sequence[TensorConfig | None] = (
-        kernel.config.inputs if kernel else [None] * len(op.inputs)
-    )
-    outputs: Sequence[TensorConfig | None] = (
-        kernel.config.outputs if kernel else [None] * len(op.outputs)
-    )
-    return (
-        tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
-        tuple(memory_type(t, c) for t, c in zip(op.outputs, outputs, strict=True)),
-    )
 
 
 def _type(tensor: Tensor) -> Attribute:

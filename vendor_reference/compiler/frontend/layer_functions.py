@@ -1,0 +1,125 @@
+"""The functions that stand for custom layers' kernels on IE: external ones, with all that their calls ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from litert.model.graph import Op
+from vendor_reference.compiler.frontend.cpu_layer import (
+    cpu_layer_kernel,
+    cpu_layer_requirements,
+    memory_type,
+)
+from vendor_reference.compiler.frontend.layer_kernel import (
+    layer_kernel,
+    layer_sources,
+    tensor_bindings,
+)
+from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
+from vendor_reference.compiler.frontend.layer_shapes import LayerShapes
+from vendor_reference.compiler.half_tensors import HalfTensors
+from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
+from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
+from vendor_reference.compiler.requirements import Requirements, requirement_attributes
+from vendor_reference.compiler.task_attribute import TASK
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.cpu_op import TensorConfig
+from vendor_reference.executable.executable import Source
+
+
+class LayerFunctions:
+    """The functions of a module's layers; ops with the same kernel and types share one.
+
+    Attributes:
+      made: the functions, in order.
+    """
+
+    def __init__(
+        self,
+        taken: Sequence[str],
+        cpu_kernels: Mapping[Op, CpuKernel],
+        half_tensors: HalfTensors,
+        notes: list[str],
+    ) -> None:
+        """Starts with none.
+
+        Args:
+          taken: names that no function gets.
+          cpu_kernels: what was chosen for ops of CPU layers.
+          half_tensors: what they are in kernels that ask for no type.
+          notes: sentences for the report are added here.
+        """
+        self.made: list[FuncOp] = []
+        self._names = SymbolNames(taken)
+        self._cpu_kernels = cpu_kernels
+        self._half_tensors = half_tensors
+        self._notes = notes
+        self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
+        self._symbols: dict[object, str] = {}
+
+    def symbol(self, op: Op, layer: CustomLayer) -> str:
+        """The name of the function that stands for an op's kernel."""
+        kernel = self._cpu_kernels.get(op)
+        spec = self.kernel(op, layer)
+        requirements = (
+            cpu_layer_requirements(kernel) if kernel is not None else self.requirements(op, layer)
+        )
+        inputs, outputs = _layer_types(op, kernel)
+        same = (spec, requirements, inputs, outputs, layer.type)
+        if same not in self._symbols:
+            symbol = self._names.new(op.name)
+            shapes = LayerShapes(op, layer, self._names)
+            function = FuncOp.external(symbol, inputs, outputs)
+            attributes: dict[str, Attribute] = {
+                **requirement_attributes(requirements),
+                TASK: StringAttr(layer.type.value),
+                **kernel_attributes(spec),
+                **shapes.attributes(),
+            }
+            function.attributes.update(attributes)
+            self.made += [*shapes.functions(spec), function]
+            self._notes += shapes.notes()
+            self._symbols[same] = symbol
+        return self._symbols[same]
+
+    def kernel(self, op: Op, layer: CustomLayer) -> KernelSpec:
+        """The kernel of an op."""
+        if layer.op_name not in self._sources:
+            self._sources[layer.op_name] = layer_sources(layer)
+        sources = self._sources[layer.op_name]
+        kernel = self._cpu_kernels.get(op)
+        if kernel is not None:
+            return cpu_layer_kernel(layer, op, kernel, sources[0])
+        return layer_kernel(layer, op, sources, self._notes)
+
+    def requirements(self, op: Op, layer: CustomLayer) -> Requirements:
+        """What a kernel on the NPU asks of an op's tensors."""
+        bindings = tensor_bindings(layer, op)
+        requirements = layer_requirements(bindings, op, self._half_tensors)
+        if requirements != layer_requirements(bindings, op, HalfTensors.HALF):
+            self._notes.append(
+                f"{layer.file_name}, op '{op.name}': half tensors are float in its kernel, as the NPU has no fp16 "
+                "arithmetic; --reference_fp16=half hands them over as they are."
+            )
+        return requirements
+
+
+def _layer_types(
+    op: Op, kernel: CpuKernel | None
+) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+    """Types of the inputs that are there, and of the outputs, as an op's layer takes them."""
+    inputs: Sequence[TensorConfig | None] = (
+        kernel.config.inputs if kernel else [None] * len(op.inputs)
+    )
+    outputs: Sequence[TensorConfig | None] = (
+        kernel.config.outputs if kernel else [None] * len(op.outputs)
+    )
+    return (
+        tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
+        tuple(memory_type(t, c) for t, c in zip(op.outputs, outputs, strict=True)),
+    )
