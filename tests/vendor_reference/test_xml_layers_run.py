@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 SHAPE = (2, 3, 5, 4)
 
 RELU_XML = """\
-<!-- the seed's example, its slope an option of the op -->
+<!-- ReLU, its slope an option of the op -->
 <CustomLayer name="{name}" type="SimpleGPU" version="1">
   <Kernel entry="example_relu_kernel">
     <Source filename="custom_layer_kernel.cl"/>
