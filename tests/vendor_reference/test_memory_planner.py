@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,13 @@ from hypothesis import strategies as st
 
 from benchmarks.memory_plan import live_ranges_of
 from litert.core.errors import LiteRtError
+from vendor_reference.compiler import memory_planner
 from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange, plan_memory
 from vendor_reference.compiler.memory_spaces import (
     Demand,
     MemorySpace,
-    place_buffers,
-    verify_placement,
+    choose_spaces,
+    ranges_in,
 )
 from vendor_reference.compiler.memory_verifier import verify_plan
 
@@ -120,7 +120,7 @@ def test_an_order_is_improved_until_nothing_is_wasted() -> None:
 
 def test_nothing_needs_nothing() -> None:
     assert plan_memory([]).size == 0
-    assert place_buffers([], 1024).ddr.size == 0
+    assert choose_spaces([], 1024) == []
 
 
 def test_real_networks_are_planned_within_a_twentieth_of_the_bound(networks: Path) -> None:
@@ -138,26 +138,36 @@ def test_the_scratchpad_is_never_overfull(
     demands = [
         Demand(b, data.draw(st.integers(0, 9999)), data.draw(st.booleans())) for b in buffers
     ]
-    placement = place_buffers(demands, cmx_size)
-    assert placement.cmx.size <= cmx_size
-    for demand, space in zip(demands, placement.spaces, strict=True):
+    spaces = choose_spaces(demands, cmx_size)
+    for demand, space in zip(demands, spaces, strict=True):
         assert space is MemorySpace.DDR or not demand.is_ddr_only
-    verify_placement(demands, placement)
+    for space, limit in ((MemorySpace.CMX, cmx_size), (MemorySpace.DDR, None)):
+        members, ranges = ranges_in(buffers, spaces, space)
+        assert [buffers[index].size_bytes for index in members] == [r.size_bytes for r in ranges]
+        plan = plan_memory(ranges)
+        verify_plan(ranges, plan.offsets, plan.size)
+        assert limit is None or plan.size <= limit
 
 
 def test_the_busiest_buffer_gets_the_scratchpad() -> None:
     lazy, busy = Demand(LiveRange(1024, 0, 3), 2048), Demand(LiveRange(1024, 0, 3), 9000)
-    assert place_buffers([lazy, busy], 1024).spaces == [MemorySpace.DDR, MemorySpace.CMX]
+    assert choose_spaces([lazy, busy], 1024) == [MemorySpace.DDR, MemorySpace.CMX]
 
 
 def test_local_memory_is_taken_off_the_scratchpad() -> None:
     demand = Demand(LiveRange(1024, 0, 3), 2048)
-    assert place_buffers([demand], 2048, [0, 1024]).spaces == [MemorySpace.CMX]
-    assert place_buffers([demand], 2048, [0, 1025]).spaces == [MemorySpace.DDR]
+    assert choose_spaces([demand], 2048, [0, 1024]) == [MemorySpace.CMX]
+    assert choose_spaces([demand], 2048, [0, 1025]) == [MemorySpace.DDR]
 
 
-def test_a_placement_that_was_changed_is_refused() -> None:
-    demands = [Demand(LiveRange(64, 0, 1), 1), Demand(LiveRange(64, 0, 1), 1)]
-    placement = place_buffers(demands, 128)
-    with pytest.raises(LiteRtError, match="buffers 0 and 1 overlap at step 0"):
-        verify_placement(demands, replace(placement, offsets=[0, 0]))
+def test_local_memory_that_is_more_than_the_scratchpad_leaves_it_to_nobody() -> None:
+    demand = Demand(LiveRange(64, 0, 3), 2048)
+    assert choose_spaces([demand], 2048, [4096]) == [MemorySpace.DDR]
+
+
+def test_a_plan_is_made_once_for_buffers_and_their_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffers = [LiveRange(100, 0, 1), LiveRange(100, 1, 2, 0), LiveRange(30, 1, 2)]
+    plan = plan_memory(buffers)
+    monkeypatch.setattr(memory_planner, "_Placing", None)
+    groups, group_of = memory_planner.merge_in_place(buffers)
+    assert [plan_memory(groups).offsets[group] for group in group_of] == plan.offsets

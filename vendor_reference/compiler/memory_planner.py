@@ -8,7 +8,7 @@ size to the front, as the hill climbing allocators of NPU compilers do. The resu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 
@@ -50,13 +50,14 @@ class MemoryPlan:
 
 
 def plan_memory(buffers: Sequence[LiveRange]) -> MemoryPlan:
-    """Gives each buffer its place; asked again for the same buffers, it remembers."""
-    return _plan_memory(tuple(buffers))
+    """Gives each buffer its place; asked again for the same buffers, merged or not, it remembers."""
+    groups, group_of = merge_in_place(buffers)
+    plan = _plan_groups(tuple(groups))
+    return replace(plan, offsets=[plan.offsets[group] for group in group_of])
 
 
 @lru_cache(maxsize=16)
-def _plan_memory(buffers: tuple[LiveRange, ...]) -> MemoryPlan:
-    groups, group_of = merge_in_place(buffers)
+def _plan_groups(groups: tuple[LiveRange, ...]) -> MemoryPlan:
     bound = _lower_bound(groups)
     placing = _Placing(groups)
     best = None
@@ -69,7 +70,7 @@ def _plan_memory(buffers: tuple[LiveRange, ...]) -> MemoryPlan:
     assert best is not None
     if best.size > bound:
         best = placing.improve(best, bound)
-    return MemoryPlan([best.offsets[group] for group in group_of], best.size, bound)
+    return MemoryPlan(best.offsets, best.size, bound)
 
 
 def aligned(size_bytes: int) -> int:

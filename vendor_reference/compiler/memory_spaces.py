@@ -1,4 +1,4 @@
-"""Which buffers lie in the scratchpad (CMX), which in DDR, and where.
+"""Which buffers lie in the scratchpad (CMX), and which in DDR.
 
 The scratchpad goes to those that tasks touch most for the room that they take; what does not fit is in DDR.
 """
@@ -9,13 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from vendor_reference.compiler.memory_planner import (
-    LiveRange,
-    MemoryPlan,
-    merge_in_place,
-    plan_memory,
-)
-from vendor_reference.compiler.memory_verifier import verify_plan
+from vendor_reference.compiler.memory_planner import LiveRange, merge_in_place, plan_memory
 
 
 class MemorySpace(str, Enum):
@@ -40,26 +34,10 @@ class Demand:
     is_ddr_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Places of buffers in two arenas.
-
-    Attributes:
-      spaces: of each buffer.
-      offsets: of each buffer in its arena, in bytes.
-      ddr, cmx: the plans of the arenas, of the buffers in them.
-    """
-
-    spaces: Sequence[MemorySpace]
-    offsets: Sequence[int]
-    ddr: MemoryPlan
-    cmx: MemoryPlan
-
-
-def place_buffers(
+def choose_spaces(
     demands: Sequence[Demand], cmx_size: int, local_bytes: Sequence[int] = ()
-) -> Placement:
-    """Chooses spaces, and plans both arenas.
+) -> Sequence[MemorySpace]:
+    """Chooses a space for each buffer, such that a plan of the scratchpad fits into it.
 
     Args:
       demands: buffers; those that share a place share the space.
@@ -71,42 +49,28 @@ def place_buffers(
     for demand, group in zip(demands, group_of, strict=True):
         traffic[group] += demand.traffic_bytes
         is_ddr_only[group] |= demand.is_ddr_only
-    room = cmx_size - max(local_bytes, default=0)
+    room = max(cmx_size - max(local_bytes, default=0), 0)
     in_cmx = _choose(groups, traffic, is_ddr_only, room)
     cmx = plan_memory([groups[group] for group in in_cmx])
     while cmx.size > room:  # what fits step by step left gaps
         in_cmx.remove(max(zip(cmx.offsets, in_cmx, strict=True))[1])
         cmx = plan_memory([groups[group] for group in in_cmx])
-    in_ddr = sorted(set(range(len(groups))) - set(in_cmx))
-    ddr = plan_memory([groups[group] for group in in_ddr])
-    places = {
-        group: (space, offset)
-        for space, members, plan in (
-            (MemorySpace.CMX, in_cmx, cmx),
-            (MemorySpace.DDR, in_ddr, ddr),
-        )
-        for group, offset in zip(members, plan.offsets, strict=True)
-    }
-    return Placement(
-        [places[group][0] for group in group_of], [places[group][1] for group in group_of], ddr, cmx
-    )
+    chosen = set(in_cmx)
+    return [MemorySpace.CMX if group in chosen else MemorySpace.DDR for group in group_of]
 
 
-def verify_placement(demands: Sequence[Demand], placement: Placement) -> None:
-    """Refuses a placement by which a task would overwrite what another still needs.
-
-    Raises:
-      LiteRtError: RUNTIME_FAILURE, as `verify_plan`.
-    """
-    for space, plan in ((MemorySpace.DDR, placement.ddr), (MemorySpace.CMX, placement.cmx)):
-        members = [index for index, of in enumerate(placement.spaces) if of is space]
-        place_of = {index: place for place, index in enumerate(members)}
-        buffers = []
-        for index in members:
-            alive = demands[index].alive
-            operand = place_of.get(-1 if alive.in_place_of is None else alive.in_place_of)
-            buffers.append(replace(alive, in_place_of=operand))
-        verify_plan(buffers, [placement.offsets[index] for index in members], plan.size)
+def ranges_in(
+    buffers: Sequence[LiveRange], spaces: Sequence[MemorySpace], space: MemorySpace
+) -> tuple[list[int], list[LiveRange]]:
+    """The buffers of one space: which they are, and their ranges, which name each other by their place there."""
+    members = [index for index, of in enumerate(spaces) if of is space]
+    place_of = {index: place for place, index in enumerate(members)}
+    ranges = []
+    for index in members:
+        held = buffers[index].in_place_of
+        place = place_of.get(held) if held is not None else None
+        ranges.append(replace(buffers[index], in_place_of=place))
+    return members, ranges
 
 
 def _choose(

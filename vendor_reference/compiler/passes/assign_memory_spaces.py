@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from vendor_reference.compiler.ir.rewriting import replace_op
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import with_space
-from vendor_reference.compiler.memory_spaces import MemorySpace, place_buffers
+from vendor_reference.compiler.memory_spaces import MemorySpace, choose_spaces
 from vendor_reference.compiler.task_buffers import find_buffers
 
 
@@ -28,8 +28,8 @@ class AssignMemorySpaces(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, FuncOp) and not function.is_declaration:
                 buffers = find_buffers(op, function)
-                placement = place_buffers(buffers.demands, soc.cmx_size, buffers.local_bytes)
-                for alloc, space in zip(buffers.allocs, placement.spaces, strict=True):
+                spaces = choose_spaces(buffers.demands, soc.cmx_size, buffers.local_bytes)
+                for alloc, space in zip(buffers.allocs, spaces, strict=True):
                     _move(alloc, space)
 
 

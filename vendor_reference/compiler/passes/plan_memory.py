@@ -10,8 +10,7 @@ take, and the least that any plan could: `VPUIP.ddr_size`, `VPUIP.ddr_bound`, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,8 +24,8 @@ from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.rewriting import remove_op, replace_op
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import space_of
-from vendor_reference.compiler.memory_planner import LiveRange, MemoryPlan, plan_memory
-from vendor_reference.compiler.memory_spaces import MemorySpace
+from vendor_reference.compiler.memory_planner import MemoryPlan, plan_memory
+from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
 from vendor_reference.compiler.memory_verifier import verify_plan
 from vendor_reference.compiler.task_buffers import find_buffers
 from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp
@@ -53,8 +52,7 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
     buffers = find_buffers(module, function)
     spaces = [space_of(alloc.memref.type) or MemorySpace.DDR for alloc in buffers.allocs]
     for space, limit in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
-        members = [i for i, of in enumerate(spaces) if of is space]
-        ranges = _ranges([buffers.demands[i].alive for i in members], members)
+        members, ranges = ranges_in([d.alive for d in buffers.demands], spaces, space)
         plan = plan_memory(ranges)
         verify_plan(ranges, plan.offsets, plan.size)
         _check_room(plan, space, limit, soc)
@@ -66,15 +64,6 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
             name = f"VPUIP.{space.value.lower()}"
             function.attributes[f"{name}_size"] = number(plan.size)
             function.attributes[f"{name}_bound"] = number(plan.lower_bound)
-
-
-def _ranges(alive: Sequence[LiveRange], members: Sequence[int]) -> list[LiveRange]:
-    """Live ranges of one arena, where they name each other by their place in it."""
-    place_of = {index: place for place, index in enumerate(members)}
-    return [
-        replace(one, in_place_of=place_of.get(-1 if one.in_place_of is None else one.in_place_of))
-        for one in alive
-    ]
 
 
 def _check_room(plan: MemoryPlan, space: MemorySpace, limit: int, soc: SocModel) -> None:
