@@ -186,7 +186,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 _vendor_options(values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER),
                 values.custom_layers,
                 values.asset_root,
-                dict(read_shape_bound(text) for text in values.shape_bounds),
+                read_shape_bounds(values.shape_bounds),
                 _dump_options(values, output),
             ),
         ),
@@ -243,8 +243,25 @@ def _index(text: str) -> int:
     return int(text)
 
 
-def read_shape_bound(text: str) -> tuple[str, Sequence[int]]:
-    """`input:1x3x300`; the name may hold colons."""
+def read_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Each a tensor's, as `input:1x3x300`."""
+    bounds: dict[str, Sequence[int]] = {}
+    for text in texts:
+        name, bound = _read_shape_bound(text)
+        if bounds.setdefault(name, bound) != bound:
+            raise usage_error(
+                f"two --shape_bounds for '{name}': {_shown(bounds[name])} and {_shown(bound)}",
+                "Give each tensor one bound.",
+            )
+    return bounds
+
+
+def _shown(bound: Sequence[int]) -> str:
+    return "x".join(map(str, bound))
+
+
+def _read_shape_bound(text: str) -> tuple[str, Sequence[int]]:
+    """The name may hold colons."""
     name, _, shape = text.rpartition(":")
     sizes = shape.split("x")
     if not name or not all(size.isdecimal() and int(size) for size in sizes):

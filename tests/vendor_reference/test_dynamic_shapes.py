@@ -263,8 +263,17 @@ def test_a_shape_above_the_bound_is_an_error_that_names_it(compiler: Compiler) -
     with pytest.raises(LiteRtError) as error:
         model.run({"x": random(11, 3)})
     assert "input 0 'x' of shape 11x3 is above its bound 10x3" in str(error.value)
+
     assert "--shape_bounds=x:11x3" in str(error.value)
     assert np.array_equal(model.run({"x": x})["y"], x * x)
+
+
+def test_the_bound_that_is_proposed_holds_what_the_old_one_did(compiler: Compiler) -> None:
+    name = compiler.write("Square.cl", SQUARE)
+    model = compiler(one_op("Square", (-1, -1), (-1, -1)), {"x": (10, 8)}, Square=name)
+    with pytest.raises(LiteRtError) as error:
+        model.run({"x": random(2, 9)})
+    assert error.value.hint.endswith("--shape_bounds=x:10x9.")
 
 
 def test_an_output_comes_back_by_signature_with_its_own_shape(compiler: Compiler) -> None:

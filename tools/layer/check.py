@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..command import Command
-from .layer_flags import define_layer_flags, layer_request, open_layer
+from .layer_flags import define_layer_flags, layer_request, open_frozen_layer, open_layer
 from .op_arrays import define_input_flags, read_op_inputs
 from .safe_process import answer, check_asset, compiling, run_safely, stage
 from .watch import define_watch_flag, run_watched
@@ -30,14 +30,12 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part with --sanitize; nothing has loaded OpenCL before it."""
-    from vendor_reference.authoring.layer_run import freeze_shapes
     from vendor_reference.authoring.oclgrind_log import show_findings
     from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
     from vendor_reference.authoring.sanitizer import simulated_device
 
-    with simulated_device() as log, open_layer(request) as layer:
+    with simulated_device() as log, open_frozen_layer(request) as layer:
         subject = layer.subjects[0]
-        freeze_shapes(subject.model)
         inputs = read_op_inputs(subject, request["input"], request["seed"])
         yield stage(
             "Oclgrind ran the kernel, a thousand times slower than a device: try smaller --inputs"

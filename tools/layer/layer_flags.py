@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.reader import read_model
 
-from ..apply_plugin_flags import read_shape_bound
+from ..apply_plugin_flags import read_shape_bounds
 from ..command import usage_error
 
 if TYPE_CHECKING:
@@ -118,12 +118,31 @@ def layer_request(flags: FlagValues, path: str) -> dict[str, object]:
 
 
 @contextmanager
+def open_frozen_layer(request: Mapping[str, object]) -> Iterator[Layer]:
+    """Like `open_layer`, on the shapes that the model starts with, which need no bounds.
+
+    Raises:
+      LiteRtError: as `open_layer`.
+    """
+    from dataclasses import replace
+
+    from vendor_reference.authoring.layer_run import freeze_shapes
+
+    with open_layer(request) as layer:
+        for subject in layer.subjects:
+            freeze_shapes(subject.model)
+        yield replace(layer, options=replace(layer.options, shape_bounds={}))
+
+
+@contextmanager
 def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
     """The layer, and each different op that it is for; the model that they are in stays open.
 
     Raises:
-      LiteRtError: NOT_FOUND, if there is no such op; INVALID_TOOL_CONFIG, if nothing says what op is meant.
+      LiteRtError: NOT_FOUND, if there is no such op; INVALID_TOOL_CONFIG, if nothing says what op is meant, or a
+      bound is of no tensor.
     """
+    from compiler_plugin.shape_bounds import check_shape_bounds
     from vendor_reference.authoring.compiled_layer import LayerOptions, described_names
     from vendor_reference.authoring.subject import (
         OpChoice,
@@ -139,12 +158,14 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
         str(request["soc_model"]),
         str(request["asset_root"]),
         bool(request["allow_native_assets"]),
-        dict(read_shape_bound(text) for text in cast("list[str]", request["shape_bounds"])),
+        read_shape_bounds(cast("list[str]", request["shape_bounds"])),
     )
     described = described_names(path, options.asset_root)
     if not choice.model:
         name = choose_op_name(choice, path, None, described)
-        yield Layer(options, choice, name, [given_subject(choice, name)])
+        subject = given_subject(choice, name)
+        check_shape_bounds(subject.model, options.shape_bounds)
+        yield Layer(options, choice, name, [subject])
         return
     if choice.inputs or choice.outputs or choice.options:
         raise LiteRtError(
@@ -153,5 +174,6 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
             hint="Give --model, or --inputs, --outputs and --options.",
         )
     with read_model(choice.model) as model:
+        check_shape_bounds(model, options.shape_bounds)
         name = choose_op_name(choice, path, model, described)
         yield Layer(options, choice, name, find_subjects(choice, name, model))

@@ -11,7 +11,7 @@ from ..comparison import Comparison, compare
 from ..input_arrays import InputArray
 from ..output_arrays import plan_outputs, write_outputs
 from ..wording import name_text
-from .layer_flags import define_layer_flags, layer_request, open_layer
+from .layer_flags import define_layer_flags, layer_request, open_frozen_layer
 from .op_arrays import (
     VALUE_RANGE,
     all_inputs,
@@ -38,12 +38,11 @@ _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat",
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part."""
     from vendor_reference.authoring.compiled_layer import compile_layer
-    from vendor_reference.authoring.layer_run import freeze_shapes, read_flops, run_on_device
+    from vendor_reference.authoring.layer_run import read_flops, run_on_device
 
     flops = read_flops(request["flops"])
-    with open_layer(request) as layer:
+    with open_frozen_layer(request) as layer:
         subject = layer.subjects[0]
-        freeze_shapes(subject.model)
         yield stage("inputs were read, and the reference was computed")
         inputs = read_op_inputs(subject, request["input"], request["seed"])
         expected = _expected(subject.op, inputs, request)

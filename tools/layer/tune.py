@@ -16,7 +16,7 @@ from litert.model.file_copy import write_at
 from ..command import Command
 from ..console import print_text
 from ..wording import json_text
-from .layer_flags import define_layer_flags, layer_request, open_layer
+from .layer_flags import define_layer_flags, layer_request, open_frozen_layer
 from .op_arrays import define_input_flags, read_op_inputs
 from .safe_process import answer, check_asset, compiling, run_safely, stage
 
@@ -52,14 +52,11 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     import numpy as np
 
     from vendor_reference.authoring.layer_copy import edit_local_size
-    from vendor_reference.authoring.layer_run import freeze_shapes
     from vendor_reference.authoring.layer_tune import begin_tuning, run_outputs
 
-    with open_layer(request) as layer:
+    with open_frozen_layer(request) as layer:
         edit_local_size(layer.options.path, layer.op_name, [1])  # refuses what cannot be written
         yield compiling(layer.options.path)
-        for subject in layer.subjects:
-            freeze_shapes(subject.model)
         start = begin_tuning(layer.options, layer.subjects)
         yield stage("the kernel was running as it is")
         subject = layer.subjects[start.measured]
@@ -74,13 +71,11 @@ def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The part of a child for one local size."""
     import numpy as np
 
-    from vendor_reference.authoring.layer_run import freeze_shapes
     from vendor_reference.authoring.layer_tune import try_local_size
 
-    with open_layer(request) as layer, np.load(request["expected"]) as expected:
+    with open_frozen_layer(request) as layer, np.load(request["expected"]) as expected:
         yield stage("it was tried")
         subject = layer.subjects[request["measured"]]
-        freeze_shapes(subject.model)
         inputs = read_op_inputs(subject, request["input"], request["seed"])
         arrays = [given.value for given in inputs.values()]
         size = tuple(request["local_size"])
@@ -91,13 +86,11 @@ def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The last child's part: the best ones in turn."""
-    from vendor_reference.authoring.layer_run import freeze_shapes
     from vendor_reference.authoring.layer_tune import compare_local_sizes
 
-    with open_layer(request) as layer:
+    with open_frozen_layer(request) as layer:
         yield stage("the best ones were compared")
         subject = layer.subjects[request["measured"]]
-        freeze_shapes(subject.model)
         inputs = read_op_inputs(subject, request["input"], request["seed"])
         arrays = [given.value for given in inputs.values()]
         sizes = [tuple(size) for size in request["local_sizes"]]
@@ -126,9 +119,8 @@ class Tuning:
             self._request["measured"] = start["measured"]
             old: LocalSize = tuple(start["local_size"])
             sizes = find_candidates(start["global_sizes"], start["most_items"], most)
-            print_text(
-                f"{self._path}, {start['title']}: global {start['global_sizes']}", sys.stderr
-            )
+            shown = ", ".join(" x ".join(map(str, sizes)) for sizes in start["global_sizes"])
+            print_text(f"{self._path}, {start['title']}: global {shown}", sys.stderr)
             for size in dict.fromkeys([old, *sizes]):
                 self._try(size, old)
             good = sorted(

@@ -131,6 +131,7 @@ def described_names(path: str, asset_root: str) -> Sequence[str]:
 
 
 def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
+    names = {tensor.name for tensor in subject.model.subgraphs[0].tensors}
     return ApplyOptions(
         _VENDOR,
         options.soc_model,
@@ -138,7 +139,7 @@ def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
             [CustomOpInfo(subject.op.name, options.path)],
             asset_root=options.asset_root,
             allow_native_assets=options.allow_native_assets,
-            shape_bounds=options.shape_bounds,
+            shape_bounds={n: b for n, b in options.shape_bounds.items() if n in names},
         ),
     )
 

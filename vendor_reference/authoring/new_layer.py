@@ -25,6 +25,7 @@ KINDS = ("cl", "json", "xml")
 
 _NOT_OF_A_NAME = re.compile(r"\W", re.ASCII)
 _MOST_FIELDS = 32
+_BOUND = 100  # of a dimension that is open, until the author says another
 _SMALL = 1 << 16  # a 4-byte word below it is likely an int32, and as a float32 none at all
 
 
@@ -81,7 +82,7 @@ def new_layer(kind: str, op_name: str, subjects: Sequence[Subject], model: str) 
     elif kind == "xml":
         files[asset] = _xml(name, op_name, ops[0], options)
     files[f"{name}_reference.py"] = _reference(name, subjects)
-    files["README.md"] = _readme(name, asset, op_name, model)
+    files["README.md"] = _readme(name, asset, op_name, model, _bounds(ops))
     return files
 
 
@@ -276,13 +277,28 @@ def reference(inputs, options):
 '''
 
 
-def _readme(name: str, asset: str, op_name: str, model: str) -> str:
+def _bounds(ops: Sequence[Op]) -> str:
+    """Flags for the inputs of dynamic shape; how large they become is the author's to say."""
+    bounds = {
+        tensor.name: "x".join(
+            str(max(size, _BOUND) if is_open < 0 else size)
+            for size, is_open in zip(tensor.shape, tensor.type.shape, strict=True)
+        )
+        for op in ops
+        for tensor in op.inputs
+        if tensor is not None and not tensor.type.layout.is_static
+    }
+    return "".join(f" --shape_bounds={name}:{bound}" for name, bound in bounds.items())
+
+
+def _readme(name: str, asset: str, op_name: str, model: str, bounds: str) -> str:
+    op = f"--model={model} --op={op_name}{bounds}"
     return f"""# {op_name}
 
 ```bash
-litert-npu layer check {asset} --model={model} --op={op_name}
-litert-npu layer run {asset} --model={model} --op={op_name} --reference={name}_reference.py:reference
-litert-npu layer check {asset} --model={model} --op={op_name} --sanitize
-apply_plugin --npu_custom_op_info={op_name},{asset} {model} compiled.tflite
+litert-npu layer check {asset} {op}
+litert-npu layer run {asset} {op} --reference={name}_reference.py:reference
+litert-npu layer check {asset} {op} --sanitize
+apply_plugin --npu_custom_op_info={op_name},{asset}{bounds} {model} compiled.tflite
 ```
 """

@@ -129,9 +129,8 @@ def _check(
         )
     if any(d > most for d, most in zip(value, shape.bound, strict=True)):
         bound = format_shape(shape.bound)
-        hint = (
-            f"Compile the model for larger ones: --shape_bounds={shape.name}:{format_shape(value)}."
-        )
+        larger = format_shape(tuple(map(max, value, shape.bound)))
+        hint = f"Compile the model for larger ones: --shape_bounds={shape.name}:{larger}."
         if status is not Status.INVALID_ARGUMENT:
             hint = "The kernel has written past its output, or the bound is too small."
         raise LiteRtError(status, f"{what} is above its bound {bound}", where, hint)

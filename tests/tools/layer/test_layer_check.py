@@ -167,9 +167,29 @@ def test_an_op_of_dynamic_shape_is_checked_within_bounds(
     assert "input 0: tensor<1x?xf32>; B,F,Y,X that a run tells" in capsys.readouterr().out
     assert litert_npu(*check) == 1
     assert "--shape_bounds" in capsys.readouterr().out
-    assert (
-        litert_npu("layer", "run", *check[2:], "--repeat=0") == 0
-    )  # on the shape that it starts with
+    run = ("layer", "run", *check[2:], "--repeat=0")  # on the shape that it starts with
+    assert litert_npu(*run) == 0
+    assert litert_npu(*run, "--shape_bounds=x:1x16") == 0
+    capsys.readouterr()
+    assert litert_npu(*run, "--shape_bounds=z:1x16") == 1
+    assert "the model has no tensor 'z'" in capsys.readouterr().err
+
+
+def test_ops_of_dynamic_shape_have_bounds_each(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    b = ModelBuilder()
+    for name, rank in (("x", 1), ("z", 2)):
+        x = b.input(name, "float32", (4,) * rank, shape_signature=(-1,) * rank)
+        y = b.tensor(f"{name}_out", "float32", (4,) * rank, shape_signature=(-1,) * rank)
+        b.custom("Softsign", [x], [y], options={"alpha": 1.0})
+        b.output(y)
+    write_model(b.build(), "dynamic.tflite")
+    check = ("layer", "check", "Softsign.cl", "--model=dynamic.tflite", "--shape_bounds=x:16")
+    assert litert_npu(*check, "--shape_bounds=z:8x8") == 0
+    assert capsys.readouterr().out.count("ok: it builds") == 2
+    assert litert_npu(*check, "--shape_bounds=x:8") == 1
+    assert "two --shape_bounds for 'x': 16 and 8" in capsys.readouterr().err
 
 
 WRONG = {

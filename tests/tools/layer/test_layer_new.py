@@ -56,6 +56,23 @@ def test_a_skeleton_builds_and_runs_at_once(
     assert [c["greatest_difference"] for c in report["comparisons"]] == [0, 0]
 
 
+def test_the_commands_of_an_op_of_dynamic_shape_have_bounds(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
+    y = b.tensor("y", "float32", (1, 4), shape_signature=(-1, 4))
+    b.output(b.custom("Open", [x], [y]))
+    write_model(b.build(), "open.tflite")
+    assert litert_npu("layer", "new", "--model=open.tflite", "-o", "f") == 0
+    commands = (author / "f/README.md").read_text()
+    assert commands.count(" --shape_bounds=x:100x4") == 4
+    assert (
+        litert_npu("layer", "check", "f/Open.cl", "--model=open.tflite", "--shape_bounds=x:100x4")
+        == 0
+    )
+
+
 def test_options_become_defines(author: Path, litert_npu: LitertNpu) -> None:
     assert litert_npu("layer", "new", "--model=halves.tflite", "--kind=json", "-o", "f") == 0
     description = json.loads((author / "f" / "my_op.json").read_text())
