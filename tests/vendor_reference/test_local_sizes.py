@@ -34,3 +34,8 @@ def test_better_is_by_much_and_nearly_always() -> None:
     assert not is_clearly_better([9.8] * 8, old)
     assert not is_clearly_better([9.0] * 5 + [11.0] * 3, old)
     assert not is_clearly_better(old, old)
+
+
+def test_what_a_clock_hardly_tells_is_not_better() -> None:
+    assert not is_clearly_better([0.2e-6] * 8, [0.3e-6] * 8)
+    assert is_clearly_better([3e-6] * 8, [5e-6] * 8)

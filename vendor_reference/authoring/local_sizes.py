@@ -12,6 +12,8 @@ LocalSize = tuple[int, ...]
 
 _LIKELY_ITEMS = 64
 _LEAST_GAIN = 0.05
+_LEAST_GAIN_S = 1e-6
+"""Less is lost in what a launch costs, and in how well a device's clock tells."""
 _LEAST_WINS = 0.75
 
 
@@ -43,8 +45,9 @@ def is_clearly_better(new_s: Sequence[float], old_s: Sequence[float]) -> bool:
       old_s: as many.
     """
     wins = sum(new < old for new, old in zip(new_s, old_s, strict=True))
-    gain = 1 - median(new_s) / median(old_s)
-    return gain >= _LEAST_GAIN and wins >= _LEAST_WINS * len(new_s)
+    gain_s = median(old_s) - median(new_s)
+    is_gain = gain_s >= max(_LEAST_GAIN * median(old_s), _LEAST_GAIN_S)
+    return is_gain and wins >= _LEAST_WINS * len(new_s)
 
 
 def local_text(size: Sequence[int]) -> str:
