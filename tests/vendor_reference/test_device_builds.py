@@ -106,12 +106,31 @@ def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder
     assert error.value.where == "k.cl, line 1" and "Spelling" not in error.value.what
 
 
+@pytest.mark.parametrize(
+    ("defines", "hint"),
+    [
+        ("#define PARAM_slope 1\n#define PARAM_n 2\n", "here PARAM_slope, PARAM_n."),
+        ("", "and this op has none."),
+    ],
+)
+def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
+    builder: Any, defines: str, hint: str
+) -> None:
+    text = f"{defines}__kernel void f(__global float* y) {{ y[0] = PARAM_alpha; }}"
+    with pytest.raises(LiteRtError) as error:
+        builder.build([ProgramText("k.cl", text, "")])
+    assert error.value.hint == f"A .cl has such a define for each option of its op, {hint}"
+
+
 @pytest.mark.parametrize("options", ["-not-an-option", "-DX=1 -D"])
 def test_options_that_the_compiler_does_not_take_are_named(builder: Any, options: str) -> None:
     with pytest.raises(LiteRtError) as error:
         builder.build([ProgramText("k.cl", KERNEL % 1, options)])
     assert error.value.status is Status.COMPILATION and error.value.where == "k.cl"
-    assert error.value.hint == f"Correct build_options in the description (.json): {options}"
+    assert (
+        "build_options (.json)" in error.value.hint and "CompilerOptions (.xml)" in error.value.hint
+    )
+    assert error.value.hint.endswith(options)
 
 
 @pytest.mark.parametrize(

@@ -343,6 +343,7 @@ BAD = {
     "an arg-index below": ('"3"', '"-2"', "<Tensor> of layer 'Full': arg-index -2 is not from 0"),
     "an arg-index far above": ('"3"', '"256"', "<Tensor> of layer 'Full': arg-index 256 is not from 0 to 255"),
     "an arg-index that is no number": ('"3"', '"x"', "<Tensor> of layer 'Full': arg-index 'x' is not a whole"),
+    "an arg-index of ten digits": ('"3"', '"1000000000"', "of layer 'Full': arg-index has more than 9 digits"),
     "a tensor without port-index": ('port-index="1"', "", "<Tensor> of layer 'Full': no port-index"),
     "a port-index of no number": ('port-index="1"', 'port-index="1.0"', "port-index '1.0' is not a whole number"),
     "a tensor without type": ('type="output"', "", "<Tensor> of layer 'Full': no type, expected input, output"),

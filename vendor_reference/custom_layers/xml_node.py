@@ -11,7 +11,8 @@ from litert.core.status import Status
 from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.xml_text import XmlElement
 
-_INTEGER = re.compile(r"[ ]*([+-]?[0-9]{1,9})[ ]*")
+_INTEGER = re.compile(r"[ ]*([+-]?[0-9]+)[ ]*")
+_MOST_DIGITS = 9
 
 
 @dataclass(slots=True)
@@ -77,6 +78,8 @@ class XmlNode:
         found = _INTEGER.fullmatch(text)
         if found is None:
             raise self.error(f"{name} '{text}' is not a whole number")
+        if len(found[1].lstrip("+-0")) > _MOST_DIGITS:
+            raise self.error(f"{name} has more than {_MOST_DIGITS} digits")
         return int(found[1])
 
     def index(self, name: str, most: int) -> int:

@@ -33,6 +33,7 @@ _NO_HALF = re.compile(
 )
 _UNDECLARED = re.compile(r"undeclared identifier '(\w+)'")
 _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
+_PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
 """What the compiler calls the file of errors in its options."""
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
@@ -60,7 +61,9 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
     if place and place["file"] == _COMMAND_LINE:
         is_of_options, place = True, None
     if text.options and is_of_options:
-        hint = f"Correct build_options in the description (.json): {text.options}"
+        hint = (
+            f"Correct the layer's build_options (.json) or CompilerOptions (.xml): {text.options}"
+        )
     elif _NO_HALF.search(log):
         hint = _HALF_HINT
     else:
@@ -76,4 +79,10 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
     for name in _UNDECLARED.findall(log):
         for near in get_close_matches(name, _DEFINED.findall(text.text), 1, cutoff=0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
+        if name.startswith(_PARAM):
+            there = [
+                defined for defined in _DEFINED.findall(text.text) if defined.startswith(_PARAM)
+            ]
+            has = f"here {', '.join(there)}" if there else "and this op has none"
+            return f"A .cl has such a define for each option of its op, {has}."
     return ""
