@@ -234,6 +234,16 @@ def _report_assets(
         report.warnings.append("no op went to the NPU")
 
 
+def _near_name(op_name: str, names: Collection[str]) -> str:
+    same = [name for name in sorted(names) if name.lower() == op_name.lower()]
+    if same:
+        return f", but {same[0]}"
+    from difflib import get_close_matches  # here: few models need it
+
+    near = get_close_matches(op_name, sorted(names), 1, cutoff=0.8)
+    return f" (is '{near[0]}' meant?)" if near else ""
+
+
 def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
     """What became of the user's assets, where it is not what they were given for."""
     names = {op.name for op in report.ops}
@@ -241,8 +251,7 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
         if asset.companion_path:
             continue
         if asset.op_name not in names:
-            same = [name for name in names if name.lower() == asset.op_name.lower()]
-            but = f", but {same[0]}" if same else ""
+            but = _near_name(asset.op_name, names)
             yield f"the model has no op '{asset.op_name}'{but}; its asset is embedded all the same"
         left = [op for op in report.cpu_ops if op.name == asset.op_name]
         if left:

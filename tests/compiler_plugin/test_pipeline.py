@@ -261,6 +261,17 @@ def test_an_asset_for_a_name_in_other_capitals_is_told_of(
     ]
 
 
+def test_an_asset_for_a_name_that_is_nearly_an_op_s_is_told_of(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    (tmp_path / "k.cl").write_bytes(b"k")
+    options = fake_options(assets={"LEAKYRELU": tmp_path / "k.cl"}, fake_ops="A")
+    report = apply_plugin(chain("A", "LEAKY_RELU"), tmp_path / "out.bin", options)
+    assert report.warnings == [
+        "the model has no op 'LEAKYRELU' (is 'LEAKY_RELU' meant?); its asset is embedded all the same"
+    ]
+
+
 def test_an_asset_whose_op_stays_on_the_cpu_is_a_warning(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
