@@ -55,6 +55,24 @@ def test_padding_fills_around_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(
+    "op",
+    [
+        "IE.Pad(%0) {before = array<i64: 0, 0>, after = array<i64: 0, 0>, value = 0 : i64}"
+        " : tensor<2x3xf32>",
+        "IE.Concat(%0, %e) {axis = 1 : i64} : tensor<2x3xf32>, tensor<2x0xf32>",
+    ],
+)
+def test_where_nothing_is_left_to_write_there_is_no_task(op: str) -> None:
+    body = f"""
+  %0 = IE.Sigmoid(%x) : tensor<2x3xf32> -> tensor<2x3xf32>
+  %1 = {op} -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+"""
+    text = placed(body, "tensor<2x3xf32>", "%x: tensor<2x3xf32>, %e: tensor<2x0xf32>")
+    assert "IERT.Pad" not in text and "IERT.Concat" not in text and "memref.alloc" not in text
+
+
+@pytest.mark.parametrize(
     ("why", "between"),
     [
         ("a view reads it whole", "%r = IE.Reshape(%0) : tensor<2x3xf32> -> tensor<6xf32>"),

@@ -95,7 +95,6 @@ class BuiltinOp(ABC):
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
       is_elementwise: whether the result has the shape that the operands are repeated to.
       has_parts: whether operands lie in the result as they are; see `parts`.
-      is_all_parts: whether the result is nothing else.
       is_view: whether the result is operand 0, read in another shape.
     """
 
@@ -106,7 +105,6 @@ class BuiltinOp(ABC):
     is_layout_agnostic: bool = False
     is_elementwise: bool = False
     has_parts: bool = False
-    is_all_parts: bool = False
     is_view: bool = False
 
     def refusal(self, op: Op) -> str:

@@ -81,7 +81,7 @@ class _BlockPlacement:
             return
         inputs = tuple(view_of(value.type) for value in op.inputs)
         call = Call(inputs, view_of(result.type), read_attributes(op.attributes))
-        placed = []
+        placed, rest = [], call.result.num_elements
         for index, part in enumerate(rule.parts(call)):
             value = op.inputs[index]
             writer = self._find_writer(value, op)
@@ -89,9 +89,10 @@ class _BlockPlacement:
                 self._provide(result, writer)
                 self._replace(value, result, part)
                 placed.append(index)
+                rest -= part.num_elements
         if placed:
             op.attributes.update(layer_attributes({IN_PLACE: tuple(placed)}))
-            if len(placed) == len(op.inputs) and rule.is_all_parts:
+            if not rest:
                 remove_op(op)
 
     def _find_writer(self, value: SSAValue, joining: BufferLayerOp) -> Operation | None:

@@ -37,7 +37,6 @@ class _Concatenation(BuiltinOp):
     num_inputs = (1, 32)
     is_layout_agnostic = True
     has_parts = True
-    is_all_parts = True
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
