@@ -39,6 +39,7 @@ def test_ops_are_chosen_by_name_or_all() -> None:
         ("RELU_6", "Do you mean RELU6?"),
         (" , ", "names no op"),
         ("", "names no op"),
+        ("true", "names no op"),  # a flag without a value
     ],
 )
 def test_what_the_library_does_not_have_is_refused(wanted: str, says: str) -> None:

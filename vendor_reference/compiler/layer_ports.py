@@ -10,9 +10,13 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.layer_op import LayerOp
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.kernel_spec import ShapeArgument, TensorArgument
 from vendor_reference.compiler.requirements import NAMES, Requirements, read_requirements
 
 
@@ -47,12 +51,14 @@ class LayerFinder:
         """The layer that an op is; None for any other op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the attributes of its external function are wrong.
+          LiteRtError: INVALID_ARGUMENT, if the attributes of its external function, or its own, are wrong.
         """
         if isinstance(op, LayerOp):
             return LayerPorts(op, range(len(op.inputs)), op.requirements())
         if isinstance(op, CustomBinaryLayerOp):
-            return LayerPorts(op, range(1, 1 + len(op.inputs)), op.requirements())
+            requirements = op.requirements()
+            _check_ranks(requirements, op.inputs.types, op.outputs.types, op.name)
+            return LayerPorts(op, range(1, 1 + len(op.inputs)), requirements)
         if isinstance(op, CallOp):
             return self._find_called(op)
         return None
@@ -64,11 +70,49 @@ class LayerFinder:
             return None
         inputs = [i for i, value in enumerate(op.operands) if isinstance(value.type, TensorType)]
         if name not in self._requirements:
-            outputs = [t for t in op.results.types if isinstance(t, TensorType)]
-            self._requirements[name] = read_requirements(
-                function.attributes, len(inputs), len(outputs)
-            )
+            read = [op.operands[i].type for i in inputs]
+            made = [t for t in op.results.types if isinstance(t, TensorType)]
+            requirements = read_requirements(function.attributes, len(read), len(made))
+            _check_ranks(requirements, read, made, f"function '{name}'")
+            _check_arguments(function, len(read), len(made))
+            self._requirements[name] = requirements
         return LayerPorts(op, inputs, self._requirements[name])
+
+
+def _check_ranks(
+    requirements: Requirements, read: Sequence[Attribute], made: Sequence[Attribute], where: str
+) -> None:
+    """Layouts are for as many dimensions as the tensors have."""
+    for kind, layouts, types in (
+        ("input", requirements.input_layouts, read),
+        ("output", requirements.output_layouts, made),
+    ):
+        for index, (layout, ir_type) in enumerate(zip(layouts, types, strict=True)):
+            rank = len(shape_of(ir_type))
+            if layout is not None and len(layout) != rank:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"{kind} {index} has rank {rank}, its layout is for rank {len(layout)}",
+                    where,
+                )
+
+
+def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
+    """A kernel's arguments are tensors that the layer has."""
+    if KERNEL not in function.attributes:
+        return
+    spec = read_kernel(function.attributes)
+    for place, argument in enumerate(spec.arguments):
+        if not isinstance(argument, (TensorArgument, ShapeArgument)):
+            continue
+        kind = "output" if argument.is_output else "input"
+        count = outputs if argument.is_output else inputs + len(spec.absent_inputs)
+        if argument.index >= count:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"argument {place} of the kernel is {kind} {argument.index}, the layer has {count}",
+                f"function '{function.sym_name.data}'",
+            )
 
 
 def agnostic_ports(op: LayerOp) -> list[int]:

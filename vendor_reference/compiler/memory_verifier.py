@@ -10,23 +10,29 @@ from litert.core.status import Status
 from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange
 
 
-def verify_plan(buffers: Sequence[LiveRange], offsets: Sequence[int], size: int) -> None:
+def verify_plan(
+    buffers: Sequence[LiveRange], offsets: Sequence[int], size: int, names: Sequence[str] = ()
+) -> None:
     """Refuses a plan by which a task would overwrite what another still needs.
 
     Args:
       buffers: of one arena.
       offsets: of each, in bytes.
       size: of the arena, in bytes.
+      names: of the buffers, for messages; their numbers where there are none.
 
     Raises:
       LiteRtError: RUNTIME_FAILURE, with the two buffers that overlap, or the one that is not aligned or ends
         outside of the arena. It is a mistake of the planner's.
     """
+    names = names or [f"buffer {index}" for index in range(len(buffers))]
     if len(offsets) != len(buffers):
         raise _error(f"{len(offsets)} places for {len(buffers)} buffers")
     for index, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
         if offset < 0 or offset % ALIGNMENT or offset + buffer.size_bytes > size:
-            raise _error(f"buffer {index} has {buffer.size_bytes} bytes at {offset} of {size}")
+            raise _error(
+                f"{names[index]} has {buffer.size_bytes} bytes at {offset} of {size}, in steps of {ALIGNMENT}"
+            )
     starts = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
     ends = sorted(range(len(buffers)), key=lambda i: buffers[i].last)
     live: list[tuple[int, int]] = []  # places and buffers, sorted
@@ -37,7 +43,7 @@ def verify_plan(buffers: Sequence[LiveRange], offsets: Sequence[int], size: int)
             _take_off(live, (offsets[ends[ended]], ends[ended]))
             ended += 1
         if buffer.size_bytes:
-            _make_room(live, index, buffers, offsets)
+            _make_room(live, index, buffers, offsets, names)
             insort(live, (offsets[index], index))
 
 
@@ -46,6 +52,7 @@ def _make_room(
     index: int,
     buffers: Sequence[LiveRange],
     offsets: Sequence[int],
+    names: Sequence[str],
 ) -> None:
     """Checks a buffer against its two neighbours in memory; an operand in whose place it lies ends here."""
     offset, buffer = offsets[index], buffers[index]
@@ -64,7 +71,7 @@ def _make_room(
             and offset < other_offset + buffers[other].size_bytes
         ):
             raise _error(
-                f"buffers {other} and {index} overlap at step {buffer.first}: "
+                f"{names[other]} and {names[index]} overlap at step {buffer.first}: "
                 f"{buffers[other].size_bytes} bytes at {other_offset}, "
                 f"{buffer.size_bytes} at {offset}"
             )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler.edited_plan import check_edited_plan
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.soc_attribute import set_soc
@@ -44,6 +45,7 @@ def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> 
     check_ir(ir.module, ir.places)
     if soc is not None:
         set_soc(ir.module, soc)
+    check_edited_plan(ir.module)
     try:
         run_passes(context, ir.module, chosen, lambda done, module: check_ir(module, after=done))
     except RecursionError as error:

@@ -39,11 +39,18 @@ class FunctionBuffers:
 
 def find_buffers(module: ModuleOp, function: FuncOp) -> FunctionBuffers:
     """Looks at a function whose layers are tasks."""
-    walk = _Walk(module)
+    allocs = [op for op in function.body.block.ops if isinstance(op, AllocOp)]
+    demands, local_bytes = find_demands(module, function, [alloc.memref for alloc in allocs])
+    return FunctionBuffers(allocs, demands, local_bytes)
+
+
+def find_demands(
+    module: ModuleOp, function: FuncOp, buffers: Sequence[SSAValue]
+) -> tuple[Sequence[Demand], Sequence[int]]:
+    """What a function's tasks ask of these of its buffers, and for each task its bytes of local memory."""
+    walk = _Walk(module, buffers)
     for op in function.body.block.ops:
-        if isinstance(op, AllocOp):
-            walk.alloc(op)
-        elif isinstance(op, TaskViewOp):
+        if isinstance(op, TaskViewOp):
             walk.roots[op.result] = walk.roots.get(op.source, op.source)
         elif isinstance(op, EvaluateShapeOp):
             for value in op.shapes:
@@ -55,8 +62,7 @@ def find_buffers(module: ModuleOp, function: FuncOp) -> FunctionBuffers:
         demand = walk.demands[index]
         alive = replace(demand.alive, first=0, last=end)
         walk.demands[index] = replace(demand, alive=alive, is_ddr_only=True)
-    demands = [_used(demand) for demand in walk.demands]
-    return FunctionBuffers(walk.allocs, demands, walk.local_bytes)
+    return [_used(demand) for demand in walk.demands], walk.local_bytes
 
 
 def _used(demand: Demand) -> Demand:
@@ -69,9 +75,9 @@ def _used(demand: Demand) -> Demand:
 class _Walk:
     """Collects demands, task by task."""
 
-    def __init__(self, module: ModuleOp) -> None:
-        self.allocs: list[AllocOp] = []
-        self.demands: list[Demand] = []
+    def __init__(self, module: ModuleOp, buffers: Sequence[SSAValue]) -> None:
+        sizes = [max(size_bytes_of(value.type), 1) for value in buffers]
+        self.demands = [Demand(LiveRange(size, -1, -1), 0) for size in sizes]
         self.local_bytes: list[int] = []
         self.shapes: set[int] = set()
         self.roots: dict[SSAValue, SSAValue] = {}
@@ -79,15 +85,9 @@ class _Walk:
         self._functions = {
             f.sym_name.data: f for f in module.body.block.ops if isinstance(f, FuncOp)
         }
-        self._index: dict[SSAValue, int] = {}
+        self._index: dict[SSAValue, int] = {value: i for i, value in enumerate(buffers)}
         self._local: dict[object, int] = {}
         self._in_ddr: dict[str, Sequence[bool]] = {}
-
-    def alloc(self, op: AllocOp) -> None:
-        self._index[op.memref] = len(self.allocs)
-        self.allocs.append(op)
-        size = max(size_bytes_of(op.memref.type), 1)
-        self.demands.append(Demand(LiveRange(size, -1, -1), 0))
 
     def task(self, op: TaskOp) -> None:
         """A step: what it touches lives now."""

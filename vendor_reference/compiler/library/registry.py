@@ -39,6 +39,8 @@ def choose_ops(wanted: str) -> Mapping[str, BuiltinOp]:
     names = [name.strip().upper() for name in wanted.split(",") if name.strip()]
     if names == ["ALL"]:
         return known
+    if names == ["TRUE"]:  # the flag without a value
+        names = []
     for name in names:
         if name not in known:
             near = get_close_matches(name, [*known, "ALL"], 1)

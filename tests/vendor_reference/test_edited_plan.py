@@ -1,0 +1,54 @@
+"""Texts of tasks whose offsets or shaves somebody has edited."""
+
+from __future__ import annotations
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from vendor_reference.compiler.opt import transform_text
+
+TEXT = """\
+builtin.module attributes {VPUIP.soc = "EMU8"} {
+  func.func private @Twice(memref<96xf32>, memref<96xf32>) -> () attributes {VPUIP.task = "OCL"}
+  func.func @main(%x: memref<96xf32>, %y: memref<96xf32>) {
+    %a = VPUIP.DeclareBuffer @CMX[0] : memref<96xf32, @CMX>
+    VPUIP.OCL @Twice (%x) -> (%a) {global_size = array<i64: 96>, num_shaves = 8 : i64}
+    %b = VPUIP.DeclareBuffer @CMX[384] : memref<96xf32, @CMX>
+    VPUIP.OCL @Twice (%a) -> (%b) {global_size = array<i64: 96>, num_shaves = 8 : i64}
+    %c = VPUIP.DeclareBuffer @CMX[0] : memref<96xf32, @CMX>
+    VPUIP.OCL @Twice (%b) -> (%c) {global_size = array<i64: 96>, num_shaves = 8 : i64}
+    VPUIP.OCL @Twice (%c) -> (%y) {global_size = array<i64: 96>, num_shaves = 8 : i64}
+    func.return
+  }
+}
+"""
+
+
+def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
+    assert "%b = VPUIP.DeclareBuffer @CMX[384]" in transform_text(TEXT.encode(), "a.mlir", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("@CMX[384]", "@CMX[0]", "%a and %b overlap at step 1: 384 bytes at 0, 384 at 0"),
+        ("@CMX[384]", "@CMX[320]", "%a and %b overlap at step 1"),
+        ("@CMX[384]", "@CMX[2097152]", "%b has 384 bytes at 2097152 of 2097152"),
+        ("@CMX[384]", "@CMX[385]", "%b has 384 bytes at 385 of 2097152, in steps of 64"),
+        (
+            "num_shaves = 8",
+            "num_shaves = 9",
+            "num_shaves is 9, EMU8 has 8 (task 0, function 'main')",
+        ),
+        ("EMU8", "EMU4", "num_shaves is 8, EMU4 has 4"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(old: str, new: str, message: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        transform_text(TEXT.replace(old, new, 1).encode(), "a.mlir", "")
+    assert message in str(error.value)
+
+
+def test_a_text_of_tasks_for_another_soc_is_checked_for_that() -> None:
+    with pytest.raises(LiteRtError, match="num_shaves is 8, EMU4 has 4"):
+        transform_text(TEXT.encode(), "a.mlir", "", "EMU4")
