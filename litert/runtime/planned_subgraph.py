@@ -97,11 +97,14 @@ class PlannedSubgraph:
             or any(s not in (-1, d) or d < 1 for s, d in zip(signature, shape, strict=True))
         ):
             foreseen = RankedTensorType.of(current.element_type, signature)
+            hint = "Give unknown dimensions (?) a number, and leave the others as they are."
+            if 0 in shape:
+                hint = "A tensor without elements cannot be run: each dimension is 1 at least."
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"shape {list(shape)}, where the model has {foreseen}",
                 where,
-                "Give unknown dimensions (?) a number, and leave the others as they are.",
+                hint,
             )
 
     def resize(self, tensor: int, shape: Sequence[int], where: str) -> None:

@@ -125,6 +125,12 @@ def test_a_call_whose_output_s_shape_nobody_tells_is_refused(load: Load) -> None
     np.testing.assert_array_equal(model.run({"x": four})["y"], 2 * four)
 
 
+def test_a_shape_without_elements_is_refused_by_that_name(load: Load) -> None:
+    model = load(static_call())
+    with pytest.raises(LiteRtError, match="each dimension is 1 at least"):
+        model.resize_input_tensor(1, [0])
+
+
 def test_an_input_beside_a_call_may_change(load: Load) -> None:
     model = load(static_call())
     four = vector(1, 2, 3, 4)
