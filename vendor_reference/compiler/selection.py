@@ -16,6 +16,7 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_bounds import NO_BOUNDS, Bounds, bound_hint
+from vendor_reference.compiler.shape_fit import shapes_misfit
 from vendor_reference.compiler.shape_rules import shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, TensorBinding
@@ -139,7 +140,7 @@ def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
     reads_all = layer.arguments is None and layer.type is LayerType.OCL
     if reads_all and None in op.inputs:
         return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
-    return _tensors_refusal(op, bounds) or shapes_refusal(op, layer)
+    return shapes_misfit(op, layer) or _tensors_refusal(op, bounds) or shapes_refusal(op, layer)
 
 
 def _tensors_refusal(op: Op, bounds: Bounds) -> str:
