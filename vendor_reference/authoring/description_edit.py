@@ -37,13 +37,22 @@ def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -
     """
     if suffix == ".json":
         return _set_in_json(text, list(sizes))
-    if suffix == ".xml":
-        return _set_in_xml(text, op_name, ",".join(map(str, sizes)))
-    raise LiteRtError(
-        Status.UNSUPPORTED,
-        f"a {suffix or 'file'} says nothing of local sizes",
-        hint="Describe the kernel in a .json beside it, or begin with litert-npu layer new --kind=json.",
-    )
+    return _set_in_xml(text, op_name, ",".join(map(str, sizes)))
+
+
+def check_describes(path: str, suffix: str) -> None:
+    """Refuses a file that is no description in text.
+
+    Raises:
+      LiteRtError: UNSUPPORTED.
+    """
+    if suffix not in (".json", ".xml"):
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"a {suffix or 'file'} says nothing of local sizes",
+            path,
+            "Describe the kernel in a .json beside it, or begin with litert-npu layer new --kind=json.",
+        )
 
 
 def _set_in_json(text: str, sizes: list[int]) -> str:

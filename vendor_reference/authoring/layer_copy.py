@@ -12,7 +12,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
-from vendor_reference.authoring.description_edit import set_local_size
+from vendor_reference.authoring.description_edit import check_describes, set_local_size
 from vendor_reference.custom_layers.asset_files import AssetFiles
 
 _MARK = "\ufeff"
@@ -48,6 +48,8 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:
     Raises:
       LiteRtError: UNSUPPORTED; INVALID_ARGUMENT, for a file that is no text.
     """
+    suffix = os.path.splitext(path)[1].lower()
+    check_describes(path, suffix)
     with MappedFile(path) as file:
         data = bytes(file.view)
     try:
@@ -57,7 +59,6 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:
             Status.INVALID_ARGUMENT, f"not UTF-8 at byte {error.start}", path
         ) from error
     mark = _MARK if text.startswith(_MARK) else ""
-    suffix = os.path.splitext(path)[1].lower()
     try:
         return (mark + set_local_size(text.removeprefix(_MARK), suffix, op_name, sizes)).encode()
     except LiteRtError as error:

@@ -70,6 +70,7 @@ def test_the_best_size_is_written_and_the_rest_of_the_text_stays(
 
 WRONG = {
     "no description": ("k.cl", "a .cl says nothing of local sizes"),
+    "no text": ("k.so", "a .so says nothing of local sizes"),
     "no file": ("no.json", "no such file"),
 }
 
@@ -79,6 +80,7 @@ def test_what_cannot_be_tuned_is_refused(
     author: Path, litert_npu: LitertNpu, capsys: Capture, path: str, said: str
 ) -> None:
     write(author, "")
+    (author / "k.so").write_bytes(b"\x7fELF\xff")
     assert litert_npu("layer", "tune", path, *SHAPES) == 1
     assert said in capsys.readouterr().err
 
