@@ -26,6 +26,7 @@ from vendor_reference.custom_layers.custom_layer import (
 )
 from vendor_reference.custom_layers.value_sources import OpValues
 from vendor_reference.executable.executable import Argument, CpuTask, KernelTask, Program
+from vendor_reference.executable.filled_program import fill_program, hole_values
 from vendor_reference.executable.kernel_signature import KernelSignature
 from vendor_reference.executable.sizes import HOLE
 
@@ -107,7 +108,7 @@ def view_kernel(compiled: CompiledLayer) -> KernelView:
     """
     task = find_kernel_task(compiled)
     program = compiled.executable.programs[task.program]
-    declared = find_signature(program, task.entry)
+    declared = find_signature(_sample(compiled, program), task.entry)
     defines = read_defines(program.prelude)
     bound = _describe_arguments(compiled, task, defines)
     arguments = [
@@ -123,6 +124,12 @@ def view_kernel(compiled: CompiledLayer) -> KernelView:
         _text(compiled, program),
         program.build_options,
     )
+
+
+def _sample(compiled: CompiledLayer, program: Program) -> Program:
+    """The program as it was built for the check: on the largest shapes, where its text has some."""
+    shapes = compiled.function.shapes
+    return fill_program(program, hole_values(program, lambda index: shapes[index].bound))
 
 
 def _text(compiled: CompiledLayer, program: Program) -> str:
