@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -352,6 +353,31 @@ def test_a_function_that_is_kept_is_measured_no_longer(device: Any) -> None:
     with pytest.raises(LiteRtError) as error:
         run.function.stop_measuring()
     assert error.value.what == "nothing is being measured"
+
+
+def test_a_run_behind_another_on_the_device_is_not_waited_for(device: Any) -> None:
+    import pyopencl as cl
+
+    from vendor_reference.device.opencl_event import OpenClEvent
+
+    run = Runner(device, by_buffer())
+    x = rows(4)
+    run(x)
+    run.attach(-x)
+    other = cl.UserEvent(device._context)
+    ended: list[Event] = []
+    after = OpenClEvent(
+        device._context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
+    )
+    starting = threading.Thread(target=lambda: ended.append(run.function.start([after])))
+    starting.start()
+    starting.join(10)
+    has_returned = not starting.is_alive()
+    other.set_status(cl.command_execution_status.COMPLETE)
+    starting.join()
+    ended[0].wait()
+    assert has_returned
+    assert np.array_equal(run.result(), np.concatenate([-x, x]))
 
 
 def test_a_function_is_kept_for_the_next_shape(device: Any) -> None:

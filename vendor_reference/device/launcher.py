@@ -101,7 +101,7 @@ class Launcher:
             events.append(_launch(queue, launch))
 
     def tell_shapes(self, queue: cl.CommandQueue, outputs: Sequence[BufferMemory | None]) -> None:
-        """Enqueues the writing of the outputs' shapes, where the caller reads them."""
+        """Writes the outputs' shapes where the caller reads them, once the queue is done."""
         for output in self._loaded.function.dynamic_outputs:
             memory = outputs[output.shape_output]
             assert memory is not None and memory.buffer is not None

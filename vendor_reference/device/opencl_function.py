@@ -121,9 +121,7 @@ class OpenClFunction:
             return self._start_in_thread(after)
         events: list[cl.Event | HostTime] = []
         try:
-            if on_device:
-                cl.enqueue_barrier(self._queue, wait_for=on_device)
-            self._enqueue(events)
+            self._enqueue(events, on_device)
             ended = cl.enqueue_marker(self._queue)
             self._queue.flush()
         except cl.Error as error:
@@ -198,13 +196,17 @@ class OpenClFunction:
         ]
         self._is_ready = True
 
-    def _enqueue(self, events: list[cl.Event | HostTime]) -> None:
-        """Enqueues a run; `events` gets one for each task."""
+    def _enqueue(self, events: list[cl.Event | HostTime], after: Sequence[cl.Event] = ()) -> None:
+        """Enqueues a run behind some events; `events` gets one for each task."""
         queue = self._queue
+        if self._tells_shapes and not self._launcher.is_staged:
+            self._launcher.tell_shapes(queue, self._outputs)  # first, as it waits for the queue
+        if after:
+            cl.enqueue_barrier(queue, wait_for=after)
         for memory in self._sent:
             memory.send(queue)
         self._launcher.enqueue(queue, events)
-        if self._tells_shapes:
+        if self._tells_shapes and self._launcher.is_staged:
             self._launcher.tell_shapes(queue, self._outputs)
         for memory in self._fetched:
             memory.fetch(queue)

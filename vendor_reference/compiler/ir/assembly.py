@@ -1,4 +1,4 @@
-"""The text of layer ops: what the seeds' notation has, and MLIR's common forms have not.
+"""The text of layer ops: what the documents' notation has, and MLIR's common forms have not.
 
 %r = IE.Add(%a, %b)[%shape_of_a] {axis = 1 : i64} : tensor<4xf32>, tensor<4xf32>, !shape.shape -> tensor<4xf32>
 IERT.Add(%a, %b, %r)[%shape_of_a] {axis = 1 : i64}
