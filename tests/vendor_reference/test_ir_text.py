@@ -10,6 +10,7 @@ from xdsl.dialects.test import Test
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import MAX_TEXT_BYTES, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
@@ -169,3 +170,18 @@ def test_a_long_text_is_printed_once_in_front(context: Context) -> None:
     assert "func.func private @f() -> () attributes {text = #text}" in text
     again = read_ir(text, "f.mlir", context)
     assert print_ir(again.module, again.aliases) == print_ir(again.module) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("func @f() {}", "It is func.func."),
+        ("func.func @f() {\n  %x = alloc : memref<4xf16>\n}", "It is memref.alloc()."),
+        ("func.func @f(%x: memref<4xf16>) {\n  dealloc %x\n}", "It is memref.dealloc."),
+        ("%c = IE.Constant tensor<4xui8> = dense<...>", "Three dots are no values"),
+    ],
+)
+def test_an_old_spelling_is_told_as_mlir_has_it_today(text: str, hint: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_ir(text, "old.mlir", make_context())
+    assert hint in error.value.hint and "The line is" in error.value.hint

@@ -30,6 +30,14 @@ _QUOTE_OR_COMMENT = re.compile(
 )
 """A comment, a text in quotes as MLIR has it, or a quote that begins none."""
 
+_SPELLINGS = {
+    "operation func is not registered": "It is func.func.",
+    "operation call is not registered": "It is func.call.",
+    "operation alloc is not registered": "It is memref.alloc().",
+    "operation dealloc is not registered": "It is memref.dealloc.",
+}
+"""Of older documents, and what MLIR has today."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ir:
@@ -155,7 +163,11 @@ def _check_quotes(text: str, name: str) -> None:
 
 
 def _parse_error(error: ParseError) -> LiteRtError:
-    return _error(_sentence(error.msg), _place(error.span), _line(error.span))
+    what, line = _sentence(error.msg), _line(error.span)
+    hint = _SPELLINGS.get(what, "")
+    if "<...>" in line:
+        hint = "Three dots are no values: bytes that are elsewhere are written as dense_resource<name>."
+    return _error(what, _place(error.span), line, hint)
 
 
 def _place(span: Span) -> str:
@@ -182,5 +194,6 @@ def _sentence(message: str) -> str:
     return text[0].lower() + text[1:] if is_word else text
 
 
-def _error(what: str, where: str, line: str) -> LiteRtError:
-    return LiteRtError(Status.INVALID_ARGUMENT, what, where, f"The line is: {line}" if line else "")
+def _error(what: str, where: str, line: str, hint: str = "") -> LiteRtError:
+    shown = f"The line is: {line}" if line else ""
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where, " ".join(filter(None, (hint, shown))))
