@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,9 @@ from vendor_reference.custom_layers.value_sources import OpValues
 from vendor_reference.executable.executable import Argument, CpuTask, KernelTask, Program
 from vendor_reference.executable.filled_program import fill_program, hole_values
 from vendor_reference.executable.kernel_signature import KernelSignature
-from vendor_reference.executable.sizes import HOLE
+from vendor_reference.executable.sizes import HOLE, Size
+
+_SHAPE = re.compile(r"\bs([0-9]+)\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +121,22 @@ def view_kernel(compiled: CompiledLayer) -> KernelView:
     return KernelView(
         task.entry,
         arguments,
-        [size if isinstance(size, int) else str(size) for size in task.global_size],
-        [size if isinstance(size, int) else str(size) for size in task.local_size or ()],
+        _shown_sizes(compiled, task.global_size),
+        _shown_sizes(compiled, task.local_size or ()),
         defines.own,
         _text(compiled, program),
         program.build_options,
     )
+
+
+def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | str]:
+    """Numbers, and formulas in which shapes have their tensors' names: `(x[0]*4)`."""
+    names = [shape.name for shape in compiled.function.shapes]
+
+    def named(found: re.Match[str]) -> str:
+        return f"{names[int(found[1])]}["
+
+    return [s if isinstance(s, int) else _SHAPE.sub(named, str(s)) for s in sizes]
 
 
 def _sample(compiled: CompiledLayer, program: Program) -> Program:
