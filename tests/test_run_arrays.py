@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         {"x": X, "y": Y, "z": Y},
         None,
         Status.NOT_FOUND,
-        "no input 'z', only x, y",
+        "no input 'z', only 'x', 'y'",
     ),
     "another type": ({"x": X.astype(int), "y": Y}, None, Status.INVALID_ARGUMENT, "astype"),
     "another shape": ({"x": X[:, :1], "y": Y}, None, Status.INVALID_ARGUMENT, r"\[1, 1\]"),

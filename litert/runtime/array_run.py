@@ -73,7 +73,7 @@ class ArrayRunner:
         where = f"signature '{self._signature.key}'"
         for name in inputs:
             if name not in self._names:
-                known = ", ".join(argument.name for argument in self._signature.inputs)
+                known = ", ".join(f"'{argument.name}'" for argument in self._signature.inputs)
                 raise LiteRtError(Status.NOT_FOUND, f"no input '{name}', only {known}", where)
         missing = next(a.name for a in self._signature.inputs if a.name not in inputs)
         raise LiteRtError(Status.MISSING_INPUT_TENSOR, f"no array for input '{missing}'", where)

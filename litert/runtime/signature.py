@@ -198,9 +198,10 @@ class SignatureRunner:
         for argument in arguments:
             if argument.name == name:
                 return argument
+        known = ", ".join(f"'{argument.name}'" for argument in arguments)
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no {direction.value} '{name}', only {', '.join(a.name for a in arguments)}",
+            f"no {direction.value} '{name}', only {known}",
             f"signature '{self.key}'",
         )
 

@@ -40,6 +40,11 @@ def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
             "num_shaves = 9",
             "num_shaves is 9, EMU8 has 8 (task 0, function 'main')",
         ),
+        (
+            "VPUIP.OCL @Twice (%b)",
+            "VPUIP.OCL @Thrice (%b)",
+            "no function 'Thrice' for its kernel (task 2",
+        ),
         ("EMU8", "EMU4", "num_shaves is 8, EMU4 has 4"),
     ],
 )

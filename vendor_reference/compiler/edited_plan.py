@@ -23,12 +23,17 @@ def check_edited_plan(module: ModuleOp) -> None:
 
     Raises:
       LiteRtError: INVALID_IR_TYPE, with the two buffers that overlap while both are needed, the one that lies
-        outside of its memory, or the task that has too many shaves; INVALID_ARGUMENT, for a wrong kernel.
+        outside of its memory, or the task that has too many shaves, or no function; INVALID_ARGUMENT, for a
+        wrong kernel.
     """
     soc = soc_of(module)
+    functions = {op.sym_name.data for op in module.body.block.ops if isinstance(op, FuncOp)}
     for function, block in bodies(module):
         _check_places(module, function, soc)
         for step, op in enumerate(op for op in block.ops if isinstance(op, TaskOp)):
+            if op.callee is not None and op.callee.root_reference.data not in functions:
+                what = f"there is no function '{op.callee.root_reference.data}' for its kernel"
+                raise _error(what, f"task {step}", function)
             if op.num_shaves() > soc.shaves:
                 what = f"num_shaves is {op.num_shaves()}, {soc.name} has {soc.shaves}"
                 raise _error(what, f"task {step}", function)
