@@ -14,6 +14,7 @@ from vendor_reference.compiler.ir.types import (
     shape_of,
     strides_of,
 )
+from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.prelude import KernelTensor
 from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bfyx
 from vendor_reference.executable.sizes import Size, multiply
@@ -39,6 +40,18 @@ def kernel_tensor(
     else:
         view = bfyx(shape if told is None else told, order_of(ir_type), wanted)
     return KernelTensor(element_type_of(ir_type), view)
+
+
+def asked_format(spec: KernelSpec, is_output: bool, index: int) -> Format:
+    """The format that a kernel asks for a tensor of its op; the first of its arguments counts."""
+    for argument in spec.arguments:
+        if (
+            isinstance(argument, TensorArgument)
+            and argument.is_output == is_output
+            and argument.index == index
+        ):
+            return argument.format
+    return Format.ANY
 
 
 def flat_tensor(ir_type: Attribute) -> KernelTensor:

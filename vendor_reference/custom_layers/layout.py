@@ -119,7 +119,8 @@ def strided_bfyx(
     Raises:
       LiteRtError: UNSUPPORTED, if strides are not those of a part of a tensor, or do not fold.
     """
-    order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1, d)))
+    places = format_order(wanted, len(shape))  # of dimensions that strides do not tell apart
+    order = tuple(sorted(places, key=lambda d: (-strides[d], shape[d] == 1)))
     lower, upper = [0] * len(shape), [0] * len(shape)
     rest, above = offset, 0
     for dim in order:

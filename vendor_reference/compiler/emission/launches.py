@@ -14,14 +14,13 @@ from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
-from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument, TensorArgument
-from vendor_reference.compiler.kernel_view import flat_tensor, kernel_tensor
+from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
+from vendor_reference.compiler.kernel_view import asked_format, flat_tensor, kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.op_name import read_op_name
 from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
-from vendor_reference.custom_layers.custom_layer import Format
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
 from vendor_reference.executable.sizes import Size
@@ -99,7 +98,7 @@ class Launches:
         if not prelude:
             tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
             made = [
-                kernel_tensor(t, _format(spec, True, i), shapes.outputs[i])
+                kernel_tensor(t, asked_format(spec, True, i), shapes.outputs[i])
                 for i, t in enumerate(outputs)
             ]
             prelude = write_prelude(spec, tensors, made, *sizes, holes)
@@ -136,16 +135,4 @@ def _input(
         return None
     if index in spec.flat_inputs:
         return flat_tensor(ir_type)
-    return kernel_tensor(ir_type, _format(spec, False, index), shapes.inputs[index])
-
-
-def _format(spec: KernelSpec, is_output: bool, index: int) -> Format:
-    """What the kernel asked for; the first of its arguments counts."""
-    for argument in spec.arguments:
-        if (
-            isinstance(argument, TensorArgument)
-            and argument.is_output == is_output
-            and argument.index == index
-        ):
-            return argument.format
-    return Format.ANY
+    return kernel_tensor(ir_type, asked_format(spec, False, index), shapes.inputs[index])

@@ -53,9 +53,14 @@ from vendor_reference.compiler.kernel_spec import (
     KernelSpec,
     LocalArgument,
     ShapeArgument,
-    TensorArgument,
 )
-from vendor_reference.compiler.layer_kernels import at_layer, function_spec, layer_spec, op_shapes
+from vendor_reference.compiler.layer_kernels import (
+    at_layer,
+    count_outputs,
+    function_spec,
+    layer_spec,
+    op_shapes,
+)
 from vendor_reference.compiler.op_name import keep_name
 from vendor_reference.compiler.shape_functions import FORMULAS
 from vendor_reference.compiler.task_attribute import TASK, read_task
@@ -204,7 +209,7 @@ class _ModuleLowering:
                 symbol,
                 spec,
                 task,
-                _num_outputs(function, spec),
+                count_outputs(function, spec),
                 num_scratch,
                 read_ports(function.attributes, DYNAMIC_INPUTS, 0),
                 outputs,
@@ -279,17 +284,6 @@ class _ModuleLowering:
         )
         keep_name(op, task)
         replace_op(op, task)
-
-
-def _num_outputs(function: FuncOp, spec: KernelSpec) -> int:
-    """How many of the buffers of a layer's function it writes to."""
-    layouts = function.attributes.get("IE.output_layouts")
-    if isinstance(layouts, ArrayAttr):
-        return len(layouts.data)
-    tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
-    if not tensors:
-        return 0
-    return max((a.index for a in tensors if a.is_output), default=0) + 1
 
 
 def _launch(

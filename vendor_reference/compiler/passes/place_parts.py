@@ -5,7 +5,8 @@
     IERT.Concat(%0, %y, %1) {axis = 1 : i64}    IERT.Sigmoid(%x, %0)
     memref.dealloc %0 : memref<2x3xf32>         IERT.Concat(%0, %y, %1) {axis = 1 : i64, in_place = array<i64: 0>}
 
-An operand is such a part if it has memory of its own, and only layers touch it that go by strides.
+An operand is such a part if it has memory of its own, and only layers touch it that go by strides: the library's,
+and custom layers whose functions say so. Of these, each kind of view gets a function of its own.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 
 from vendor_reference.compiler.ie.ops import TransferOp
@@ -29,6 +30,7 @@ from vendor_reference.compiler.ir.types import (
     shape_of,
     strided_type,
 )
+from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.library.builtin_op import IN_PLACE, BuiltinOp, Call
 from vendor_reference.compiler.library.view import View
 from vendor_reference.compiler.library_layers import (
@@ -36,6 +38,7 @@ from vendor_reference.compiler.library_layers import (
     layer_attributes,
     read_attributes,
 )
+from vendor_reference.compiler.strided_layers import StridedLayers
 from vendor_reference.compiler.type_view import view_of
 
 
@@ -46,19 +49,28 @@ class PlaceParts(ModulePass):
     name = "place-parts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                _BlockPlacement(function.body.block).run()
+        layers = StridedLayers(op)
+        placements = [_BlockPlacement(block, layers) for _, block in bodies(op)]
+        for placement in placements:
+            placement.run()
+        if any(placement.has_called for placement in placements):
+            settle_called_types(op)
 
 
 PASS = PlaceParts
 
 
 class _BlockPlacement:
-    """One walk over a function, from its end: what is a part of a part is placed at once."""
+    """One walk over a function, from its end: what is a part of a part is placed at once.
 
-    def __init__(self, block: Block) -> None:
+    Attributes:
+      has_called: whether calls have got views.
+    """
+
+    def __init__(self, block: Block, layers: StridedLayers) -> None:
+        self.has_called = False
         self._block = block
+        self._layers = layers
         self._steps: dict[Operation, int] = {}
 
     def run(self) -> None:
@@ -84,10 +96,13 @@ class _BlockPlacement:
         placed, rest = [], call.result.num_elements
         for index, part in enumerate(rule.parts(call)):
             value = op.inputs[index]
-            writer = self._find_writer(value, op)
-            if writer is not None and _lies_alike(value, part):
+            if not isinstance(value.owner, AllocOp) or not _lies_alike(value, part):
+                continue
+            view = strided_type(value.owner.memref.type, part.strides, part.offset)
+            writer = self._find_writer(value, op, view)
+            if writer is not None:
                 self._provide(result, writer)
-                self._replace(value, result, part)
+                self._replace(value, result, view)
                 placed.append(index)
                 rest -= part.num_elements
         if placed:
@@ -95,22 +110,31 @@ class _BlockPlacement:
             if not rest:
                 remove_op(op)
 
-    def _find_writer(self, value: SSAValue, joining: BufferLayerOp) -> Operation | None:
-        """The op that writes a buffer that only layers touch which go by strides; None for any other buffer."""
-        if not isinstance(value.owner, AllocOp):
-            return None
-        writers = []
+    def _find_writer(
+        self, value: SSAValue, joining: BufferLayerOp, view: Attribute
+    ) -> Operation | None:
+        """The op that writes a buffer, if all that touch it can do with a view in its place."""
+        writers: list[Operation] = []
         for use in value.uses:
             op = use.operation
             if isinstance(op, DeallocOp):
                 continue
-            if not isinstance(op, BufferLayerOp) or value in op.scratch or not _goes_by_strides(op):
+            if not self._takes(use, value, view):
                 return None
-            writers += [op] if value in op.outputs else []
             if op is joining and list(op.operands).count(value) > 1:
                 return None
+            if isinstance(op, CallOp):
+                writers += [op] if self._layers.writes(op, use.index) else []
+            elif isinstance(op, BufferLayerOp):
+                writers += [op] if value in op.outputs else []
         is_before = len(writers) == 1 and self._steps[writers[0]] < self._steps[joining]
         return writers[0] if is_before else None
+
+    def _takes(self, use: Use, value: SSAValue, view: Attribute) -> bool:
+        op = use.operation
+        if isinstance(op, CallOp):
+            return self._layers.takes(op, use.index, view)
+        return isinstance(op, BufferLayerOp) and value not in op.scratch and _goes_by_strides(op)
 
     def _provide(self, result: SSAValue, writer: Operation) -> None:
         """Lets a buffer, and what it is a view of, be there before an op."""
@@ -123,11 +147,11 @@ class _BlockPlacement:
         self._block.insert_op_before(made, writer)
         self._steps[made] = self._steps[writer] - 1
 
-    def _replace(self, value: SSAValue, result: SSAValue, part: View) -> None:
+    def _replace(self, value: SSAValue, result: SSAValue, view_type: Attribute) -> None:
         """Puts a part of the result in the place of a buffer of its own."""
         alloc, made, first = value.owner, result.owner, self._block.first_op
         assert isinstance(alloc, AllocOp) and first is not None
-        view = ViewOp(result, strided_type(alloc.memref.type, part.strides, part.offset))
+        view = ViewOp(result, view_type)
         if isinstance(made, Block):
             self._block.insert_op_before(view, first)
             self._steps[view] = -1
@@ -137,6 +161,7 @@ class _BlockPlacement:
         for use in list(value.uses):
             if isinstance(use.operation, DeallocOp):
                 remove_op(use.operation)
+            self.has_called |= isinstance(use.operation, CallOp)
         view.result.name_hint = value.name_hint
         value.replace_all_uses_with(view.result)
         remove_op(alloc)
