@@ -216,3 +216,9 @@ def test_dimensions_that_do_not_fold_are_refused() -> None:
     with pytest.raises(LiteRtError, match="padded inside of what Y stands for"):
         bfyx((2, 3, 4, 5, 6), None, Format.ANY, (0, 0, 1, 0, 0))
     assert bfyx((2, 1, 4, 5, 6), (0, 2, 1, 4, 3)).memory_order == "BYFX"  # one of them is 1
+
+
+def test_padding_is_where_the_format_has_it_if_strides_do_not_tell() -> None:
+    """The second feature of two, of a picture with one row: F and Y have the same stride."""
+    view = strided_bfyx((2, 1, 5, 1), (10, 5, 1, 5), 5, Format.BFYX)
+    assert (view.memory_order, view.lower_padding, view.offset) == ("BFYX", (0, 1, 0, 0), 5)
