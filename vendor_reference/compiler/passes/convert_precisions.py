@@ -35,9 +35,8 @@ class ConvertPrecisions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)
-        for _, block in bodies(op):
-            _BlockConversion(block, finder).run()
-        settle_called_types(op)
+        if any([_BlockConversion(block, finder).run() for _, block in bodies(op)]):
+            settle_called_types(op)
 
 
 class _BlockConversion:
@@ -48,7 +47,8 @@ class _BlockConversion:
         self._finder = finder
         self._known: dict[tuple[SSAValue, ElementType], SSAValue] = {}
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Whether there was anything to convert."""
         conversions: list[ConvertOp] = []
         for op in list(self._block.ops):
             if isinstance(op, ConvertOp):
@@ -60,6 +60,7 @@ class _BlockConversion:
         for conversion in reversed(conversions):
             if conversion.outputs[0].first_use is None:
                 self._block.erase_op(conversion)
+        return bool(self._known)
 
     def _share(self, op: ConvertOp) -> None:
         """A conversion that is there already takes the place of one; else it begins at the earliest number."""

@@ -38,10 +38,15 @@ class OptimizeReorders(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)
-        for _, block in bodies(op):
-            if any(isinstance(inner, ReorderOp) for inner in block.ops):
-                _BlockOptimization(block, finder).run()
-        settle_called_types(op)
+        reordering = [
+            block
+            for _, block in bodies(op)
+            if any(isinstance(inner, ReorderOp) for inner in block.ops)
+        ]
+        for block in reordering:
+            _BlockOptimization(block, finder).run()
+        if reordering:
+            settle_called_types(op)
 
 
 @dataclass(frozen=True, slots=True)
