@@ -317,7 +317,7 @@ def test_graphs_of_layers_in_any_format_compute_what_numpy_does(
     for index in range(len(function.outputs)):
         loaded.attach_output(index, shared[1 + index])
     loaded.run()
-    values = [x]
+    values: list[np.ndarray[Any, Any]] = [x]
     for first, second in reads:
         values.append(values[first] + 2 * values[second])
     names = [op.outputs[0].name for op in partition.ops]
