@@ -5,8 +5,9 @@ from __future__ import annotations
 from litert.model.graph import Op
 from vendor_reference.compiler.define_text import define_text
 from vendor_reference.compiler.library.builtin_op import Attributes, Call, option
-from vendor_reference.compiler.library.ops.arithmetic import BYTES, Binary
-from vendor_reference.compiler.library.ops.functions import WITH_SHORTS, Unary
+from vendor_reference.compiler.library.ops.arithmetic import Binary
+from vendor_reference.compiler.library.ops.functions import Unary
+from vendor_reference.compiler.library.type_groups import BYTES, WITH_SHORTS
 
 
 class _LeakyRelu(Unary):

@@ -15,12 +15,9 @@ from vendor_reference.compiler.library.builtin_op import (
     type_mismatch,
 )
 from vendor_reference.compiler.library.elementwise import Operand, elementwise_kernel
+from vendor_reference.compiler.library.type_groups import BYTES, FLOATS, INTEGERS, WITH_SHORTS
 
 _E = ElementType
-_FLOATS = (_E.FLOAT32, _E.FLOAT16)
-_INTEGERS = (_E.INT32, _E.INT64)
-BYTES = (_E.INT8, _E.UINT8)
-_QUANTIZED = (*BYTES, _E.INT16)
 _COMPUTE = {_E.INT32: "int", _E.INT64: "long"}
 
 _ACTIVATION = "activation"
@@ -44,8 +41,8 @@ class Binary(BuiltinOp):
         name: str,
         ie_name: str,
         expression: str,
-        integers: tuple[ElementType, ...] = _INTEGERS,
-        quantized: tuple[ElementType, ...] = _QUANTIZED,
+        integers: tuple[ElementType, ...] = INTEGERS,
+        quantized: tuple[ElementType, ...] = WITH_SHORTS,
         has_one_scale: bool = False,
         has_activation: bool = False,
     ) -> None:
@@ -64,7 +61,7 @@ class Binary(BuiltinOp):
         return attributes
 
     def mismatch(self, call: Call) -> str:
-        plain = (*_FLOATS, *self._integers)
+        plain = (*FLOATS, *self._integers)
         if reason := type_mismatch(self.name, call, plain, self._quantized):
             return reason
         if self._has_one_scale and (reason := scale_mismatch(call)):

@@ -18,11 +18,11 @@ from vendor_reference.compiler.library.builtin_op import (
 from vendor_reference.compiler.library.casts import cast_kernel
 from vendor_reference.compiler.library.elementwise import Operand, Scale, elementwise_kernel
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
+from vendor_reference.compiler.library.type_groups import FLOATS
 from vendor_reference.compiler.library.view import View
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 
 _E = ElementType
-_FLOATS = (_E.FLOAT32, _E.FLOAT16)
 
 _CHANNEL_SCALES = "channel_scales"
 _CHANNEL_ZERO_POINTS = "channel_zero_points"
@@ -128,7 +128,7 @@ def _for_channels(call: Call, name: str) -> Operand:
 
 
 OPS = (
-    _Quantization("QUANTIZE", "Quantize", (*_FLOATS, *INTEGER_LIMITS), tuple(INTEGER_LIMITS)),
-    _Quantization("DEQUANTIZE", "Dequantize", (_E.FLOAT16, *INTEGER_LIMITS), _FLOATS),
+    _Quantization("QUANTIZE", "Quantize", (*FLOATS, *INTEGER_LIMITS), tuple(INTEGER_LIMITS)),
+    _Quantization("DEQUANTIZE", "Dequantize", (_E.FLOAT16, *INTEGER_LIMITS), FLOATS),
     _Cast("CAST", "Cast", tuple(CL_TYPES), tuple(CL_TYPES)),
 )

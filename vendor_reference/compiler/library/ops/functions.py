@@ -13,13 +13,9 @@ from vendor_reference.compiler.library.builtin_op import (
     type_mismatch,
 )
 from vendor_reference.compiler.library.elementwise import Operand, elementwise_kernel
+from vendor_reference.compiler.library.type_groups import BYTES, FLOATS, INTEGERS, WITH_SHORTS
 
 _E = ElementType
-_FLOATS = (_E.FLOAT32, _E.FLOAT16)
-_INTEGERS = (_E.INT32, _E.INT64)
-_BYTES = (_E.INT8, _E.UINT8)
-WITH_SHORTS = (*_BYTES, _E.INT16)
-"""Quantized types; of most functions of int16, stock's interpreter has an approximation of its own."""
 
 
 class Unary(BuiltinOp):
@@ -34,7 +30,7 @@ class Unary(BuiltinOp):
         ie_name: str,
         expression: str,
         integer_expression: str = "",
-        quantized: tuple[ElementType, ...] = _BYTES,
+        quantized: tuple[ElementType, ...] = BYTES,
     ) -> None:
         """Without an `integer_expression` there are no plain integers."""
         self.name = name
@@ -51,7 +47,7 @@ class Unary(BuiltinOp):
         return self._expression
 
     def mismatch(self, call: Call) -> str:
-        plain = (*_FLOATS, *_INTEGERS) if self._integer_expression else _FLOATS
+        plain = (*FLOATS, *INTEGERS) if self._integer_expression else FLOATS
         if reason := type_mismatch(self.name, call, plain, self._quantized):
             return reason
         return "" if call.inputs[0].shape == call.result.shape else call.shape_mismatch()
