@@ -11,6 +11,7 @@ import numpy as np
 from dispatch.mem_buffer import MemBuffer
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
+from litert.core.sizes import Size
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.executable.executable import (
@@ -25,7 +26,6 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
-from vendor_reference.executable.sizes import Size
 from vendor_reference.executable.writer import write_executable
 
 DOUBLE = """

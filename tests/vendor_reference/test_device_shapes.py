@@ -16,6 +16,7 @@ from dispatch.event import Event
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Dimension, multiply
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from tests.vendor_reference.executables import (
@@ -31,9 +32,8 @@ from tests.vendor_reference.executables import (
     task,
 )
 from vendor_reference.device.module import Module
-from vendor_reference.executable.executable import Executable, Function, KernelTask, Program
+from vendor_reference.executable.executable import HOLE, Executable, Function, KernelTask, Program
 from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
-from vendor_reference.executable.sizes import HOLE, Dimension, multiply
 
 ROWS, KEPT = Dimension(0, 0), Dimension(1, 0)
 X = ShapeValue("x", ShapeKind.INPUT, (-1, 3), (8, 3), 0)

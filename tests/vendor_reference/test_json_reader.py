@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import (
@@ -32,7 +33,6 @@ from vendor_reference.custom_layers.custom_layer import (
     ShapeKernel,
     TensorBinding,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
     Literal,

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
+from litert.core.kernel_dims import letter_dims
+from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
 from vendor_reference.custom_layers.custom_layer import Format
 from vendor_reference.custom_layers.layout import (
@@ -20,11 +22,9 @@ from vendor_reference.custom_layers.layout import (
     Order,
     bfyx,
     format_order,
-    letter_dims,
     order_format,
     strided_bfyx,
 )
-from vendor_reference.executable.sizes import Dimension, Size
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph, Tensor
@@ -38,7 +39,6 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
     WorkSizes,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.layout import Format
 from vendor_reference.custom_layers.value_sources import Literal
 from vendor_reference.device.module import Module

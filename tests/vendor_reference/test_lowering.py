@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
@@ -31,7 +32,6 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
     WorkSizes,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
     Literal,

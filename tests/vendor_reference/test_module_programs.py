@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 
+from litert.core.sizes import Dimension
 from tests.vendor_reference.executables import source
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.executable.executable import Program
-from vendor_reference.executable.sizes import HOLE, Dimension
+from vendor_reference.executable.executable import HOLE, Program
 
 KERNEL = "__kernel void MyOp(__global float* y) { y[0] = N; }"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from litert.core.element_type import ElementType
+from litert.core.sizes import Dimension
 from litert.model.builder import ModelBuilder
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.layer_defines import layer_defines
@@ -10,8 +11,8 @@ from vendor_reference.compiler.prelude import KernelTensor, uses_init, write_pre
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
 from vendor_reference.custom_layers.layout import Format, bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
+from vendor_reference.executable.executable import HOLE
 from vendor_reference.executable.filled_program import Holes
-from vendor_reference.executable.sizes import HOLE, Dimension
 
 
 def prelude(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litert.core.formula import Formula
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
@@ -19,7 +20,6 @@ from vendor_reference.custom_layers.custom_layer import (
     ShapeKernel,
     TensorBinding,
 )
-from vendor_reference.custom_layers.formula import Formula
 
 CL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
 BOUND = (8, 20, 30, 4)

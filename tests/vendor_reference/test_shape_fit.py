@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from litert.core.formula import Formula
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
 from vendor_reference.compiler.shape_fit import shapes_misfit
@@ -15,7 +16,6 @@ from vendor_reference.custom_layers.custom_layer import (
     OutputShape,
     SameShape,
 )
-from vendor_reference.custom_layers.formula import Formula
 
 GIVE = "its layer's output_shapes give output 0"
 

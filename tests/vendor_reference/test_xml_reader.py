@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import (
@@ -21,7 +22,6 @@ from vendor_reference.custom_layers.custom_layer import (
     InternalBinding,
     TensorBinding,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
 
 Read = Callable[..., CustomLayer]

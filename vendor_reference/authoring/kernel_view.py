@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Size
 from litert.core.status import Status
 from litert.model.graph import Op
 from vendor_reference.authoring.compiled_layer import (
@@ -26,10 +27,9 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
 )
 from vendor_reference.custom_layers.value_sources import OpValues
-from vendor_reference.executable.executable import Argument, CpuTask, KernelTask, Program
+from vendor_reference.executable.executable import HOLE, Argument, CpuTask, KernelTask, Program
 from vendor_reference.executable.filled_program import fill_program, hole_values
 from vendor_reference.executable.kernel_signature import KernelSignature
-from vendor_reference.executable.sizes import HOLE, Size
 
 _SHAPE = re.compile(r"\bs([0-9]+)\[")
 

@@ -7,12 +7,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType

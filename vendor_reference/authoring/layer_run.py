@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from litert.core.formula import Formula
+from litert.core.kernel_dims import kernel_dims
 from litert.model.graph import Model, Op, Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer
 from vendor_reference.authoring.device_limits import (
@@ -22,8 +24,6 @@ from vendor_reference.authoring.guarded_memory import GuardedMemory
 from vendor_reference.authoring.kernel_view import find_layer_task
 from vendor_reference.authoring.loaded_call import LoadedCall, load_call
 from vendor_reference.authoring.separate_places import separate_places
-from vendor_reference.custom_layers.formula import Formula
-from vendor_reference.custom_layers.layout import kernel_dims
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

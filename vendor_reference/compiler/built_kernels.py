@@ -12,10 +12,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.kernel_signature import (
     KernelSignature,

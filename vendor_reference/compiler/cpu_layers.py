@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.child import call_in_child
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType

@@ -21,9 +21,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.compiler.built_kernels import (
     BuiltProgram,
     find_built,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import StridedLayoutAttr
 from xdsl.ir import Attribute
 
+from litert.core.sizes import Size, multiply
 from vendor_reference.compiler.ir.types import (
     element_type_of,
     layout_of,
@@ -17,7 +18,6 @@ from vendor_reference.compiler.ir.types import (
 from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.prelude import KernelTensor
 from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bfyx
-from vendor_reference.executable.sizes import Size, multiply
 
 
 def kernel_tensor(

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
+from litert.core.sizes import Expression, Size
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Bfyx
 from vendor_reference.executable.filled_program import Holes
-from vendor_reference.executable.sizes import Expression, Size
 
 USER_DEFINES = "// Custom Layer User Defines\n"
 """Parts the built-in defines from the layer's own."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
+from litert.core.kernel_dims import kernel_dims
+from litert.core.sizes import Dimension, Size, find_largest
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.builtin_shapes import largest_builtin
@@ -20,9 +22,7 @@ from vendor_reference.compiler.shape_rules import (
     find_shape_rule,
 )
 from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape, SameShape
-from vendor_reference.custom_layers.layout import kernel_dims
 from vendor_reference.executable.shape_value import format_shape
-from vendor_reference.executable.sizes import Dimension, Size, find_largest
 
 Shape = tuple[int, ...]
 

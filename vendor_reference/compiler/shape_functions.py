@@ -17,12 +17,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
+from litert.core.kernel_dims import kernel_dims
+from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.shape_attributes import Shape, read_shapes, shapes_attribute
-from vendor_reference.custom_layers.formula import Formula
-from vendor_reference.custom_layers.layout import kernel_dims
-from vendor_reference.executable.sizes import Size
 
 FORMULAS = "IE.formulas"
 INPUT_SHAPES = "IE.input_shapes"

@@ -8,6 +8,9 @@ from functools import lru_cache
 from math import prod
 
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
+from litert.core.kernel_dims import kernel_dims
+from litert.core.sizes import Shapes, Size, find_largest, multiply
 from litert.core.status import Status
 from vendor_reference.compiler.kernel_spec import (
     InternalArgument,
@@ -15,9 +18,6 @@ from vendor_reference.compiler.kernel_spec import (
     LocalArgument,
     TensorArgument,
 )
-from vendor_reference.custom_layers.formula import Formula
-from vendor_reference.custom_layers.layout import kernel_dims
-from vendor_reference.executable.sizes import Shapes, Size, find_largest, multiply
 
 _HINT = "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index."
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.cpu_layer.choice import Choice, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.executable.cpu_op import CpuOp, MemoryLayout

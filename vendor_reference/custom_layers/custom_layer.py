@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from litert.core.element_type import ElementType
-from vendor_reference.custom_layers.formula import Formula
+from litert.core.formula import Formula
 from vendor_reference.custom_layers.layout import Format as Format
 from vendor_reference.custom_layers.value_sources import ValueSource
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
-from vendor_reference.checked_json import JsonNode
+from litert.core.formula import Formula
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.cl_types import CL_TYPES, FIELD_TYPES, NUMBER_TYPES
 from vendor_reference.custom_layers.custom_layer import (
@@ -30,7 +31,6 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
     WorkSizes,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
     Literal,

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from litert.core.errors import LiteRtError
+from litert.core.kernel_dims import kernel_dims, letter_dims
+from litert.core.sizes import Size, multiply
 from litert.core.status import Status
-from vendor_reference.executable.sizes import Size, multiply
 
 Order: TypeAlias = tuple[int, ...]
 """Dimensions of a tensor, the slowest in memory first."""
@@ -36,8 +37,6 @@ class Format(str, Enum):
 
 FORMATS = (Format.BFYX, Format.BYXF, Format.YXFB, Format.FYXB)
 """The formats that are an order."""
-
-_Size = TypeVar("_Size", int, Size)
 
 _NO_PADDING: Dims = (0, 0, 0, 0)
 
@@ -134,25 +133,6 @@ def strided_bfyx(
     if order and strides[order[-1]] != 1:
         raise _no_view(shape, f"strides {list(strides)}: no dimension has its elements in a row")
     return bfyx(shape, order, wanted, lower, upper)
-
-
-def kernel_dims(shape: Sequence[_Size]) -> tuple[_Size, _Size, _Size, _Size]:
-    """Sizes of B, F, Y and X of a tensor of that shape."""
-    sizes: list[_Size] = []
-    for dims in letter_dims(len(shape)).values():
-        size: _Size = 1
-        for dim in dims:
-            size = size * shape[dim]
-        sizes.append(size)
-    b, f, y, x = sizes
-    return b, f, y, x
-
-
-def letter_dims(rank: int) -> dict[str, tuple[int, ...]]:
-    """Which dimensions of a tensor B, F, Y and X are, slowest first; none for those it has not."""
-    if rank >= 4:
-        return {"B": (0,), "F": (rank - 1,), "Y": tuple(range(1, rank - 2)), "X": (rank - 2,)}
-    return {letter: (i,) if i < rank else () for i, letter in enumerate("BFYX")}
 
 
 def format_order(wanted: Format, rank: int) -> Order:

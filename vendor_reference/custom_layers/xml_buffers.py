@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from litert.core.formula import Formula
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
     DataBinding,
@@ -12,7 +13,6 @@ from vendor_reference.custom_layers.custom_layer import (
     InternalBinding,
     TensorBinding,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.xml_node import XmlNode
 
 _FORMATS = {name: f for f in Format for name in (f.value, f.value.lower())}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from litert.core.formula import Formula
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
@@ -19,7 +20,6 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
     WorkSizes,
 )
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
 from vendor_reference.custom_layers.xml_buffers import read_buffers

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.status import Status
-from vendor_reference.custom_layers.formula import Formula
 from vendor_reference.custom_layers.xml_text import XmlElement
 
 _INTEGER = re.compile(r"[ ]*([+-]?[0-9]+)[ ]*")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from dispatch.event import Event
+from litert.core.sizes import Shapes, Size
 from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
-from vendor_reference.executable.sizes import Shapes, Size
 
 Program = TypeVar("Program")
 """A built program, kept by the device as long as somebody has it."""

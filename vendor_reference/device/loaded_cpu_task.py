@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Shapes
 from litert.core.status import Status
 from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
 from vendor_reference.device.cpu_launch import CpuLaunch, create_kernel
@@ -14,7 +15,6 @@ from vendor_reference.device.device import Programs
 from vendor_reference.device.loaded_task import Port, Value
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.executable.executable import Argument, ArgumentKind, CpuTask
-from vendor_reference.executable.sizes import Shapes
 
 
 class LoadedCpuTask:

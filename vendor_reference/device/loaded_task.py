@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Shapes
 from litert.core.status import Status
 from vendor_reference.device.device import Programs
 from vendor_reference.device.kernel_arguments import check_arguments, describe_argument
@@ -19,7 +20,6 @@ from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.recent import Recent
 from vendor_reference.device.steady_groups import choose_group, needs_steady_groups
 from vendor_reference.executable.executable import ArgumentKind, KernelTask
-from vendor_reference.executable.sizes import Shapes
 from vendor_reference.executable.work_size import work_size
 
 Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyopencl as cl
 
+from litert.core.sizes import Size
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.cpu_launch import CpuLaunch
@@ -26,7 +27,6 @@ from vendor_reference.executable.executable import (
     Function,
     KernelTask,
 )
-from vendor_reference.executable.sizes import Size
 
 Launch: TypeAlias = "KernelLaunch | PartLaunch | CpuLaunch"
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from litert.core.sizes import Shapes, Size
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.device import Device
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.device.recent import Recent
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.filled_program import fill_program, hole_values
-from vendor_reference.executable.sizes import Shapes, Size
 
 MOST_FILLED = 64
 """Programs for certain shapes that a module holds; older ones are on disk."""

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import pyopencl as cl
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.kernel_signature import (
     KernelSignature,

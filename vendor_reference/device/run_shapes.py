@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import evaluate
 from litert.core.status import Status
 from vendor_reference.executable.executable import Function
 from vendor_reference.executable.shape_use import find_times
 from vendor_reference.executable.shape_value import ShapeKind, ShapeValue, format_shape
-from vendor_reference.executable.sizes import evaluate
 
 Shape = tuple[int, ...]
 

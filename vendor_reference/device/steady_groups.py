@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
+from litert.core.sizes import Expression, Size
 from vendor_reference.executable.executable import KernelTask
-from vendor_reference.executable.sizes import Expression, Size
 
 _GROUPS = (16, 1)
 """Work items along the first dimension that a run tells: the first of them that divides."""

@@ -24,9 +24,9 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.format import ALIGNMENT, align
 from vendor_reference.executable.kernel_signature import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.cpu_op import (
     MAX_RANK,
     CpuConfig,

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from litert.core.sizes import Size
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.executable.shape_value import DynamicOutput, ShapeValue
-from vendor_reference.executable.sizes import Size
+
+HOLE = "\ue000"
+"""Stands in a text where a size is to be put in. It is for private use: no name and no define can have it."""
 
 
 class ArgumentKind(str, Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vendor_reference.executable.executable import Program
-from vendor_reference.executable.sizes import HOLE, Expression, Shapes, Size, evaluate
+from litert.core.sizes import Expression, Shapes, Size, evaluate
+from vendor_reference.executable.executable import HOLE, Program
 
 
 class Holes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vendor_reference.checked_json import JsonNode
+from litert.core.checked_json import JsonNode
 
 BY_VALUE = "by value"
 SPACES = ("__global", "__constant", "__local", BY_VALUE, "")

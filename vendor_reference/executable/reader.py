@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.cpu_op_json import MOST, parse_type
 from vendor_reference.executable.executable import (
+    HOLE,
     Constant,
     Dequantization,
     Executable,
@@ -21,7 +22,7 @@ from vendor_reference.executable.executable import (
 from vendor_reference.executable.format import ALIGNMENT, MAGIC, PREFIX, VERSION, align
 from vendor_reference.executable.shape_reader import check_order, read_dynamic_outputs, read_shapes
 from vendor_reference.executable.shape_value import DynamicOutput, ShapeValue
-from vendor_reference.executable.sizes import HOLE, parse_size
+from vendor_reference.executable.size_json import parse_size
 from vendor_reference.executable.task_reader import Limits, read_name, read_source, read_task
 
 _WHERE = "byte code"

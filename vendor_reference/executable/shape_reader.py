@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
+from litert.core.sizes import Dimension, shapes_in
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Program
 from vendor_reference.executable.format import ALIGNMENT
 from vendor_reference.executable.shape_use import find_dimensions, find_needed, find_times
@@ -17,7 +18,7 @@ from vendor_reference.executable.shape_value import (
     ShapeValue,
     format_shape,
 )
-from vendor_reference.executable.sizes import Dimension, parse_size, shapes_in
+from vendor_reference.executable.size_json import parse_size
 
 _MOST_DIM = 2**31 - 1
 _MAX_RANK = 16

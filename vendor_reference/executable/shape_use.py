@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litert.core.sizes import Dimension, Size, shapes_in
 from vendor_reference.executable.executable import ArgumentKind, KernelTask
 from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
-from vendor_reference.executable.sizes import Dimension, Size, shapes_in
 
 BEFORE_ALL = -1
 """A shape that is known before the first task."""

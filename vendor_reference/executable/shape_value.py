@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from vendor_reference.executable.sizes import Size
+from litert.core.sizes import Size
 
 
 class ShapeKind(str, Enum):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
-from vendor_reference.checked_json import JsonNode
+from litert.core.sizes import Size
 from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig
 from vendor_reference.executable.cpu_op_json import MOST, parse_config, parse_op
 from vendor_reference.executable.executable import (
@@ -19,7 +20,7 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.format import ALIGNMENT
-from vendor_reference.executable.sizes import Size, parse_size
+from vendor_reference.executable.size_json import parse_size
 from vendor_reference.executable.work_size import work_size
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import MOST, Shapes, Size, evaluate
 from litert.core.status import Status
-from vendor_reference.executable.sizes import MOST, Shapes, Size, evaluate
 
 
 def work_size(

@@ -25,7 +25,7 @@ from vendor_reference.executable.executable import (
 )
 from vendor_reference.executable.format import MAGIC, PREFIX, VERSION, align
 from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
-from vendor_reference.executable.sizes import dump_size
+from vendor_reference.executable.size_json import dump_size
 
 _SPOOLED_SIZE = 8 << 20
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from litert.core.sizes import Dimension, Size
 from vendor_reference.compiler.ir.shape_attributes import (
     INPUT_NAMES,
     INPUT_PATTERNS,
@@ -29,7 +30,6 @@ from vendor_reference.compiler.work_items import OpShapes
 from vendor_reference.custom_layers.custom_layer import SameShape
 from vendor_reference.executable.executable import Argument, ArgumentKind
 from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
-from vendor_reference.executable.sizes import Dimension, Size
 
 
 class FunctionShapes:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
@@ -23,7 +24,6 @@ from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, Ocl
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
-from vendor_reference.executable.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute
 
+from litert.core.checked_json import JsonNode
 from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.compiler.ir.json_attribute import json_attribute, read_json
 from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op_json import dump_config, dump_op, parse_config, parse_op

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Dimension, find_largest
 from litert.core.status import Status
 from vendor_reference.compiler.ie.layer_op import (
     DYNAMIC_INPUTS,
@@ -46,7 +47,6 @@ from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.layer_ports import bodies, set_type, settle_called_types
 from vendor_reference.compiler.shape_functions import ShapeFunction, find_shape_function
 from vendor_reference.executable.shape_value import format_shape
-from vendor_reference.executable.sizes import Dimension, find_largest
 
 
 @dataclass(frozen=True)

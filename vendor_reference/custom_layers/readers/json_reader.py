@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from litert.core.checked_json import JsonNode
 from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
 from vendor_reference.custom_layers.custom_layer import CustomLayer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -10,20 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
-from vendor_reference.executable.sizes import (
+from litert.core.sizes import (
     Dimension,
     Operation,
     Size,
     divide,
-    dump_size,
     evaluate,
     find_largest,
     multiply,
-    parse_size,
     remainder,
 )
+from litert.core.status import Status
 
 B, F = Dimension(0, 0), Dimension(0, 1)
 SIZES = st.recursive(
@@ -88,26 +84,3 @@ def test_no_shape_within_bounds_is_larger_than_the_largest(
     except LiteRtError:
         return
     assert value <= most
-
-
-@given(SIZES)
-def test_a_size_survives_json(size: Size) -> None:
-    text = json.dumps(dump_size(size)).encode()
-    assert parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION)) == size
-
-
-@pytest.mark.parametrize(
-    "value", [-1, 1.5, "x", None, [], [1], ["^", 1, 2], [0, 16], [-1, 0], ["+", 1], [[0, 0], 1, 2]]
-)
-def test_json_that_is_no_size_is_refused(value: object) -> None:
-    text = json.dumps(value).encode()
-    with pytest.raises(LiteRtError) as error:
-        parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION))
-    assert error.value.status is Status.SERIALIZATION
-
-
-def test_a_deep_size_is_refused() -> None:
-    text = ('["+",1,' * 900 + "1" + "]" * 900).encode()
-    with pytest.raises(LiteRtError) as error:
-        parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION))
-    assert "operations in each other" in error.value.what

@@ -1,7 +1,7 @@
 """Sizes that a run tells: whole numbers, and what is computed of the dimensions of shapes that are known by then.
 
-The compiler computes with them as with numbers; the device puts the actual shapes in. Division truncates, as in C.
-In JSON a number is itself, dimension `d` of shape `s` is `[s, d]`, and an operation `["+", lhs, rhs]`.
+A compiler computes with them as with numbers; who runs what it made puts the actual shapes in. Division truncates,
+as in C.
 """
 
 from __future__ import annotations
@@ -13,16 +13,9 @@ from typing import TypeAlias
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.checked_json import JsonNode
-
-HOLE = "\ue000"
-"""Stands in a text where a size is to be put in. It is for private use: no name and no define can have it."""
 
 MOST = 2**62
 """The largest value of a size: sums of two stay below what a C size_t holds."""
-
-_OPERATORS = ("+", "-", "*", "/", "%")
-_DEPTH = 200
 
 
 class Expression:
@@ -156,32 +149,6 @@ def find_largest(size: Size, bounds: Shapes) -> int:
     if not 0 <= most <= MOST:
         raise _error(size, f"is {most} at most", bounds, where)
     return most
-
-
-def dump_size(size: Size) -> object:
-    """A size as `json` writes it."""
-    if isinstance(size, Dimension):
-        return [size.shape, size.index]
-    if isinstance(size, Operation):
-        return [size.operator, dump_size(size.lhs), dump_size(size.rhs)]
-    return size
-
-
-def parse_size(node: JsonNode, depth: int = 0) -> Size:
-    """A size that `dump_size` has written; whether its dimensions are there is for the caller to see.
-
-    Raises:
-      LiteRtError: the node's, for anything else.
-    """
-    if not isinstance(node.value, list):
-        return node.integer(0, MOST)
-    if depth > _DEPTH:
-        raise node.error(f"more than {_DEPTH} operations in each other")
-    parts = node.items(2, 3)
-    if len(parts) == 2:
-        return Dimension(parts[0].integer(0, 2**31 - 1), parts[1].integer(0, 15))
-    operator = parts[0].text(_OPERATORS)
-    return Operation(operator, parse_size(parts[1], depth + 1), parse_size(parts[2], depth + 1))
 
 
 def _evaluate(size: Size, shapes: Shapes) -> int:

@@ -1,7 +1,8 @@
 """Formulas of sizes: `((X+15)/16)*16`, over a tensor's B, F, Y and X.
 
-Whole numbers, the variables in either case, `+ - * / %` and parentheses, as in custom layer configurations;
-division truncates. What those take by accident (postfix, a zero divisor, a negative size) is an error.
+Whole numbers, the variables in either case, `+ - * / %` and parentheses, as in custom layer configurations of
+the Inference Engine; division truncates. What those take by accident (postfix, a zero divisor, a negative
+size) is an error.
 
 Beyond them, any tensor of the op has its sizes: `INPUT1_DIMS[3]` is its X, as for kernels, and
 `INPUT1_SHAPE[3]` its last dimension of four, in the tensor's own order.
@@ -14,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
+from litert.core.kernel_dims import kernel_dims
+from litert.core.sizes import Size, divide, remainder
 from litert.core.status import Status
-from vendor_reference.custom_layers.layout import kernel_dims
-from vendor_reference.executable.sizes import Size, divide, remainder
 
 _TOKEN = re.compile(
     r"[ \t]*(?:\d+|[A-Za-z_]\w*(?:[ \t]*\[[ \t]*\d+[ \t]*\])?|[-+*/%()])[ \t]*", re.ASCII

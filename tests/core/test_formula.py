@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
+from litert.core.sizes import Dimension, evaluate
 from litert.core.status import Status
-from vendor_reference.custom_layers.formula import Formula
-from vendor_reference.executable.sizes import Dimension, evaluate
 
 DIMS = (2, 3, 4, 5)  # B, F, Y, X
 

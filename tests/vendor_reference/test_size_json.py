@@ -1,0 +1,44 @@
+"""Sizes in an executable's JSON: they come back as they were, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litert.core.checked_json import JsonNode
+from litert.core.errors import LiteRtError
+from litert.core.sizes import Dimension, Operation, Size
+from litert.core.status import Status
+from vendor_reference.executable.size_json import dump_size, parse_size
+
+SIZES = st.recursive(
+    st.one_of(st.integers(0, 9), st.builds(Dimension, st.integers(0, 3), st.integers(0, 15))),
+    lambda inner: st.builds(Operation, st.sampled_from("+-*/%"), inner, inner),
+    max_leaves=8,
+)
+
+
+@given(SIZES)
+def test_a_size_survives_json(size: Size) -> None:
+    text = json.dumps(dump_size(size)).encode()
+    assert parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION)) == size
+
+
+@pytest.mark.parametrize(
+    "value", [-1, 1.5, "x", None, [], [1], ["^", 1, 2], [0, 16], [-1, 0], ["+", 1], [[0, 0], 1, 2]]
+)
+def test_json_that_is_no_size_is_refused(value: object) -> None:
+    text = json.dumps(value).encode()
+    with pytest.raises(LiteRtError) as error:
+        parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION))
+    assert error.value.status is Status.SERIALIZATION
+
+
+def test_a_deep_size_is_refused() -> None:
+    text = ('["+",1,' * 900 + "1" + "]" * 900).encode()
+    with pytest.raises(LiteRtError) as error:
+        parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION))
+    assert "operations in each other" in error.value.what
