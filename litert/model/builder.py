@@ -182,7 +182,7 @@ class SubgraphBuilder:
             for key, value in options.items()
         }
         made = make_builtin_options(name, fields)
-        op = self._add(self._code(code, None, version), inputs, outputs)
+        op = self._add(self._model.operator_code(code, None, version), inputs, outputs)
         op.options, op.options_2 = made
         return _result(op)
 
@@ -214,7 +214,7 @@ class SubgraphBuilder:
             subgraph.
         """
         data = _write_flexbuffer(options) if isinstance(options, Mapping) else options
-        op = self._add(self._code(CUSTOM, custom_code, version), inputs, outputs)
+        op = self._add(self._model.operator_code(CUSTOM, custom_code, version), inputs, outputs)
         if data is not None:
             op.custom_options = Blob(data)
             op.has_large_custom_options = has_large_options
@@ -256,19 +256,6 @@ class SubgraphBuilder:
         op = Op(code, inputs, made)
         self.graph.ops.append(op)
         return op
-
-    def _code(self, builtin_code: int, custom_code: str | None, version: int) -> OperatorCode:
-        """The model's operator code for this, shared between ops."""
-        for code in self._model.operator_codes:
-            if (code.builtin_code, code.custom_code, code.version) == (
-                builtin_code,
-                custom_code,
-                version,
-            ):
-                return code
-        code = OperatorCode(builtin_code, custom_code, version)
-        self._model.operator_codes.append(code)
-        return code
 
     def _check_own(self, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:

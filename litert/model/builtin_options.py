@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from litert.core.errors import LiteRtError
@@ -10,7 +11,7 @@ from litert.core.status import Status
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
 from litert.model.schema import ENUMS, UNIONS
-from litert.model.schema_types import Kind, table_schema
+from litert.model.schema_types import Field, Kind, enum_name, table_schema
 from litert.model.table import Table
 
 _SHARED = {
@@ -36,6 +37,7 @@ _SHARED = {
 """Operators whose table is not named like them."""
 
 
+@cache
 def find_options_type(op_name: str) -> tuple[str, str] | None:
     """The union and the table of an operator's options; None for an operator without options."""
     wanted = _SHARED.get(op_name, f"{op_name}Options").replace("_", "").lower()
@@ -90,6 +92,55 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
         elif field.kind is Kind.VECTOR and value is not None:
             values[field.name] = tuple(value)
     return values
+
+
+def option_names(op: Op) -> Mapping[str, Field]:
+    """The fields that a builtin op's options have, by name; none where it has no options."""
+    options = op.options or op.options_2
+    if options is not None:
+        return table_schema(options.type_name).fields
+    found = find_options_type(op.name)
+    return {} if found is None else table_schema(found[1]).fields
+
+
+def get_builtin_option(op: Op, name: str) -> Any:
+    """One of a builtin op's options, with the schema's default where the file leaves it out.
+
+    Args:
+      op: a builtin op.
+      name: one of `option_names`.
+
+    Returns:
+      A number; a tuple of them; an enum's value by its name in the schema; None for an absent vector.
+    """
+    field = option_names(op)[name]
+    options = op.options or op.options_2
+    value: Any = field.default if options is None else options.get(name)
+    if field.type_name in ENUMS and isinstance(value, int):
+        return enum_name(field.type_name, value)
+    return tuple(value) if field.kind is Kind.VECTOR and value is not None else value
+
+
+def set_builtin_option(op: Op, name: str, value: Any) -> None:
+    """Sets one of a builtin op's options; the others keep their values.
+
+    Args:
+      op: to change.
+      name: one of `option_names`.
+      value: as `get_builtin_option` gives it; an enum's may be its number.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a value that the field cannot have.
+    """
+    options = op.options or op.options_2
+    if options is None:
+        op.options, op.options_2 = make_builtin_options(op.name, {name: value})
+        return
+    changed = options.with_fields(**{name: _enum_value(options.type_name, name, value)})
+    if op.options is not None:
+        op.options = changed
+    else:
+        op.options_2 = changed
 
 
 def _enum_value(type_name: str, name: str, value: Any) -> Any:

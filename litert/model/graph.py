@@ -279,6 +279,19 @@ class Op:
         if tensor is not None:
             tensor.add_use(self)
 
+    def remove_input(self, index: int) -> None:
+        """Takes input `index` away: those behind it move up."""
+        self.set_input(index, None)
+        del self._inputs[index]
+
+    def set_output(self, index: int, tensor: Tensor) -> None:
+        """Writes `tensor` as output `index` from now on; the old one has no producer then."""
+        old = self._outputs[index]
+        if old.producer is self:
+            old.producer = None
+        self._outputs[index] = tensor
+        tensor.producer = self
+
     def release(self) -> None:
         """Takes the op off its tensors: they no longer have it as producer or use."""
         for tensor in self._inputs:
@@ -376,6 +389,18 @@ class Model:
         """All ops, subgraph by subgraph, in execution order."""
         for subgraph in self.subgraphs:
             yield from subgraph.ops
+
+    def operator_code(
+        self, builtin_code: int, custom_code: str | None = None, version: int = 1
+    ) -> OperatorCode:
+        """The operator code for this, shared between ops; added where there is none yet."""
+        wanted = (builtin_code, custom_code, version)
+        for code in self.operator_codes:
+            if (code.builtin_code, code.custom_code, code.version) == wanted:
+                return code
+        code = OperatorCode(builtin_code, custom_code, version)
+        self.operator_codes.append(code)
+        return code
 
     def find_metadata(self, name: str) -> Blob | None:
         """The data of the first metadata entry of that name; None if there is no such entry."""

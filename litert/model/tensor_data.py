@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from litert.core.element_type import ElementType
@@ -74,6 +75,39 @@ def encode_constant(
     return tensor_type, blob
 
 
+def decode_constant(
+    element_type: ElementType, shape: Sequence[int], data: memoryview
+) -> np.ndarray[Any, Any]:
+    """The array that a constant's bytes are; the inverse of `encode_constant`.
+
+    Returns:
+      A read-only view of the bytes where they are elements as NumPy has them; elements under 8 bits as int8 or
+      uint8; texts as objects of `bytes`.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for bytes that are too few, or no texts; UNSUPPORTED for a type without data.
+    """
+    import numpy as np  # here, since a command that only reads a model must not pay for it
+
+    tensor_type = RankedTensorType.of(element_type, tuple(shape))
+    if element_type is ElementType.STRING:
+        texts = np.empty(tensor_type.num_elements, object)
+        texts[:] = _unpack_texts(data, tensor_type)
+        return texts.reshape(tensor_type.shape)
+    if len(data) < tensor_type.size_bytes:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{len(data)} bytes for a {tensor_type}, which has {tensor_type.size_bytes}",
+        )
+    if 0 < element_type.bits < 8:
+        return _unpack_bits(data, tensor_type)
+    dtype = element_type.numpy_dtype
+    count = tensor_type.num_elements
+    array = np.frombuffer(data, dtype.newbyteorder("<"), count).reshape(tensor_type.shape)
+    array.flags.writeable = False
+    return array
+
+
 def _encode_array(
     data: Any, type_like: TypeLike | None, shape: Sequence[int] | None
 ) -> tuple[RankedTensorType, Blob]:
@@ -124,3 +158,32 @@ def _pack_bits(elements: np.ndarray[Any, Any], bits: int) -> bytes:
     padded = np.pad(low, (0, -len(low) % per_byte)).reshape(-1, per_byte)
     packed: bytes = (padded << (np.arange(per_byte) * bits)).sum(axis=1).astype(np.uint8).tobytes()
     return packed
+
+
+def _unpack_texts(data: memoryview, tensor_type: RankedTensorType) -> list[bytes]:
+    count = tensor_type.num_elements
+    try:
+        (stored,) = struct.unpack_from("<i", data)
+        offsets = struct.unpack_from(f"<{count + 1}i", data, 4)
+    except struct.error:
+        stored, offsets = -1, ()
+    if stored != count or any(not 0 <= offset <= len(data) for offset in offsets):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"{len(data)} bytes that are no texts for a {tensor_type}"
+        )
+    return [bytes(data[start:end]) for start, end in pairwise(offsets)]
+
+
+def _unpack_bits(data: memoryview, tensor_type: RankedTensorType) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    bits = tensor_type.element_type.bits
+    packed = np.frombuffer(data, np.uint8, tensor_type.size_bytes)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    numbers = (packed[:, None] >> shifts) & ((1 << bits) - 1)
+    flat = numbers.ravel()[: tensor_type.num_elements]
+    if tensor_type.element_type is not ElementType.UINT4:  # INT4 and INT2 have a sign
+        half = 1 << (bits - 1)
+        flat = (flat.astype(np.int16) ^ half) - half
+        return flat.astype(np.int8).reshape(tensor_type.shape)
+    return flat.reshape(tensor_type.shape)

@@ -1,0 +1,405 @@
+"""A node of the graph: an op, or an end of data: an input, a constant, a variable or a result of the model.
+
+Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). Those of a builtin op are the fields
+of its options in TFLite's schema, enums by their names there; setting one changes the op at once. Those of a
+custom op are what its extractor found, or the entries of its FlexBuffer; they are written when the model is
+emitted. Any other name is free for the transformations, and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compiler_plugin.transformations.ports import InPort, OutPort
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.core.status import Status
+from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
+from litert.model.custom_options import find_flexbuffer_options
+from litert.model.graph import Op, Signature, Tensor
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.graph import Graph
+
+PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
+"""What `op` says of nodes that are no ops: an input of the subgraph, constant data, a tensor that keeps its value
+between runs, and an output of the subgraph."""
+
+_MISSING: Any = object()
+_STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
+
+
+class Node:
+    """An op of a subgraph, or an end of its data; made by the graph, one for each.
+
+    Attributes:
+      graph: that it is in.
+      id: unique in the graph; never reused.
+      model_op: the op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
+      tensor: of these four their tensor.
+      op_definition: the user's definition of a custom op (`Op`); None where there is none.
+      is_internal: whether the op is for transformations only (its `type` is None), and must be gone in the end.
+      is_changed: whether attributes were set that are not in the model yet.
+    """
+
+    graph: Graph
+    id: str
+    model_op: Op | None
+    tensor: Tensor | None
+    op_definition: Any
+    is_internal: bool
+    is_changed: bool
+    result_index: int
+    result_name: str
+    result_signatures: list[tuple[Signature, int]]
+    _kind: str
+    _free: dict[str, Any] | None
+    _options: dict[str, Any] | None
+
+    __slots__ = (
+        "_free", "_kind", "_options", "graph", "id", "is_changed", "is_internal", "model_op",
+        "op_definition", "result_index", "result_name", "result_signatures", "tensor",
+    )  # fmt: skip
+
+    def __init__(
+        self, graph: Graph, node_id: str, kind: str, model_op: Op | None, tensor: Tensor | None
+    ) -> None:
+        """For `Graph`.
+
+        Args:
+          graph: that it is in.
+          node_id: unique in the graph.
+          kind: one of the four; "" for an op.
+          model_op: of an op.
+          tensor: of any other.
+        """
+        keep = object.__setattr__
+        keep(self, "graph", graph)
+        keep(self, "id", node_id)
+        keep(self, "_kind", kind)
+        keep(self, "model_op", model_op)
+        keep(self, "tensor", tensor)
+        keep(self, "_free", None)
+        keep(self, "_options", None)
+        keep(self, "op_definition", None)
+        keep(self, "is_internal", False)
+        keep(self, "is_changed", False)
+        if kind == RESULT:
+            keep(self, "result_index", -1)
+            keep(self, "result_name", tensor.name if tensor else "")
+            signatures: list[tuple[Signature, int]] = []
+            keep(self, "result_signatures", signatures)
+
+    @property
+    def op(self) -> str:
+        """What it does: a builtin operator's name in the schema, a custom code, or one of the four ends."""
+        if self.model_op is None:
+            return self._kind
+        return self.model_op.name
+
+    @property
+    def type(self) -> str | None:
+        """What is written as the op; None for an internal one."""
+        return None if self.is_internal else self.op
+
+    @property
+    def name(self) -> str:
+        """The name of its first output tensor; of a result, the name that the model gives it."""
+        if self._kind == RESULT:
+            return self.result_name
+        tensors = self.output_tensors
+        return tensors[0].name if tensors else ""
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.check_alive()
+        if self._kind == RESULT:
+            object.__setattr__(self, "result_name", name)
+            self.graph.name_result(self)
+        elif self.output_tensors:
+            self.graph.rename(self.output_tensors[0], name)
+
+    @property
+    def version(self) -> int:
+        """Of the operator, in the schema's numbers; 1 for ends."""
+        return 1 if self.model_op is None else self.model_op.code.version
+
+    @version.setter
+    def version(self, version: int) -> None:
+        op = self._check_op()
+        op.code = self.graph.model.operator_code(
+            op.code.builtin_code, op.code.custom_code, int(version)
+        )
+        self.touch()
+
+    @property
+    def is_op(self) -> bool:
+        """Whether it is an op, and none of the four ends."""
+        return not self._kind
+
+    @property
+    def is_const(self) -> bool:
+        return self._kind == CONST
+
+    @property
+    def is_result(self) -> bool:
+        return self._kind == RESULT
+
+    @property
+    def is_custom(self) -> bool:
+        return self.model_op is not None and self.model_op.is_custom
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is still in its graph."""
+        return self.graph.has_node(self)
+
+    def check_alive(self) -> None:
+        """Refuses a node that was removed.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT.
+        """
+        if not self.is_alive:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{self} was removed from the graph",
+                hint="Ask for it again.",
+            )
+
+    def touch(self) -> None:
+        """Notes that its outputs are to be inferred again."""
+        self.graph.touch(self)
+
+    # Ports.
+
+    @property
+    def input_tensors(self) -> Sequence[Tensor | None]:
+        """What its input ports read."""
+        if self.model_op is not None:
+            return self.model_op.inputs
+        return [self.tensor] if self._kind == RESULT else []
+
+    @property
+    def output_tensors(self) -> Sequence[Tensor]:
+        """The tensors of its output ports."""
+        if self.model_op is not None:
+            return self.model_op.outputs
+        return [] if self.tensor is None or self._kind == RESULT else [self.tensor]
+
+    def in_port(self, index: int = 0) -> InPort:
+        """An input port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is none of that number.
+        """
+        self._check_index(index, len(self.input_tensors), "input")
+        return InPort(self, index)
+
+    def out_port(self, index: int = 0) -> OutPort:
+        """An output port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is none of that number.
+        """
+        self._check_index(index, len(self.output_tensors), "output")
+        return OutPort(self, index)
+
+    def in_ports(self) -> list[InPort]:
+        """All input ports, connected or not, by their numbers."""
+        return [InPort(self, index) for index in range(len(self.input_tensors))]
+
+    def out_ports(self) -> list[OutPort]:
+        """All output ports, by their numbers."""
+        return [OutPort(self, index) for index in range(len(self.output_tensors))]
+
+    def is_in_port_connected(self, index: int) -> bool:
+        """Whether there is such a port, and it reads something."""
+        return 0 <= index < len(self.input_tensors) and self.input_tensors[index] is not None
+
+    def is_out_port_connected(self, index: int) -> bool:
+        """Whether there is such a port, and something reads it."""
+        return 0 <= index < len(self.output_tensors) and bool(
+            self.graph.find_readers(self.output_tensors[index])
+        )
+
+    def add_input_port(self, source: OutPort | None = None) -> InPort:
+        """Adds an input port behind the others.
+
+        Args:
+          source: what it reads; nothing, if it is not given.
+        """
+        op = self._check_op()
+        port = InPort(self, len(op.inputs))
+        if source is not None:
+            port.check_source(source)
+        op.append_input(source.tensor if source else None)
+        self.touch()
+        return port
+
+    def add_output_port(
+        self,
+        element_type: ElementType = ElementType.NONE,
+        name: str = "",
+        quantization: Quantization | None = None,
+    ) -> OutPort:
+        """Adds an output port behind the others, with a tensor of its own.
+
+        Args:
+          element_type: of the tensor; NONE is inferred.
+          name: of the tensor; made from the node's where it is not given.
+          quantization: of the tensor.
+        """
+        op = self._check_op()
+        base = name or (f"{self.name}:{len(op.outputs)}" if op.outputs else self.op)
+        op.append_output(self.graph.create_tensor(base, element_type, quantization))
+        self.touch()
+        return OutPort(self, len(op.outputs) - 1)
+
+    def delete_input_port(self, index: int) -> None:
+        """Takes an input port away; those behind it move up.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is none of that number, or the node is no op.
+        """
+        op = self._check_op()
+        self._check_index(index, len(op.inputs), "input")
+        self.set_input(index, None)
+        op.remove_input(index)
+
+    def set_input(self, index: int, tensor: Tensor | None) -> None:
+        """For ports: reads a tensor of this graph, which was checked."""
+        if self._kind == RESULT:
+            assert tensor is not None
+            self.graph.set_result(self, tensor)
+            return
+        assert self.model_op is not None
+        old = self.model_op.inputs[index]
+        if old is not tensor:
+            self.model_op.set_input(index, tensor)
+            self.graph.note_lost_reader(old)
+            self.touch()
+
+    def replace_node(self, new: Node) -> None:
+        """Puts another node in this one's place: `graph.replace_node(self, new)`."""
+        self.graph.replace_node(self, new)
+
+    # Attributes.
+
+    def attributes(self) -> dict[str, Any]:
+        """The op's options by name, and behind them what transformations have set."""
+        found: dict[str, Any] = {}
+        op = self.model_op
+        if op is not None and not op.is_custom:
+            found = {name: get_builtin_option(op, name) for name in option_names(op)}
+        return {**found, **self._custom_options(), **(self._free or {})}
+
+    def custom_attributes(self) -> Mapping[str, Any]:
+        """A custom op's options by name, as they are to be written; without what is free."""
+        return dict(self._custom_options())
+
+    def set_extracted(self, attributes: Mapping[str, Any]) -> None:
+        """For extractors: what the bytes of a custom op's options say, in place of what was known."""
+        object.__setattr__(self, "_options", dict(attributes))
+
+    def soft_get(self, name: str, default: Any = None) -> Any:
+        """An attribute; the default where there is none."""
+        found = self._find(name)
+        return default if found is _MISSING else found
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an attribute."""
+        return self._find(name) is not _MISSING
+
+    def has_valid(self, name: str) -> bool:
+        """Whether there is such an attribute, and it is not None."""
+        return self.soft_get(name) is not None
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._find(name)
+        if found is _MISSING:
+            raise self._unknown(name)
+        return found
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # copy, pickle and others try
+            raise AttributeError(name)
+        found = self._find(name)
+        if found is _MISSING:
+            raise AttributeError(str(self._unknown(name)))
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Node.__slots__ or isinstance(getattr(Node, name, None), property):
+            object.__setattr__(self, name, value)
+            return
+        op = self.model_op
+        if op is not None and not op.is_custom and name in option_names(op):
+            self.check_alive()
+            set_builtin_option(op, name, value)
+        elif name in self._custom_options():
+            self._custom_options()[name] = value
+            object.__setattr__(self, "is_changed", True)
+        else:
+            free = {} if self._free is None else self._free
+            free[name] = value
+            object.__setattr__(self, "_free", free)
+            object.__setattr__(self, "is_changed", True)
+            if self.op_definition is None:  # nothing of the model depends on it
+                return
+        self.touch()
+
+    def __repr__(self) -> str:
+        return f"{self.op} '{self.name}'"
+
+    def _find(self, name: str) -> Any:
+        if name in _STANDARD:
+            return getattr(self, name)
+        if self._free is not None and name in self._free:
+            return self._free[name]
+        op = self.model_op
+        if op is None:
+            return _MISSING
+        if op.is_custom:
+            return self._custom_options().get(name, _MISSING)
+        return get_builtin_option(op, name) if name in option_names(op) else _MISSING
+
+    def _custom_options(self) -> dict[str, Any]:
+        """Of a custom op, decoded when it is first asked for; of all others empty."""
+        found = self._options
+        if found is None:
+            found = {}
+            op = self.model_op
+            if op is not None and op.is_custom and op.custom_options is not None:
+                entries = find_flexbuffer_options(op.custom_options.view)
+                found = dict(entries) if isinstance(entries, Mapping) else {}
+            object.__setattr__(self, "_options", found)
+        return found
+
+    def _unknown(self, name: str) -> LiteRtError:
+        names = ", ".join(self.attributes())
+        return LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{self} has no attribute '{name}'",
+            hint=f"It has {names}." if names else "It has none.",
+        )
+
+    def _check_op(self) -> Op:
+        self.check_alive()
+        if self.model_op is None:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"{self} is no op, which this needs")
+        return self.model_op
+
+    def _check_index(self, index: int, count: int, what: str) -> None:
+        if not 0 <= index < count:
+            ports = "port" if count == 1 else "ports"
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{self} has no {what} port {index}",
+                hint=f"It has {count or 'no'} {what} {ports}.",
+            )

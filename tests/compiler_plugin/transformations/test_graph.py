@@ -1,0 +1,241 @@
+"""Nodes, ports and connections over a model: what is seen, what an edit does, and what it leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.phase import Phase
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model
+
+
+def build_chain() -> Model:
+    """x -> CONV_2D -> RELU -> ADD(x2) -> y; `relu` is read twice, by ADD and by a second result."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4, 4, 2))
+    w = b.constant("w", np.ones((3, 1, 1, 2), np.float32))
+    conv = b.op(
+        "CONV_2D", [x, w, None], [("conv", "float32", (1, 4, 4, 3))],
+        padding="SAME", stride_w=1, stride_h=1,
+    )  # fmt: skip
+    relu = b.op("RELU", [conv], [("relu", "float32", (1, 4, 4, 3))])
+    y = b.op("ADD", [relu, conv], [("y", "float32", (1, 4, 4, 3))])
+    b.output(y, relu)
+    b.signature("serve", {"image": x}, {"sum": y, "positive": relu})
+    return b.build()
+
+
+@pytest.fixture
+def graph() -> Graph:
+    model = build_chain()
+    return Graph(model, model.subgraphs[0])
+
+
+def names(nodes: object) -> list[str]:
+    return [node.name for node in nodes]  # type: ignore[attr-defined]
+
+
+def test_ops_are_nodes_in_execution_order_and_ends_are_nodes_beside_them(graph: Graph) -> None:
+    assert names(graph.nodes) == ["conv", "relu", "y"]
+    assert [(n.op, n.name) for n in graph.parameters] == [("Parameter", "x")]
+    assert [(n.op, n.name) for n in graph.constants()] == [("Const", "w")]
+    assert [(n.op, n.name) for n in graph.results] == [("Result", "y"), ("Result", "relu")]
+
+
+def test_a_node_is_the_same_object_each_time_it_is_asked_for(graph: Graph) -> None:
+    conv = graph.get_op_nodes(op="CONV_2D")[0]
+    relu = graph.get_op_nodes(op="RELU")[0]
+    source = relu.in_port(0).get_source()
+    assert source is not None and source.node is conv
+    assert len({node.id for node in graph.get_nodes_with_attributes()}) == 7
+
+
+def test_ports_lead_from_a_producer_to_its_readers_and_back(graph: Graph) -> None:
+    relu = graph.get_op_nodes(op="RELU")[0]
+    readers = relu.out_port(0).get_destinations()
+    assert [(p.node.op, p.index) for p in readers] == [("ADD", 0), ("Result", 0)]
+    conv = graph.get_op_nodes(op="CONV_2D")[0]
+    assert [str(p.get_source() and p.get_source().node.op) for p in conv.in_ports()] == [  # type: ignore[union-attr]
+        "Parameter", "Const", "None",
+    ]  # fmt: skip
+    assert not conv.is_in_port_connected(2) and conv.is_in_port_connected(1)
+
+
+def test_options_are_attributes_with_enums_by_name(graph: Graph) -> None:
+    conv = graph.get_op_nodes(op="CONV_2D")[0]
+    assert (conv.padding, conv["stride_w"], conv.soft_get("fused_activation_function")) == (
+        "SAME", 1, "NONE",
+    )  # fmt: skip
+    assert conv.soft_get("axis", 7) == 7 and not conv.has("axis")
+
+
+def test_setting_an_option_changes_the_op_at_once_and_a_wrong_value_changes_nothing(
+    graph: Graph,
+) -> None:
+    conv = graph.get_op_nodes(op="CONV_2D")[0]
+    conv.fused_activation_function = "RELU6"
+    assert conv.model_op is not None and conv.model_op.options is not None
+    assert conv.model_op.options.get("fused_activation_function") == 3
+    with pytest.raises(LiteRtError, match="has no value 'SAMEE'"):
+        conv.padding = "SAMEE"
+    assert conv.padding == "SAME"
+
+
+def test_free_attributes_live_with_the_graph_and_touch_nothing(graph: Graph) -> None:
+    conv = graph.get_op_nodes(op="CONV_2D")[0]
+    conv.visited = True
+    assert conv.visited is True and conv.has_valid("visited") and not graph.touched
+    with pytest.raises(AttributeError, match=r"no attribute 'axis'.*padding"):
+        conv.axis  # noqa: B018
+
+
+def test_an_op_that_replaces_another_keeps_its_name_quantization_and_readers() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "int8", (1, 4), quantization=Quantization((0.5,), (3,)))
+    y = b.tensor("y", "int8", (1, 4), quantization=Quantization((0.25,), (0,)))
+    b.op("LOGISTIC", [x], [y])
+    b.output(y)
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0])
+    old = graph.nodes[0]
+    new = graph.create_op("TANH", [graph.parameters[0]])
+    graph.replace_node(old, new)
+    graph.topological_sort()
+    assert [op.name for op in model.subgraphs[0].ops] == ["TANH"]
+    (output,) = model.subgraphs[0].outputs
+    assert output.name == "y" and output.quantization == Quantization((0.25,), (0,))
+    assert not old.is_alive
+    with pytest.raises(LiteRtError, match="was removed"):
+        old.in_port(0).disconnect()
+
+
+def test_a_result_keeps_its_name_when_its_source_is_replaced(graph: Graph) -> None:
+    relu = graph.get_op_nodes(op="RELU")[0]
+    relu6 = graph.create_op("RELU6", [relu.in_port(0).get_source()], name="six")
+    relu.out_port(0).get_connection().set_source(relu6.out_port(0))
+    assert names(graph.results) == ["y", "relu"]
+    assert [t.name for t in graph.subgraph.outputs] == ["y", "relu"]
+    assert relu6.name == "relu" and relu.name == "relu/replaced"
+    signature = graph.model.signatures[0]
+    assert [(name, t.producer and t.producer.name) for name, t in signature.outputs] == [
+        ("sum", "ADD"), ("positive", "RELU6"),
+    ]  # fmt: skip
+    assert graph.clean_up() == 1 and names(graph.nodes) == ["conv", "y", "relu"]
+
+
+def test_a_node_is_inserted_before_all_readers(graph: Graph) -> None:
+    conv = graph.get_op_nodes(op="CONV_2D")[0]
+    neg = graph.create_op("NEG", [None])
+    conv.out_port(0).get_connection().insert_node(neg)
+    assert [p.node.op for p in conv.out_port(0).get_destinations()] == ["NEG"]
+    assert [p.node.op for p in neg.out_port(0).get_destinations()] == ["RELU", "ADD"]
+    graph.topological_sort()
+    assert [node.op for node in graph.nodes] == ["CONV_2D", "NEG", "RELU", "ADD"]
+
+
+def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
+    conv, add = graph.get_op_nodes(op="CONV_2D")[0], graph.get_op_nodes(op="ADD")[0]
+    conv.in_port(0).connect(add.out_port(0))
+    with pytest.raises(LiteRtError, match=r"wait for each other.*conv"):
+        graph.topological_sort()
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda g: g.nodes[0].in_port(0).connect(g.nodes[0].out_port(0)), "its own output"),
+        (lambda g: g.nodes[0].in_port(5), "no input port 5"),
+        (lambda g: g.nodes[0].out_port(-1), "no output port -1"),
+        (lambda g: g.results[0].in_port(0).disconnect(), "cannot be without a source"),
+        (lambda g: g.nodes[2].out_port(0).disconnect(), "cannot be without a source"),
+        (lambda g: g.remove_node(g.nodes[0]), "is read by RELU"),
+        (lambda g: g.remove_node(g.parameters[0]), "stays as it is"),
+        (lambda g: g.create_op("RELUU", [g.parameters[0]]), "no operator 'RELUU'"),
+        (lambda g: g.create_op("RELU", [g.parameters[0]], {"beta": 1.0}), "beta"),
+        (lambda g: g.create_const([1.5], element_type="int8"), "cannot hold"),
+        (lambda g: g.parameters[0].out_port(0).data.set_shape((1, -2)), "no shape"),
+        (lambda g: g.constants()[0].out_port(0).data.set_shape((1, 2)), "Set its value"),
+        (lambda g: g.replace_node(g.nodes[1], g.create_op("RELU", [g.nodes[1]])), "whose place"),
+        (lambda g: g.nodes[0].in_port(0).connect(other_port()), "of another subgraph"),
+        (
+            lambda g: g.nodes[0].in_port(0).get_connection().insert_node(g.constants()[0]),
+            "no input",
+        ),
+    ],
+)
+def test_an_edit_that_cannot_be_right_changes_nothing(
+    graph: Graph, edit: object, message: str
+) -> None:
+    before = [(node.op, node.input_tensors[:], node.output_tensors[:]) for node in graph.nodes]
+    with pytest.raises(LiteRtError, match=message):
+        edit(graph)  # type: ignore[operator]
+    after = [(node.op, node.input_tensors[:], node.output_tensors[:]) for node in graph.nodes[:3]]
+    assert before == after
+
+
+def other_port() -> object:
+    model = build_chain()
+    return Graph(model, model.subgraphs[0]).nodes[0].out_port(0)
+
+
+def test_a_constant_that_shares_its_buffer_gets_one_of_its_own_with_new_data() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2,))
+    one = b.constant("one", np.array([1, 2], np.float32))
+    two = b.constant("two", one.buffer, "float32", (2,))
+    b.output(
+        b.op(
+            "ADD", [b.op("ADD", [x, one], [("a", "float32", (2,))]), two], [("y", "float32", (2,))]
+        )
+    )
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0])
+    first, second = graph.constants()
+    first.out_port(0).data.set_value([5, 6])
+    assert np.array_equal(first.out_port(0).data.get_value(), [5, 6])  # type: ignore[arg-type]
+    assert np.array_equal(second.out_port(0).data.get_value(), [1, 2])  # type: ignore[arg-type]
+
+
+def test_shapes_are_known_of_inputs_and_constants_alone_in_the_front_phase() -> None:
+    model = build_chain()
+    graph = Graph(model, model.subgraphs[0], stage=Phase.FRONT)
+    conv = graph.nodes[0]
+    assert conv.in_port(0).data.get_shape() == (1, 4, 4, 2)
+    assert conv.in_port(1).data.get_shape() == (3, 1, 1, 2)
+    assert conv.out_port(0).data.get_shape() is None
+    graph.stage = Phase.MIDDLE
+    assert conv.out_port(0).data.get_shape() == (1, 4, 4, 3)
+
+
+def test_unknown_dimensions_are_minus_one_and_the_start_shape_has_a_size(graph: Graph) -> None:
+    graph.parameters[0].out_port(0).data.set_shape((-1, 4, 4, 2))
+    (x,) = graph.subgraph.inputs
+    assert (x.shape, x.shape_signature) == ((1, 4, 4, 2), (-1, 4, 4, 2))
+    assert [node.op for node in graph.touched] == ["CONV_2D"]
+
+
+def test_the_options_of_a_custom_op_are_attributes_by_their_flexbuffer_keys() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2,))
+    b.output(b.custom("Scale", [x], [("y", "float32", (2,))], options={"factor": 2.5, "axis": 1}))
+    model = b.build()
+    node = Graph(model, model.subgraphs[0]).nodes[0]
+    assert (node.op, node.factor, node.axis, node.is_changed) == ("Scale", 2.5, 1, False)
+    node.factor = 3.5
+    assert node.is_changed and node.custom_attributes() == {"factor": 3.5, "axis": 1}
+
+
+def test_ports_are_added_and_taken_away(graph: Graph) -> None:
+    node = graph.create_op("CONCATENATION", [graph.parameters[0]], {"axis": 3})
+    port = node.add_input_port(graph.parameters[0].out_port(0))
+    assert port.index == 1 and len(node.in_ports()) == 2
+    node.delete_input_port(0)
+    assert len(node.in_ports()) == 1 and node.model_op is not None
+    assert node.model_op.inputs[0] is graph.subgraph.inputs[0]
+    extra = node.add_output_port(ElementType.INT32, "extra")
+    assert (extra.index, extra.name, extra.get_data_type()) == (1, "extra", ElementType.INT32)
