@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
+from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import (
@@ -27,7 +28,6 @@ from vendor_reference.custom_layers.custom_layer import (
     Format,
     InternalBinding,
     LocalBinding,
-    SameShape,
     ScalarBinding,
     ShapeBinding,
     ShapeKernel,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from litert.core.formula import Formula
+from litert.core.output_shape import SameShape
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.custom_layer import (
     CustomLayer,
     LayerFile,
-    SameShape,
     ShapeBinding,
     ShapeKernel,
     TensorBinding,

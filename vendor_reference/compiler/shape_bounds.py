@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
-from litert.core.kernel_dims import kernel_dims
-from litert.core.sizes import Dimension, Size, find_largest
-from litert.core.status import Status
+from litert.core.output_shape import OutputShape, output_sizes
+from litert.core.sizes import Dimension, find_largest
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.builtin_shapes import largest_builtin
 from vendor_reference.compiler.shape_rules import (
@@ -21,7 +20,7 @@ from vendor_reference.compiler.shape_rules import (
     declared_shape,
     find_shape_rule,
 )
-from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape, SameShape
+from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.shape_value import format_shape
 
 Shape = tuple[int, ...]
@@ -144,21 +143,3 @@ def largest_output(rule: OutputShape, inputs: Sequence[Shape | None]) -> Shape:
         return shape
 
     return tuple(find_largest(size, bound) for size in sizes)
-
-
-def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
-    """The shape of an output, of the shapes of inputs.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, as `largest_output`.
-    """
-    if isinstance(rule, SameShape):
-        shape = inputs[rule.input] if rule.input < len(inputs) else None
-        if shape is None:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"it has the shape of input {rule.input}, which the op has not",
-            )
-        return shape
-    first = inputs[0] if inputs and inputs[0] is not None else ()
-    return [formula.resolve(kernel_dims(first), inputs) for formula in rule]

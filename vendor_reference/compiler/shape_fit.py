@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litert.core.errors import LiteRtError
+from litert.core.output_shape import OutputShape, output_sizes
 from litert.core.sizes import Dimension, Size
 from litert.model.graph import Op
-from vendor_reference.compiler.shape_bounds import output_sizes
 from vendor_reference.compiler.shape_rules import declared_shape
-from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape
+from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 
 def shapes_misfit(op: Op, layer: CustomLayer) -> str:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from litert.core.output_shape import OutputShape, SameShape
 from litert.model.graph import Op
-from vendor_reference.custom_layers.custom_layer import (
-    CustomLayer,
-    LayerType,
-    OutputShape,
-    SameShape,
-    ShapeBinding,
-)
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, ShapeBinding
 
 
 class ByKernel(Enum):

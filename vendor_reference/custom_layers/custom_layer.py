@@ -9,6 +9,7 @@ from enum import Enum
 
 from litert.core.element_type import ElementType
 from litert.core.formula import Formula
+from litert.core.output_shape import OutputShape
 from vendor_reference.custom_layers.layout import Format as Format
 from vendor_reference.custom_layers.value_sources import ValueSource
 
@@ -172,17 +173,6 @@ class WorkSizes:
     local_size: Sequence[Formula] = ()
     of: TensorBinding = TensorBinding(is_output=True, index=0)
     counts_from_end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SameShape:
-    """An output has the shape of an input."""
-
-    input: int
-
-
-OutputShape = SameShape | Sequence[Formula]
-"""How an output's shape is found: it is an input's, or there is a formula for each of its dimensions, in order."""
 
 
 @dataclass(frozen=True, slots=True)

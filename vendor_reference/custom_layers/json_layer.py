@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from litert.core.checked_json import JsonNode
-from litert.core.errors import LiteRtError
-from litert.core.formula import Formula
+from litert.core.output_shape import read_formula, read_output_shape
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.cl_types import CL_TYPES, FIELD_TYPES, NUMBER_TYPES
 from vendor_reference.custom_layers.custom_layer import (
@@ -23,8 +22,6 @@ from vendor_reference.custom_layers.custom_layer import (
     InternalBinding,
     LayerFile,
     LocalBinding,
-    OutputShape,
-    SameShape,
     ScalarBinding,
     ShapeBinding,
     ShapeKernel,
@@ -56,7 +53,6 @@ _SOURCES = ("value", "option", "field", "quantization")
 _DEFINE_TYPES = ("int", "float", "int[]", "float[]")
 _MOST_PORTS = 65_535
 _MOST_SHAVES = 1024
-_MOST_DIMENSIONS = 16
 _MOST_ELEMENTS = 1 << 20
 
 
@@ -100,7 +96,7 @@ def read_json_layer(fields: Mapping[str, JsonNode], op_name: str, files: AssetFi
         work_sizes=_work_sizes(fields["work_sizes"]) if "work_sizes" in fields else WorkSizes(),
         title=layer_name(fields),
         max_num_shaves=shaves.integer(1, _MOST_SHAVES) if shaves else 0,
-        output_shapes=[_output_shape(n) for n in shapes.items(1)] if shapes else None,
+        output_shapes=[read_output_shape(n) for n in shapes.items(1)] if shapes else None,
         shape_kernel=shape_kernel,
     )
 
@@ -117,21 +113,6 @@ def layer_name(fields: Mapping[str, JsonNode]) -> str:
 
 def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
     return fields[name].items() if name in fields else ()
-
-
-def _output_shape(node: JsonNode) -> OutputShape | None:
-    if node.value is None:
-        return None
-    if isinstance(node.value, list):
-        return [_shape_formula(item) for item in node.items(1, _MOST_DIMENSIONS)]
-    return SameShape(node.fields(("input",))["input"].integer(0, _MOST_PORTS))
-
-
-def _shape_formula(node: JsonNode) -> Formula:
-    formula = _formula(node)
-    if any(size.is_output for size in formula.tensor_sizes):
-        raise node.error("a formula over an output's shape, which is what it should tell")
-    return formula
 
 
 def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile]) -> ShapeKernel:
@@ -161,7 +142,7 @@ def _argument(node: JsonNode) -> Binding:
     if kind in ("local", "internal"):
         parts = value.fields(("type", "size"))
         binding = LocalBinding if kind == "local" else InternalBinding
-        return binding(NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], _formula(parts["size"]))
+        return binding(NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], read_formula(parts["size"]))
     parts = value.fields(("type",), (*_SOURCES, "default"))
     element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
     source = _value_source(value, parts)
@@ -240,23 +221,14 @@ def _scalar(node: JsonNode) -> Scalar:
 
 def _work_sizes(node: JsonNode) -> WorkSizes:
     fields = node.fields((), ("global", "local", "of"))
-    sizes = [_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
-    local = [_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
+    sizes = [read_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
+    local = [read_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
     if local and len(local) != max(len(sizes), 1):
         raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
     of = TensorBinding(is_output=True, index=0)
     if "of" in fields:
         of = TensorBinding(*_port(fields["of"]))
     return WorkSizes(sizes, local, of)
-
-
-def _formula(node: JsonNode) -> Formula:
-    if not isinstance(node.value, str):
-        return Formula(str(node.integer(0, 2**31 - 1)))
-    try:
-        return Formula(node.text())
-    except LiteRtError as error:
-        raise node.error(error.what, error.hint) from None
 
 
 def _identifier(node: JsonNode) -> str:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from litert.core.output_shape import SameShape
 from litert.core.sizes import Dimension, Size
 from vendor_reference.compiler.ir.shape_attributes import (
     INPUT_NAMES,
@@ -27,7 +28,6 @@ from vendor_reference.compiler.shape_functions import find_shape_function
 from vendor_reference.compiler.vpuip.dialect import EvaluateShapeOp, TaskActualShapeOfOp
 from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes
-from vendor_reference.custom_layers.custom_layer import SameShape
 from vendor_reference.executable.executable import Argument, ArgumentKind
 from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.output_shape import OutputShape, SameShape
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
@@ -41,7 +42,7 @@ from vendor_reference.compiler.shape_rules import (
     is_guessed,
 )
 from vendor_reference.compiler.task_attribute import TASK
-from vendor_reference.custom_layers.custom_layer import CustomLayer, OutputShape, SameShape
+from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Source
 from vendor_reference.executable.shape_value import format_shape
 from vendor_reference.soc import SocModel

@@ -30,8 +30,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
+from litert.core.output_shape import SameShape
 from litert.core.status import Status
-from vendor_reference.custom_layers.custom_layer import SameShape
 
 OUTPUT_SHAPES = "IE.output_shapes"
 BOUNDS = "IE.bounds"

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
+from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.compiler.ie.layer_op import (
     DYNAMIC_INPUTS,
@@ -47,7 +48,6 @@ from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.kernel_spec import ShapeArgument
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
-from vendor_reference.custom_layers.custom_layer import SameShape
 
 SHAPE_FUNCTION = "shape_function"
 """On a builtin layer, the function that finds the shape of its first dynamic output."""

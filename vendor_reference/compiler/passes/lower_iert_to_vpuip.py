@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
+from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.compiler.ie.layer_op import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS, read_ports
 from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
@@ -79,7 +80,6 @@ from vendor_reference.compiler.vpuip.task_op import (
     TaskOp,
 )
 from vendor_reference.compiler.work_items import evaluate_work_sizes, memory_bytes
-from vendor_reference.custom_layers.custom_layer import SameShape
 from vendor_reference.soc import SocModel
 
 

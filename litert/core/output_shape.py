@@ -1,0 +1,86 @@
+"""How an output's shape is found of those of the inputs: it is one of them, or there are formulas.
+
+In JSON it is `{"input": 0}`, or an array with a formula for each dimension: `["B", "F*2", 4]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litert.core.checked_json import JsonNode
+from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
+from litert.core.kernel_dims import kernel_dims
+from litert.core.sizes import Size
+from litert.core.status import Status
+
+_MOST_PORTS = 65_535
+_MOST_DIMENSIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SameShape:
+    """An output has the shape of an input."""
+
+    input: int
+
+
+OutputShape = SameShape | Sequence[Formula]
+"""It is an input's, or there is a formula for each of its dimensions, in order."""
+
+
+def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
+    """The shape of an output. B, F, Y and X in formulas are input 0's.
+
+    Args:
+      rule: how it is found.
+      inputs: shapes of the op's inputs: numbers, or sizes that a run tells; None for one that is left out.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for an input that the op has not, or a formula without a value.
+    """
+    if isinstance(rule, SameShape):
+        shape = inputs[rule.input] if rule.input < len(inputs) else None
+        if shape is None:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"it has the shape of input {rule.input}, which the op has not",
+            )
+        return shape
+    first = inputs[0] if inputs and inputs[0] is not None else ()
+    return [formula.resolve(kernel_dims(first), inputs) for formula in rule]
+
+
+def read_output_shape(node: JsonNode) -> OutputShape | None:
+    """A rule from JSON; None for `null`, which says nothing.
+
+    Raises:
+      LiteRtError: the node's, for anything else than an input, or formulas over inputs' shapes.
+    """
+    if node.value is None:
+        return None
+    if isinstance(node.value, list):
+        return [_shape_formula(item) for item in node.items(1, _MOST_DIMENSIONS)]
+    return SameShape(node.fields(("input",))["input"].integer(0, _MOST_PORTS))
+
+
+def read_formula(node: JsonNode) -> Formula:
+    """A formula from JSON: a text, or a number that stands for itself.
+
+    Raises:
+      LiteRtError: the node's.
+    """
+    if not isinstance(node.value, str):
+        return Formula(str(node.integer(0, 2**31 - 1)))
+    try:
+        return Formula(node.text())
+    except LiteRtError as error:
+        raise node.error(error.what, error.hint) from None
+
+
+def _shape_formula(node: JsonNode) -> Formula:
+    formula = read_formula(node)
+    if any(size.is_output for size in formula.tensor_sizes):
+        raise node.error("a formula over an output's shape, which is what it should tell")
+    return formula
