@@ -81,8 +81,8 @@ def decode_constant(
     """The array that a constant's bytes are; the inverse of `encode_constant`.
 
     Returns:
-      A read-only view of the bytes where they are elements as NumPy has them; elements under 8 bits as int8 or
-      uint8; texts as objects of `bytes`.
+      Read-only; a view of the bytes where they are elements as NumPy has them. Elements under 8 bits are int8 or
+      uint8, texts objects of `bytes`.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for bytes that are too few, or no texts; UNSUPPORTED for a type without data.
@@ -100,10 +100,10 @@ def decode_constant(
             f"{len(data)} bytes for a {tensor_type}, which has {tensor_type.size_bytes}",
         )
     if 0 < element_type.bits < 8:
-        return _unpack_bits(data, tensor_type)
-    dtype = element_type.numpy_dtype
-    count = tensor_type.num_elements
-    array = np.frombuffer(data, dtype.newbyteorder("<"), count).reshape(tensor_type.shape)
+        array = _unpack_bits(data, tensor_type)
+    else:
+        dtype = element_type.numpy_dtype.newbyteorder("<")
+        array = np.frombuffer(data, dtype, tensor_type.num_elements).reshape(tensor_type.shape)
     array.flags.writeable = False
     return array
 

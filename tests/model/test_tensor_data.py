@@ -11,7 +11,7 @@ import pytest
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.tensor_data import as_element_type, encode_constant
+from litert.model.tensor_data import as_element_type, decode_constant, encode_constant
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,45 @@ def test_data_that_do_not_fit_are_refused(data: Any, element_type: Any, shape: A
 def test_element_types_go_by_name_and_by_numpy_type() -> None:
     assert as_element_type("INT8") is as_element_type(np.int8) is ElementType.INT8
     assert as_element_type(np.dtype("float16")) is ElementType.FLOAT16
+
+
+@pytest.mark.parametrize("name", [t.name for t in ElementType if 0 < t.bits <= 64])
+def test_what_is_encoded_is_decoded(name: str) -> None:
+    element_type = ElementType[name]
+    values = np.array([[0, 1, 1], [1, 0, 1]])
+    tensor_type, blob = encode_constant(values, element_type)
+    found = decode_constant(tensor_type.element_type, tensor_type.shape, blob.view)
+    assert np.array_equal(found, values.astype(found.dtype))
+    with pytest.raises(ValueError, match="read-only"):
+        found[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("INT4", [-8, 7, -1, 0, 3]), ("INT2", [-2, 1, -1, 0, 1]), ("UINT4", [15, 0, 8, 7, 1])],
+)
+def test_packed_elements_come_back_with_their_signs(name: str, values: list[int]) -> None:
+    _, blob = encode_constant(values, name)
+    assert decode_constant(ElementType[name], (5,), blob.view).tolist() == values
+
+
+def test_texts_come_back_as_bytes() -> None:
+    tensor_type, blob = encode_constant([["", "one"], ["zwölf", "3"]])
+    found = decode_constant(ElementType.STRING, tensor_type.shape, blob.view)
+    assert found.tolist() == [[b"", b"one"], ["zwölf".encode(), b"3"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("FLOAT32", b"\0" * 7),
+        ("INT4", b""),
+        ("STRING", b""),
+        ("STRING", b"\x02\0\0\0\x10\0\0\0\xff\0\0\0\x10\0\0\0"),
+        ("STRING", b"\x03\0\0\0" + b"\0" * 40),
+    ],
+)
+def test_bytes_that_are_no_such_constant_are_refused(name: str, data: bytes) -> None:
+    with pytest.raises(LiteRtError) as error:
+        decode_constant(ElementType[name], (2,), memoryview(data))
+    assert error.value.status is Status.INVALID_ARGUMENT
