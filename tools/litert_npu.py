@@ -7,19 +7,27 @@ is asked for is imported, and before it little, so that the guard against Ctrl-C
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from .interrupts import end_on_signals, say_interrupted
+
+if TYPE_CHECKING:
+    from litert.core.status import Status
 
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
     "inspect": "show what a compiled file holds; dump it, or take something out",
+    "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",
     "layer": "check, run, measure and begin a kernel for a custom op",
     "opt": "run passes of the reference compiler on IR text",
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
+
+ERROR_STATUS = {"diff": 2}
+"""Exit statuses of errors in commands whose 1 is an answer."""
 
 
 def run() -> None:
@@ -28,7 +36,7 @@ def run() -> None:
         end_on_signals()
         from .command import run_guarded
 
-        status = run_guarded(main, sys.argv)
+        status = run_guarded(main, sys.argv, error_status(sys.argv))
     except KeyboardInterrupt:  # while the guard was imported
         status = say_interrupted()
     sys.exit(status)
@@ -64,6 +72,12 @@ def main(arguments: Sequence[str]) -> int:
 
     command: Command = import_module(f".{name}_command", __package__).COMMAND
     return command.main(f"litert-npu {name}", arguments[2:])
+
+
+def error_status(arguments: Sequence[str]) -> Callable[[Status], int]:
+    """The exit status of an error in the command of a command line."""
+    status = ERROR_STATUS.get(arguments[1], 1) if len(arguments) > 1 else 1
+    return lambda _: status
 
 
 def _help() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from litert_npu_tools.command import run_guarded
-from litert_npu_tools.litert_npu import main
+from litert_npu_tools.litert_npu import error_status, main
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
@@ -108,7 +108,8 @@ def litert_npu() -> LitertNpu:
     """Runs a command line in this process; gives the exit status."""
 
     def call(*arguments: object) -> int:
-        status: int = run_guarded(main, ["litert-npu", *map(str, arguments)])
+        line = ["litert-npu", *map(str, arguments)]
+        status: int = run_guarded(main, line, error_status(line))
         return status
 
     return call

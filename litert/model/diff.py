@@ -1,0 +1,173 @@
+"""What is different in a model after a change: ops that came, went and changed, and all else that a file says.
+
+Values are spelled as in a dump: names in quotes, large data as digests. Data are read only where they may differ;
+where they lie in the file, which buffers are shared, and in which order tensors are listed is no difference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from litert.model.changes import (
+    Change,
+    DataComparison,
+    ModelDiff,
+    SubgraphDiff,
+    mapping_changes,
+    value_changes,
+)
+from litert.model.dump_text import (
+    attribute,
+    data_text,
+    quote,
+    text_or_data,
+)
+from litert.model.graph import Buffer, Model, Op, Signature, Subgraph, Tensor
+from litert.model.op_matching import OpMatching
+from litert.model.subgraph_diff import SubgraphComparison
+
+_Arguments = Sequence[tuple[str, Tensor]]
+
+
+def diff_models(before: Model, after: Model) -> ModelDiff:
+    """Compares two models.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, for damage in a table that reading the models has not looked at.
+    """
+    pairs = _pair_subgraphs(before.subgraphs, after.subgraphs)
+    data = DataComparison()
+    calls = _call_texts(before) | _call_texts(after)
+    matchings: dict[int, OpMatching] = {}
+    found = []
+    for old, new in pairs:
+        if old < 0 or new < 0:
+            subgraph = after.subgraphs[new] if old < 0 else before.subgraphs[old]
+            counts = (0, len(subgraph.ops)) if old < 0 else (len(subgraph.ops), 0)
+            found.append(SubgraphDiff(old, new, subgraph.name, *counts))
+            continue
+        compared = SubgraphComparison(before.subgraphs[old], after.subgraphs[new], data, calls)
+        matchings[new] = compared.matching
+        found.append(compared.diff(old, new))
+    changes = [
+        *_model_changes(before, after, data),
+        *_signature_changes(before, after, matchings),
+    ]
+    return ModelDiff(found, changes, _data_size(before), _data_size(after))
+
+
+def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> list[tuple[int, int]]:
+    """Indices: of the same name, where it is the only one; the others in their order; -1 is none."""
+    counts = [Counter(subgraph.name for subgraph in some) for some in (before, after)]
+    places = {subgraph.name: index for index, subgraph in enumerate(before)}
+    pairs = {
+        index: places[subgraph.name]
+        for index, subgraph in enumerate(after)
+        if subgraph.name and counts[0][subgraph.name] == counts[1][subgraph.name] == 1
+    }
+    left = iter(sorted(set(range(len(before))) - set(pairs.values())))
+    for index in range(len(after)):
+        if index not in pairs:
+            pairs[index] = next(left, -1)
+    return [*((pairs[index], index) for index in range(len(after))), *((i, -1) for i in left)]
+
+
+def _call_texts(model: Model) -> dict[Op, Sequence[str]]:
+    """The byte code and the function of each NPU call; its options are offsets in the file."""
+    return {
+        op: (data_text(module.blob.view, 0), quote(function))
+        for module in model.byte_code
+        for op, function in module.users
+    }
+
+
+def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterator[Change]:
+    yield from value_changes("schema version", before.version, after.version, attribute)
+    yield from value_changes("description", before.description, after.description, attribute)
+    yield from mapping_changes(_metadata_texts(before), _metadata_texts(after), str, "metadata ")
+    modules = [
+        Counter(data_text(appended.blob.view, 0) for appended in model.byte_code)
+        for model in (before, after)
+    ]
+    yield from (Change("byte code", text, "") for text in modules[0] - modules[1])
+    yield from (Change("byte code", "", text) for text in modules[1] - modules[0])
+    if not data.is_same(before.trailing, after.trailing):
+        blobs = (before.trailing, after.trailing)
+        texts = ["" if blob is None else data_text(blob.view, 0) for blob in blobs]
+        yield Change("trailing bytes", texts[0], texts[1])
+    for what in ("external_buffer_groups", "external_buffers"):
+        yield from value_changes(what, getattr(before, what), getattr(after, what), attribute)
+    codes = [_texts_of_unused_codes(model) for model in (before, after)]
+    yield from (Change("operator code that no op has", text, "") for text in codes[0] - codes[1])
+    yield from (Change("operator code that no op has", "", text) for text in codes[1] - codes[0])
+    unused = [sum(map(_size, _unused_buffers(model))) for model in (before, after)]
+    yield from value_changes("bytes of data that nothing has", unused[0], unused[1], str)
+
+
+def _metadata_texts(model: Model) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for entry in model.metadata:
+        counts[entry.name] += 1
+        number = f" (entry {counts[entry.name]})" if counts[entry.name] > 1 else ""
+        blob = entry.buffer.blob
+        texts[f"{quote(entry.name)}{number}"] = text_or_data(blob.view) if blob else '""'
+    return texts
+
+
+def _texts_of_unused_codes(model: Model) -> Counter[str]:
+    used = {op.code for op in model.ops()}
+    return Counter(Op(code, (), ()).name for code in model.operator_codes if code not in used)
+
+
+def _unused_buffers(model: Model) -> Iterator[Buffer]:
+    used = {tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors}
+    used.update(entry.buffer for entry in model.metadata)
+    used.update(buffer for buffer in model.metadata_buffers if isinstance(buffer, Buffer))
+    return (buffer for buffer in model.buffers if buffer not in used)
+
+
+def _data_size(model: Model) -> int:
+    return sum(map(_size, model.buffers))
+
+
+def _size(buffer: Buffer) -> int:
+    return buffer.blob.size if buffer.blob else 0
+
+
+def _signature_changes(
+    before: Model, after: Model, matchings: Mapping[int, OpMatching]
+) -> Iterator[Change]:
+    index = {id(subgraph): number for number, subgraph in enumerate(after.subgraphs)}
+    old_ones = {signature.key: signature for signature in before.signatures}
+    new_ones = {signature.key: signature for signature in after.signatures}
+    for key in dict.fromkeys([*old_ones, *new_ones]):
+        old, new = old_ones.get(key), new_ones.get(key)
+        what = f"signature {quote(key)}"
+        if old is None or new is None:
+            yield Change(what, _signature_text(old), _signature_text(new))
+            continue
+        matching = matchings.get(index[id(new.subgraph)])
+        for kind, was, now in (
+            ("inputs", old.inputs, new.inputs),
+            ("outputs", old.outputs, new.outputs),
+        ):
+            if matching is None or not _are_same(was, now, matching):
+                yield Change(f"{what} {kind}", _arguments_text(was), _arguments_text(now))
+
+
+def _are_same(before: _Arguments, after: _Arguments, matching: OpMatching) -> bool:
+    return [name for name, _ in before] == [name for name, _ in after] and all(
+        matching.is_same(old, new) for (_, old), (_, new) in zip(before, after, strict=True)
+    )
+
+
+def _signature_text(signature: Signature | None) -> str:
+    if signature is None:
+        return ""
+    return f"({_arguments_text(signature.inputs)}) -> ({_arguments_text(signature.outputs)})"
+
+
+def _arguments_text(arguments: _Arguments) -> str:
+    return ", ".join(f"{quote(name)} = {quote(tensor.name)}" for name, tensor in arguments)

@@ -1,0 +1,231 @@
+"""Which op of one subgraph is which of another: what a comparison of two models stands on.
+
+Nothing in a file says which op an op was before a rewrite. Taken for the same are, in this order: ops from the
+first on, as long as nothing differs; ops of one kind that write tensors of the same names; that read what is known
+to be the same; whose results are read where the same is read; and, between ops that are known, ops of one kind in
+their order. Each step is linear.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+
+from litert.model.graph import Op, Subgraph, Tensor
+
+_KeyOf = Callable[[Op, Callable[[Tensor], Hashable]], Hashable]
+"""What an op is found by, given what stands for each tensor; None where it is not known."""
+
+
+class OpMatching:
+    """The ops of a subgraph `after` a change, and what each was `before` it.
+
+    Attributes:
+      ops: an op before, by the op after.
+      tensors: a tensor before, by the tensor after: results of these ops, what goes into the subgraph, and what no
+        op writes.
+    """
+
+    def __init__(self, before: Subgraph, after: Subgraph) -> None:
+        self._before = before
+        self._after = after
+        self.ops: dict[Op, Op] = {}
+        self.tensors: dict[Tensor, Tensor] = {}
+        self._taken: set[Op] = set()
+        self._named_before = _unique_names(before)
+        self._named_after = _unique_names(after)
+        self._match_inputs()
+        self._match_from_the_start()
+        self._match_by_names()
+        self._match_by_inputs(_all_inputs)
+        self._match_by_inputs(_first_input)
+        self._match_by_readers()
+        self._match_in_gaps()
+        self._match_sources()
+
+    def is_same(self, before: Tensor, after: Tensor) -> bool:
+        """Whether two tensors are known to be one, by their place or by their name."""
+        return self.tensors.get(after) is before or self._namesake(after) is before
+
+    def count_moved(self) -> int:
+        """How many ops run in another order: the fewest whose moving would make it the same."""
+        place = {op: index for index, op in enumerate(self._before.ops)}
+        places = [place[self.ops[op]] for op in self._after.ops if op in self.ops]
+        ends: list[int] = []  # of the longest ascending row, the least end of each length
+        for number in places:
+            length = bisect_left(ends, number)
+            ends[length : length + 1] = [number]
+        return len(places) - len(ends)
+
+    def _match_inputs(self) -> None:
+        before, after = self._before.inputs, self._after.inputs
+        names = [tensor.name for tensor in before]
+        if len(set(names)) == len(names) and {t.name for t in after} == set(names):
+            by_name = {tensor.name: tensor for tensor in before}
+            self.tensors.update((tensor, by_name[tensor.name]) for tensor in after)
+        else:
+            self.tensors.update(zip(after, before, strict=False))
+
+    def _match_from_the_start(self) -> None:
+        first_uses: tuple[dict[Tensor, int], dict[Tensor, int]] = ({}, {})
+        for before, after in zip(self._before.ops, self._after.ops, strict=False):
+            if _shape(before, first_uses[0]) != _shape(after, first_uses[1]):
+                return
+            self._pair(before, after)
+
+    def _match_by_names(self) -> None:
+        known = {key: op for key, op in _unique_keys(self._before.ops, self._taken) if key[1]}
+        for key, op in _unique_keys(self._after.ops, self.ops):
+            if key in known:
+                self._pair(known[key], op)
+
+    def _match_by_inputs(self, key_of: _KeyOf) -> None:
+        candidates: dict[Hashable, deque[Op]] = defaultdict(deque)
+        for op in self._before.ops:
+            if op not in self._taken:
+                candidates[key_of(op, lambda tensor: tensor)].append(op)
+        if not candidates:
+            return
+        for op in self._after.ops:
+            if op in self.ops:
+                continue
+            for known in (self._namesake, self.tensors.get):
+                key = key_of(op, known)
+                found = candidates.get(key) if key is not None else None
+                while found and found[0] in self._taken:
+                    found.popleft()
+                if found:
+                    self._pair(found.popleft(), op)
+                    break
+
+    def _match_by_readers(self) -> None:
+        """What the same op reads at the same place, and what the subgraph gives at the same place."""
+        for before, after in zip(self._before.outputs, self._after.outputs, strict=False):
+            self._pair_producers(before, after)
+        for op in reversed(self._after.ops):
+            if op in self.ops:
+                for before_input, after_input in zip(self.ops[op].inputs, op.inputs, strict=False):
+                    self._pair_producers(before_input, after_input)
+
+    def _pair_producers(self, before: Tensor | None, after: Tensor | None) -> None:
+        if before is None or after is None or before.producer is None or after.producer is None:
+            return
+        old, new = before.producer, after.producer
+        if (
+            old not in self._taken
+            and new not in self.ops
+            and old.name == new.name
+            and len(old.outputs) == len(new.outputs)
+            and _place(old.outputs, before) == _place(new.outputs, after)
+        ):
+            self._pair(old, new)
+
+    def _match_in_gaps(self) -> None:
+        place = {op: index for index, op in enumerate(self._before.ops)}
+        waiting: dict[str, deque[Op]] = defaultdict(deque)
+        start = 0  # in `before`: what follows the last op that is known
+        for gap, anchor in self._gaps():
+            end = place[self.ops[anchor]] if anchor else len(self._before.ops)
+            if end < start:  # the anchor has moved
+                continue
+            if gap:
+                waiting.clear()
+                for op in self._before.ops[start:end]:
+                    if op not in self._taken:
+                        waiting[op.name].append(op)
+                for op in gap:
+                    if waiting[op.name]:
+                        self._pair(waiting[op.name].popleft(), op)
+            start = end + 1
+
+    def _gaps(self) -> Iterator[tuple[list[Op], Op | None]]:
+        """Rows of ops after the change that are not known, and the known op behind each."""
+        gap: list[Op] = []
+        for op in self._after.ops:
+            if op in self.ops:
+                yield gap, op
+                gap = []
+            else:
+                gap.append(op)
+        yield gap, None
+
+    def _match_sources(self) -> None:
+        """What no op writes, by the places where it is read; what is read nowhere, by name and order."""
+        pairs = list(zip(self._before.outputs, self._after.outputs, strict=False))
+        for op, old in self.ops.items():
+            for before, after in zip(old.inputs, op.inputs, strict=False):
+                if before is not None and after is not None:
+                    pairs.append((before, after))
+        for before, after in pairs:
+            if _source_kind(before) and _source_kind(before) == _source_kind(after):
+                self.tensors.setdefault(after, before)
+        paired = set(self.tensors.values())
+        left: dict[Hashable, deque[Tensor]] = defaultdict(deque)
+        for tensor in self._before.tensors:
+            if tensor not in paired and _source_kind(tensor):
+                left[tensor.name, _source_kind(tensor)].append(tensor)
+        for tensor in self._after.tensors:
+            found = left.get((tensor.name, _source_kind(tensor)))
+            if found and tensor not in self.tensors:
+                self.tensors[tensor] = found.popleft()
+
+    def _pair(self, before: Op, after: Op) -> None:
+        self.ops[after] = before
+        self._taken.add(before)
+        self.tensors.update(zip(after.outputs, before.outputs, strict=False))
+
+    def _namesake(self, after: Tensor) -> Tensor | None:
+        if self._named_after.get(after.name) is not after:
+            return None
+        return self._named_before.get(after.name)
+
+
+def _unique_names(subgraph: Subgraph) -> Mapping[str, Tensor]:
+    counts = Counter(tensor.name for tensor in subgraph.tensors)
+    return {t.name: t for t in subgraph.tensors if t.name and counts[t.name] == 1}
+
+
+def _shape(op: Op, first_uses: dict[Tensor, int]) -> tuple[Hashable, ...]:
+    """An op's kind, and its tensors by the order of first use; the same where all before it are the same."""
+    numbers = [
+        -1 if tensor is None else first_uses.setdefault(tensor, len(first_uses))
+        for tensor in (*op.inputs, *op.outputs)
+    ]
+    return (op.name, len(op.outputs), *numbers, *(tensor.name for tensor in op.outputs))
+
+
+def _unique_keys(ops: Sequence[Op], without: Container[Op]) -> Iterator[tuple[tuple[str, str], Op]]:
+    """Ops by kind and the name of their first result, where only one has it."""
+    rest = [op for op in ops if op not in without]
+    keys = [(op.name, op.outputs[0].name if op.outputs else "") for op in rest]
+    counts = Counter(keys)
+    return ((key, op) for key, op in zip(keys, rest, strict=True) if counts[key] == 1)
+
+
+def _all_inputs(op: Op, known: Callable[[Tensor], Hashable]) -> Hashable:
+    """An op's kind, and all that it reads but constants, which may have other data now."""
+    inputs = [
+        known(tensor) for tensor in op.inputs if tensor is not None and not tensor.is_constant
+    ]
+    return None if None in inputs or not inputs else (op.name, *inputs)
+
+
+def _first_input(op: Op, known: Callable[[Tensor], Hashable]) -> Hashable:
+    """An op's kind, and the first that it reads but constants."""
+    for tensor in op.inputs:
+        if tensor is not None and not tensor.is_constant:
+            first = known(tensor)
+            return None if first is None else (op.name, first)
+    return None
+
+
+def _place(tensors: Sequence[Tensor], wanted: Tensor) -> int:
+    return next(index for index, tensor in enumerate(tensors) if tensor is wanted)
+
+
+def _source_kind(tensor: Tensor) -> str:
+    """What a tensor is that no op writes; "" for one that an op writes."""
+    if tensor.producer is not None:
+        return ""
+    return "constant" if tensor.is_constant else "value"

@@ -1,0 +1,246 @@
+"""Two subgraphs beside each other, op by op."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from litert.model.changes import (
+    Change,
+    DataComparison,
+    OpChange,
+    OpPlace,
+    SubgraphDiff,
+    mapping_changes,
+    value_changes,
+)
+from litert.model.custom_options import find_flexbuffer_options
+from litert.model.dump_text import (
+    attribute,
+    constant_text,
+    data_text,
+    options_text,
+    quote,
+    table_attributes,
+    tensor_type_text,
+)
+from litert.model.graph import Op, Subgraph, Tensor
+from litert.model.op_matching import OpMatching
+from litert.model.table import Table
+
+
+class SubgraphComparison:
+    """Compares two subgraphs."""
+
+    def __init__(
+        self,
+        before: Subgraph,
+        after: Subgraph,
+        data: DataComparison,
+        calls: Mapping[Op, Sequence[str]],
+    ) -> None:
+        self.matching = OpMatching(before, after)
+        self._before = before
+        self._after = after
+        self._data = data
+        self._calls = calls
+        self._places = {op: i for some in (before, after) for i, op in enumerate(some.ops)}
+        self._constants_seen: set[tuple[Tensor, Tensor]] = set()
+
+    def diff(self, before_index: int, after_index: int) -> SubgraphDiff:
+        before, after, known = self._before, self._after, self.matching.ops
+        kept = set(known.values())
+        changed = []
+        for index, op in enumerate(after.ops):
+            if op in known:
+                old = known[op]
+                changes = list(self._op_changes(old, op))
+                if changes:
+                    was = _op_place(self._places[old], old)
+                    changed.append(OpChange(was, _op_place(index, op), changes))
+        return SubgraphDiff(
+            before_index,
+            after_index,
+            after.name,
+            len(before.ops),
+            len(after.ops),
+            [_op_place(index, op) for index, op in enumerate(before.ops) if op not in kept],
+            [_op_place(index, op) for index, op in enumerate(after.ops) if op not in known],
+            changed,
+            self.matching.count_moved(),
+            list(self._subgraph_changes()),
+        )
+
+    def _op_changes(self, before: Op, after: Op) -> Iterator[Change]:
+        if before.code.version != after.code.version:
+            yield Change("version", str(before.code.version), str(after.code.version))
+        for old_table, new_table in (
+            (before.options, after.options),
+            (before.options_2, after.options_2),
+        ):
+            yield from _table_changes("options", old_table, new_table)
+        yield from self._custom_option_changes(before, after)
+        for what in ("custom_options_format", "mutating_variable_inputs", "debug_metadata_index"):
+            yield from value_changes(what, getattr(before, what), getattr(after, what), attribute)
+        for what, old_tensors, new_tensors in (
+            ("input", before.inputs, after.inputs),
+            ("intermediate", before.intermediates, after.intermediates),
+        ):
+            for index in range(max(len(old_tensors), len(new_tensors))):
+                old = old_tensors[index] if index < len(old_tensors) else None
+                new = new_tensors[index] if index < len(new_tensors) else None
+                yield from self._input_changes(f"{what} {index}", old, new)
+            if len(old_tensors) != len(new_tensors):
+                yield Change(f"number of {what}s", str(len(old_tensors)), str(len(new_tensors)))
+        for index, (written, writes) in enumerate(zip(before.outputs, after.outputs, strict=False)):
+            yield from _tensor_changes(f"output {index}", written, writes)
+        if len(before.outputs) != len(after.outputs):
+            counts = (str(len(before.outputs)), str(len(after.outputs)))
+            yield Change("number of outputs", *counts)
+
+    def _custom_option_changes(self, before: Op, after: Op) -> Iterator[Change]:
+        if before in self._calls and after in self._calls:
+            for what, old, new in zip(
+                ("byte_code", "function"), self._calls[before], self._calls[after], strict=True
+            ):
+                yield from value_changes(what, old, new, str)
+            return
+        old_blob, new_blob = before.custom_options, after.custom_options
+        if self._data.is_same(old_blob, new_blob):
+            return
+        old_values = find_flexbuffer_options(old_blob.view) if old_blob else None
+        new_values = find_flexbuffer_options(new_blob.view) if new_blob else None
+        if isinstance(old_values, Mapping) and isinstance(new_values, Mapping):
+            yield from mapping_changes(old_values, new_values, attribute)
+            if old_values == new_values:  # the same, spelled otherwise
+                assert old_blob is not None and new_blob is not None
+                yield Change(
+                    "custom_options", data_text(old_blob.view, 0), data_text(new_blob.view, 0)
+                )
+            return
+        texts = ["" if blob is None else options_text(blob.view) for blob in (old_blob, new_blob)]
+        yield Change("custom_options", texts[0], texts[1])
+
+    def _input_changes(
+        self, what: str, before: Tensor | None, after: Tensor | None
+    ) -> Iterator[Change]:
+        if before is None or after is None:
+            if before is not after:
+                yield Change(what, self._text(before), self._text(after))
+            return
+        if before.is_constant != after.is_constant or not (
+            before.is_constant or self.matching.is_same(before, after)
+        ):
+            yield Change(what, self._text(before), self._text(after))
+        elif before.producer is None and after.producer is None:
+            yield from self._once(before, after, what)
+
+    def _once(self, before: Tensor, after: Tensor, what: str) -> Iterator[Change]:
+        """Changes of a tensor that no op writes, where its first reader is shown."""
+        if (before, after) in self._constants_seen:
+            return
+        self._constants_seen.add((before, after))
+        yield from _tensor_changes(what, before, after)
+        if not self._data.is_same(before.buffer.blob, after.buffer.blob):
+            yield Change(f"{what} data", constant_text(before), constant_text(after))
+        old, new = before.blockwise, after.blockwise
+        if old is not None and new is not None:
+            for name in ("scales", "zero_points"):
+                some = getattr(old, name), getattr(new, name)
+                if isinstance(some[0], Tensor) and isinstance(some[1], Tensor):
+                    yield from self._once(*some, f"{what} {name}")
+
+    def _text(self, tensor: Tensor | None) -> str:
+        """What an op reads, by name and by what writes it: names alone are not always unique."""
+        if tensor is None:
+            return ""
+        name = quote(tensor.name)
+        if tensor.is_constant:
+            return f"{name} {constant_text(tensor)}"
+        place = self._places.get(tensor.producer) if tensor.producer else None
+        return name if place is None else f"{name} of op {place}"
+
+    def _subgraph_changes(self) -> Iterator[Change]:
+        before, after = self._before, self._after
+        yield from value_changes("name", before.name, after.name, quote)
+        index = "debug_metadata_index"
+        yield from value_changes(index, getattr(before, index), getattr(after, index), attribute)
+        is_same = self.matching.is_same
+        for what, old, new in (
+            ("inputs", before.inputs, after.inputs),
+            ("outputs", before.outputs, after.outputs),
+        ):
+            if len(old) != len(new) or not all(map(is_same, old, new)):
+                texts = [", ".join(quote(tensor.name) for tensor in some) for some in (old, new)]
+                yield Change(what, texts[0], texts[1])
+        known = [(self.matching.tensors.get(tensor), tensor) for tensor in after.inputs]
+        yield from self._sources("input", known)
+        yield from self._sources("output", list(zip(before.outputs, after.outputs, strict=False)))
+        unused = [Counter(t.name for t in _unused_tensors(some)) for some in (before, after)]
+        for name in unused[0] - unused[1]:
+            yield Change("tensor that nothing uses", quote(name), "")
+        for name in unused[1] - unused[0]:
+            yield Change("tensor that nothing uses", "", quote(name))
+
+    def _sources(
+        self, what: str, pairs: Sequence[tuple[Tensor | None, Tensor]]
+    ) -> Iterator[Change]:
+        for number, (before, after) in enumerate(pairs):
+            if before is not None and before.producer is None and after.producer is None:
+                yield from self._once(before, after, f"{what} {number}")
+
+
+def _op_place(index: int, op: Op) -> OpPlace:
+    return OpPlace(index, op.name, [tensor.name for tensor in op.outputs])
+
+
+def _table_changes(what: str, before: Table | None, after: Table | None) -> Iterator[Change]:
+    if before is after or (before is None and after is None):
+        return
+    if before is None or after is None or before.type_name != after.type_name:
+        texts = ["" if t is None else f"{t.type_name} {attribute(t)}" for t in (before, after)]
+        yield Change(what, texts[0], texts[1])
+        return
+    if before == after:
+        return
+    fields = [dict(text.split(" = ", 1) for text in table_attributes(t)) for t in (before, after)]
+    yield from mapping_changes(fields[0], fields[1], str)
+
+
+def _tensor_changes(what: str, before: Tensor, after: Tensor) -> Iterator[Change]:
+    """Of what a tensor is, but not of its data."""
+    yield from value_changes(f"{what} name", before.name, after.name, quote)
+    same_type = (
+        before.element_type is after.element_type
+        and before.shape == after.shape
+        and (before.shape_signature or before.shape) == (after.shape_signature or after.shape)
+        and before.sparsity == after.sparsity
+        and before.variant_tensors == after.variant_tensors
+        and _is_same_quantization(before, after)
+    )
+    if not same_type:  # or a scale that is no number
+        yield from value_changes(
+            f"{what} type", tensor_type_text(before), tensor_type_text(after), str
+        )
+    yield from value_changes(
+        f"{what} is_variable", before.is_variable, after.is_variable, attribute
+    )
+
+
+def _is_same_quantization(before: Tensor, after: Tensor) -> bool:
+    if before.blockwise is None and after.blockwise is None:
+        return before.quantization == after.quantization
+    # It names tensors, whose names the text has.
+    return tensor_type_text(before) == tensor_type_text(after)
+
+
+def _unused_tensors(subgraph: Subgraph) -> Iterator[Tensor]:
+    """Tensors that no op, input, output or block-wise quantization has."""
+    used = {*subgraph.inputs, *subgraph.outputs}
+    for op in subgraph.ops:
+        used.update(tensor for tensor in op.intermediates if tensor is not None)
+    for tensor in subgraph.tensors:
+        if tensor.blockwise is not None:
+            scales = (tensor.blockwise.scales, tensor.blockwise.zero_points)
+            used.update(named for named in scales if isinstance(named, Tensor))
+    return (t for t in subgraph.tensors if not t.producer and not t.uses and t not in used)

@@ -1,0 +1,103 @@
+"""`litert-npu diff`: which ops of a model came, went and changed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from litert.model.changes import Change, ModelDiff, OpPlace, SubgraphDiff
+from litert.model.diff import diff_models
+from litert.model.dump_text import quote
+from litert.model.reader import read_model
+
+from .command import Command
+from .console import print_text
+from .wording import count_text, counts_text, json_text, name_text, size_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+
+def diff_text(diff: ModelDiff) -> str:
+    """The differences, as lines for people."""
+    return "\n".join(_lines(diff))
+
+
+def _lines(diff: ModelDiff) -> Iterator[str]:
+    if diff.is_same:
+        yield "No difference"
+        return
+    if diff.data_before != diff.data_after:
+        yield f"Data: {size_text(diff.data_before)} -> {size_text(diff.data_after)}"
+    for subgraph in diff.subgraphs:
+        if not subgraph.is_same:
+            yield from _subgraph_lines(subgraph)
+    yield from _change_lines(diff.changes, "")
+
+
+def _subgraph_lines(diff: SubgraphDiff) -> Iterator[str]:
+    index = diff.before if diff.after < 0 else diff.after
+    title = f"Subgraph {index} {quote(diff.name)}"
+    if diff.after < 0 or diff.before < 0:
+        verb, count = (
+            ("gone", diff.num_ops_before) if diff.after < 0 else ("new", diff.num_ops_after)
+        )
+        yield f"{title}: {verb}, with {count_text(count, 'op')}"
+        return
+    was = f" (was {diff.before})" if diff.before != diff.after else ""
+    yield f"{title}{was}: {diff.num_ops_before} -> {count_text(diff.num_ops_after, 'op')}"
+    for verb, sign, places in (("gone", "-", diff.removed), ("new", "+", diff.added)):
+        if places:
+            yield f"  {verb}: {counts_text(place.name for place in places)}"
+            yield from (f"    {sign} {_place_text(place)}" for place in places)
+    if diff.changed:
+        yield f"  changed: {counts_text(change.after.name for change in diff.changed)}"
+        for change in diff.changed:
+            moved = f" (was {change.before.index})"
+            is_moved = change.before.index != change.after.index
+            yield f"    ~ {_place_text(change.after)}{moved if is_moved else ''}"
+            yield from _change_lines(change.changes, "        ")
+    if diff.num_moved:
+        yield f"  in another place among those that stayed: {count_text(diff.num_moved, 'op')}"
+    yield from _change_lines(diff.changes, "  ")
+
+
+def _place_text(place: OpPlace) -> str:
+    names = "".join(f" {quote(name)}" for name in place.outputs)
+    return f"{place.index} {name_text(place.name)}{names}"
+
+
+def _change_lines(changes: Sequence[Change], indent: str) -> Iterator[str]:
+    for change in changes:
+        before, after = change.before or "none", change.after or "none"
+        yield f"{indent}{name_text(change.what)}: {before} -> {after}"
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_enum
+
+    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    first, second = arguments
+    with read_model(first) as before, read_model(second) as after:
+        diff = diff_models(before, after)
+    is_json = flags.report == "json"
+    print_text(
+        json_text({**asdict(diff), "is_same": diff.is_same}) if is_json else diff_text(diff),
+        sys.stdout,
+    )
+    return 0 if diff.is_same else 1
+
+
+COMMAND = Command(
+    "BEFORE AFTER\nShows which ops of a model came, went and changed (options, inputs, types, quantization, and "
+    "constants by\ndigest), and what is different in signatures, metadata and byte code.\n"
+    "The exit status is 0 if nothing is different, 1 if something is, and 2 if that cannot be said.",
+    _define_flags,
+    _run,
+    num_arguments=2,
+)
