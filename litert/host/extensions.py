@@ -84,11 +84,7 @@ def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """
     found: dict[str, str] = {}
     for folder in folders:
-        if not os.path.isdir(folder):
-            what = "is not a folder" if os.path.exists(folder) else "no such folder"
-            raise LiteRtError(
-                Status.NOT_FOUND, what, folder, "Name the folder that the files are in."
-            )
+        _check_folder(folder)
         for parent, below, names in os.walk(folder):
             below[:] = sorted(n for n in below if n[0] != "." and n != "__pycache__")
             for name in sorted(names):
@@ -108,6 +104,60 @@ def load_file(path: str, constant: str) -> Any:
     """
     module = _guard_import(_import_file, os.path.realpath(path), path)
     return _take_constant(module, constant, path)
+
+
+def open_package(folder: str) -> str:
+    """Makes a folder a package, so that its files can import each other with their subfolders.
+
+    Returns:
+      The package's dotted name, which no other folder has.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if the folder is missing or is none.
+    """
+    import importlib
+
+    _check_folder(folder)
+    importlib.invalidate_caches()  # files may have come since another of its modules was imported
+    return _open_package(os.path.realpath(folder))
+
+
+def load_module(name: str, where: str) -> ModuleType:
+    """Imports a module by its dotted name, once in a process.
+
+    Args:
+      name: as `open_package` begins it.
+      where: its file, for messages.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, naming the file and line at fault.
+    """
+    import importlib
+
+    return _guard_import(importlib.import_module, name, where)
+
+
+def find_place(error: BaseException, folder: str = "") -> str:
+    """Where an exception came from, as `path:line`: the last line of Python that ran.
+
+    Args:
+      error: with its traceback.
+      folder: the last line of a file below it counts, if there is any.
+
+    Returns:
+      "" where only the import system ran.
+    """
+    root = os.path.join(os.path.realpath(folder), "") if folder else ""
+    place = inside = ""
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if path != __file__ and not path.startswith("<frozen ") and "importlib" not in path:
+            place = f"{path}:{trace.tb_lineno}"
+            if root and os.path.realpath(path).startswith(root):
+                inside = place
+        trace = trace.tb_next
+    return inside or place
 
 
 def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:
@@ -160,21 +210,34 @@ def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
         origins[name] = origin
 
 
-def _import_file(path: str) -> ModuleType:
+def _check_folder(folder: str) -> None:
+    if not os.path.isdir(folder):
+        what = "is not a folder" if os.path.exists(folder) else "no such folder"
+        raise LiteRtError(Status.NOT_FOUND, what, folder, "Name the folder that the files are in.")
+
+
+def _open_package(folder: str) -> str:
+    """A package for each folder, so that an author can spread over files without taking names of others."""
     import importlib.util
     from hashlib import sha256
 
+    package = f"_litert_extensions_{sha256(os.fsencode(folder)).hexdigest()[:16]}"
+    if package not in sys.modules:
+        spec = importlib.util.spec_from_loader(package, loader=None, is_package=True)
+        assert spec is not None
+        spec.submodule_search_locations = [folder]
+        sys.modules[package] = importlib.util.module_from_spec(spec)
+    return package
+
+
+def _import_file(path: str) -> ModuleType:
+    import importlib.util
+
     folder, file_name = os.path.split(path)
-    # A package for each folder, so that a vendor can spread over files without taking names of others.
-    package = f"_litert_extensions_{sha256(folder.encode()).hexdigest()[:16]}"
+    package = _open_package(folder)
     name = f"{package}.{os.path.splitext(file_name)[0]}"
     if name in sys.modules:
         return sys.modules[name]
-    if package not in sys.modules:
-        parent_spec = importlib.util.spec_from_loader(package, loader=None, is_package=True)
-        assert parent_spec is not None
-        parent_spec.submodule_search_locations = [folder]
-        sys.modules[package] = importlib.util.module_from_spec(parent_spec)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # the path ends in .py
     module = importlib.util.module_from_spec(spec)
@@ -191,24 +254,13 @@ def _guard_import(load: Callable[[str], ModuleType], target: str, where: str) ->
     try:
         return load(target)
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
+        place = find_place(error)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"cannot import: {describe(error)}",
-            f"{where}{_origin(error)}",
+            f"{where}, at {place}" if place else where,
             "Repair the module, or take it out of the search.",
         ) from error
-
-
-def _origin(error: BaseException) -> str:
-    """File and line that an exception came from, where that is Python code outside the import system."""
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        path = trace.tb_frame.f_code.co_filename
-        if path != __file__ and not path.startswith("<frozen ") and "importlib" not in path:
-            place = f", at {path}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
 
 
 def _take_constant(holder: Any, constant: str, where: str) -> Any:

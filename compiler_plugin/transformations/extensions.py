@@ -1,0 +1,244 @@
+"""Loads folders of extensions: `ops/`, `front/`, `front/tflite/`, `middle/` and `back/`, files of Python.
+
+Nothing registers itself: of each file the classes count that it defines, and that are made from one of the kinds
+of extension. Files and classes whose names begin with `_` are for the others. A folder is one package, so
+`from ..ops.my_op import MyOp` works in `front/my_replacement.py`. Our own transformations load the same way.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from compiler_plugin.transformations.ordering import find_rules
+from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.transformation import Transformation
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+from litert.host.extensions import check_unique, find_place, load_module, open_package
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_PACKAGE = "compiler_plugin.transformations.builtin"
+_FRAMEWORK = "tflite"
+_OPS = "ops"
+_FRONT = Phase.FRONT.value
+_FOLDERS: Mapping[str, Phase | None] = {
+    _OPS: None,
+    _FRONT: Phase.FRONT,
+    f"{_FRONT}/{_FRAMEWORK}": Phase.FRONT,
+    Phase.MIDDLE.value: Phase.MIDDLE,
+    Phase.BACK.value: Phase.BACK,
+}
+ALL = "all"
+RESERVED = (ALL, *(phase.value for phase in Phase))
+_METHODS = ("find_and_replace_pattern", "replace_op", "rewrite", "replace_sub_graph", "extract")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an extension comes from.
+
+    Attributes:
+      phase: that its folder is for; none for `ops`.
+      path: of its file; of ours from the package on.
+      folder: the extension folder that the file lies in.
+      is_builtin: whether it is ours.
+    """
+
+    phase: Phase | None
+    path: str
+    folder: str
+    is_builtin: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTransformation:
+    """A transformation, made by its class without arguments, and where it comes from."""
+
+    transformation: Transformation
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        """As flags and reports have it."""
+        return self.transformation.name
+
+    @property
+    def phase(self) -> Phase:
+        """That its folder is for."""
+        assert self.origin.phase is not None  # as loading has checked
+        return self.origin.phase
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What folders hold.
+
+    Attributes:
+      transformations: of different names.
+      notes: what was left alone, in sentences.
+    """
+
+    transformations: list[LoadedTransformation] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def load_extensions(folders: Sequence[str]) -> Extensions:
+    """Loads our own transformations, then the user's folders.
+
+    Args:
+      folders: each counts once.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a folder that is none or holds no part of an extension; DYNAMIC_LOADING, for a
+        file that cannot be imported or a class that cannot be used; ALREADY_EXISTS, for a name taken twice.
+    """
+    found = Extensions()
+    ours = os.path.join(os.path.dirname(__file__), "builtin")
+    _load_folder(ours, _PACKAGE, found)
+    for folder in {os.path.realpath(folder): folder for folder in folders}.values():
+        package = open_package(folder)
+        found.notes.extend(_check_parts(folder))
+        _load_folder(folder, package, found)
+    reserved = [(word, "--transformations, where it stands for many") for word in RESERVED]
+    check_unique(
+        reserved + [(loaded.name, loaded.origin.path) for loaded in found.transformations],
+        "Rename one of the classes, or leave out a folder.",
+    )
+    return found
+
+
+def _check_parts(folder: str) -> Iterator[str]:
+    """What of a folder is left alone, in sentences; refuses a folder that holds no part of an extension."""
+    if not any(os.path.isdir(os.path.join(folder, part)) for part in _FOLDERS):
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "no folder of extensions: none of ops, front, middle and back is in it",
+            folder,
+            "Put transformations into front, middle or back, the phase that they are for.",
+        )
+    for parent in ("", *_FOLDERS):
+        for name in sorted(_list(os.path.join(folder, parent))):
+            path = os.path.join(folder, parent, name)
+            is_part = os.path.relpath(path, folder).replace(os.sep, "/") in _FOLDERS
+            if name[0] in "._" or is_part or not os.path.isdir(path):
+                continue
+            if any(entry.endswith(".py") for entry in _list(path)):
+                of = "another framework's" if parent == _FRONT else "no part of an extension"
+                yield f"{path} was left alone: it is {of}"
+
+
+def _load_folder(folder: str, package: str, found: Extensions) -> None:
+    for part, phase in _FOLDERS.items():
+        below = os.path.join(folder, *part.split("/"))
+        for name in sorted(_list(below)):
+            path = os.path.join(below, name)
+            stem, suffix = os.path.splitext(name)
+            if suffix != ".py" or name[0] in "._" or not os.path.isfile(path):
+                continue
+            if not stem.isidentifier():
+                raise LiteRtError(
+                    Status.DYNAMIC_LOADING,
+                    f"'{name}' is no name of a module",
+                    path,
+                    "Rename it: letters, digits and underscores, and no digit in front.",
+                )
+            is_builtin = package == _PACKAGE
+            shown = f"builtin/{part}/{name}" if is_builtin else path
+            module = load_module(f"{package}.{part.replace('/', '.')}.{stem}", path)
+            origin = Origin(phase, shown, folder, is_builtin)
+            if not _take_extensions(module, origin, found):
+                found.notes.append(f"{shown} holds no extension")
+
+
+def _take_extensions(module: ModuleType, origin: Origin, found: Extensions) -> int:
+    """Adds a module's extensions to those found, and returns how many they are."""
+    classes = _own_classes(module)
+    count = 0
+    for cls in classes:
+        if not issubclass(cls, Transformation):
+            _check_kind(cls, origin)
+            continue
+        count += 1
+        if inspect.isabstract(cls) and any(cls in other.__mro__[1:] for other in classes):
+            continue  # others of the file are made from it
+        found.transformations.append(
+            LoadedTransformation(_create_transformation(cls, origin), origin)
+        )
+    return count
+
+
+def _list(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", folder) from error
+
+
+def _own_classes(module: ModuleType) -> list[type]:
+    """The classes that a module defines, in its order, without those that begin with `_`."""
+    return [
+        value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+
+
+def _check_kind(cls: type, origin: Origin) -> None:
+    """Refuses a class that looks like a transformation, and is none: it would never run."""
+    method = next((method for method in _METHODS if callable(getattr(cls, method, None))), "")
+    if method:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"{cls.__name__} has {method}, and is made from no kind of extension",
+            origin.path,
+            "Derive it from the class of compiler_plugin.transformations that has this method; the names of "
+            "helpers begin with an underscore.",
+        )
+
+
+def _create_transformation(cls: type[Transformation], origin: Origin) -> Transformation:
+    """A transformation of a user's class.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, for a class that lacks a method, cannot be made, or has no phase;
+        INVALID_ARGUMENT, for rules that are no names.
+    """
+    if origin.phase is None:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"{cls.__name__} is a transformation, and lies in no phase's folder",
+            origin.path,
+            "Put it into front, middle or back.",
+        )
+    if inspect.isabstract(cls):
+        lacks = ", ".join(sorted(cls.__abstractmethods__))
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"{cls.__name__} lacks {lacks}",
+            origin.path,
+            "Write it; the name of a class that others are made from begins with an underscore.",
+        )
+    try:
+        transformation = cls()
+        find_rules(transformation)
+    except LiteRtError as error:
+        raise LiteRtError(error.status, error.what, origin.path, error.hint) from error
+    except (Exception, SystemExit) as error:  # a foreign class may raise anything
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"cannot make {cls.__name__}: {describe(error)}",
+            f"{origin.path}, at {find_place(error, origin.folder)}",
+            "Repair the class, or take it out of the folder.",
+        ) from error
+    return transformation

@@ -1,0 +1,110 @@
+"""Which transformations run, in which order: what `--transformations` names, of those that are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from compiler_plugin.transformations.extensions import ALL, LoadedTransformation
+from compiler_plugin.transformations.ordering import find_rules, order_transformations
+from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.transformation import snake_case
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_PHASES: Mapping[str, Phase] = {phase.value: phase for phase in Phase}
+_PLACE = {phase: place for place, phase in enumerate(Phase)}
+
+
+def plan_transformations(
+    loaded: Sequence[LoadedTransformation], selection: Sequence[str]
+) -> list[LoadedTransformation]:
+    """Chooses transformations and puts them in order.
+
+    Args:
+      loaded: of different names.
+      selection: words that each add or take out, the later of two that differ counting: `all` and a phase's name
+        stand for the enabled ones, a `-` in front takes out. Before the first, the user's enabled ones are in.
+
+    Returns:
+      Phase by phase, in each those that the selection names in the order named.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a word or a rule that names nothing; INVALID_TRANSFORMATION, for rules that
+        contradict each other.
+    """
+    by_name = {item.name: item for item in loaded}
+    check_rules(loaded)
+    chosen = {i.name for i in loaded if i.transformation.enabled and not i.origin.is_builtin}
+    named: dict[str, None] = {}
+    for word in selection:
+        names = _find_names(loaded, word)
+        if word.startswith("-"):
+            chosen.difference_update(names)
+        else:
+            chosen.update(names)
+        if _plain(word) in by_name:
+            named.pop(_plain(word), None)  # where it stands last counts
+            named[_plain(word)] = None
+    order: list[LoadedTransformation] = []
+    for phase in Phase:
+        of_phase = [i.transformation for i in loaded if i.name in chosen and i.phase is phase]
+        order += [by_name[t.name] for t in order_transformations(of_phase, list(named))]
+    return order
+
+
+def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
+    """Refuses rules of `run_before` and `run_after` that name nothing, or that phases contradict.
+
+    Raises:
+      LiteRtError: NOT_FOUND or INVALID_TRANSFORMATION, with the file of the rule.
+    """
+    phases = {item.name: item.phase for item in loaded}
+    for item in loaded:
+        for first, second, source in find_rules(item.transformation):
+            other = second if first == item.name else first
+            if other not in phases:
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    f"{source} names '{other}', which is no transformation",
+                    item.origin.path,
+                    _suggestion(other, list(phases)),
+                )
+            if _PLACE[phases[first]] > _PLACE[phases[second]]:
+                raise LiteRtError(
+                    Status.INVALID_TRANSFORMATION,
+                    f"{source} asks for {first} before {second}, which are of the phases "
+                    f"{phases[first].value} and {phases[second].value}",
+                    item.origin.path,
+                    "Phases run one after another: put one of them into another folder.",
+                )
+
+
+def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
+    """The names that a word of a selection stands for; those taken out may be disabled."""
+    plain, is_out = _plain(word), word.startswith("-")
+    if plain == ALL or plain in _PHASES:
+        return [
+            item.name
+            for item in loaded
+            if (is_out or item.transformation.enabled) and plain in (ALL, item.phase.value)
+        ]
+    names = [item.name for item in loaded]
+    if plain not in names:
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no transformation '{word.removeprefix('-')}'",
+            "--transformations",
+            _suggestion(plain, [*names, *_PHASES, ALL]),
+        )
+    return [plain]
+
+
+def _plain(word: str) -> str:
+    """A word as names are written; a class's name is as good."""
+    return snake_case(word.removeprefix("-").strip())
+
+
+def _suggestion(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, 1)
+    return f"Is {close[0]} meant?" if close else "--list_transformations shows which there are."
