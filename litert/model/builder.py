@@ -21,6 +21,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
+from litert.model.custom_options import write_flexbuffer_options
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Signature, Subgraph, Tensor
 from litert.model.schema import BUILTIN_OPERATORS
 from litert.model.table import Table
@@ -213,7 +214,7 @@ class SubgraphBuilder:
           LiteRtError: INVALID_ARGUMENT, for options that a FlexBuffer cannot hold, or a tensor of another
             subgraph.
         """
-        data = _write_flexbuffer(options) if isinstance(options, Mapping) else options
+        data = write_flexbuffer_options(options) if isinstance(options, Mapping) else options
         op = self._add(self._model.operator_code(CUSTOM, custom_code, version), inputs, outputs)
         if data is not None:
             op.custom_options = Blob(data)
@@ -290,17 +291,3 @@ class ModelBuilder(SubgraphBuilder):
 
 def _result(op: Op) -> Tensor | tuple[Tensor, ...]:
     return op.outputs[0] if len(op.outputs) == 1 else tuple(op.outputs)
-
-
-def _write_flexbuffer(options: Mapping[str, FlexValue]) -> bytes:
-    # Here, since it imports NumPy.
-    from flatbuffers import flexbuffers  # type: ignore[import-untyped]
-
-    try:
-        return bytes(flexbuffers.Dumps(dict(options)))
-    except (AttributeError, OverflowError, RuntimeError, TypeError, ValueError):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"options that a FlexBuffer cannot hold: {options!r:.200}",
-            hint="Use numbers of 64 bits, text, bytes, None, and lists and maps of these.",
-        ) from None

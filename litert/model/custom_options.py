@@ -1,7 +1,7 @@
-"""A custom op's options, decoded: a FlexBuffer, or the fields of a C struct.
+"""A custom op's options as a FlexBuffer: decoded and encoded.
 
-The file does not say which of the two they are, and a struct can end like a FlexBuffer. They are taken for a
-FlexBuffer where all of these hold, which no struct meets by chance:
+The file does not say whether options are a FlexBuffer or a C struct (`raw_options`), and a struct can end like a
+FlexBuffer. They are taken for a FlexBuffer where all of these hold, which no struct meets by chance:
   - each offset, width, length, key and text in them is well-formed, and map keys are sorted;
   - no byte is left over but zeros that align the next value;
   - the root is a map, or a vector with elements (a lone number would be too easy to meet).
@@ -9,38 +9,16 @@ FlexBuffer where all of these hold, which no struct meets by chance:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.flexbuffer import FlexValue, is_whole_flexbuffer, read_flexbuffer
 
-RAW_FORMATS = {
-    ElementType.BOOL: "?", ElementType.INT8: "b", ElementType.UINT8: "B", ElementType.INT16: "h",
-    ElementType.UINT16: "H", ElementType.INT32: "i", ElementType.UINT32: "I",
-    ElementType.INT64: "q", ElementType.UINT64: "Q", ElementType.FLOAT16: "e",
-    ElementType.FLOAT32: "f", ElementType.FLOAT64: "d",
-}  # fmt: skip
-"""Codes of `struct`, by element type."""
-
-RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
-"""What a field of a C struct may be; enums are INT32, and `bool` takes a byte."""
-
-
-@dataclass(frozen=True, slots=True)
-class RawField:
-    """A field of a C struct.
-
-    Attributes:
-      offset: of its first byte in the struct; compilers align a field to its size.
-    """
-
-    name: str
-    element_type: ElementType
-    offset: int
+_LARGEST_FLOAT = 3.4028234e38
+_DEPTH = 32  # of lists and maps in each other, which readers must follow
 
 
 def find_flexbuffer_options(
@@ -58,33 +36,101 @@ def find_flexbuffer_options(
     return None
 
 
-def read_raw_fields(
-    data: bytes | memoryview, fields: Sequence[RawField], where: str = ""
-) -> dict[str, bool | int | float]:
-    """Fields of options that are a C struct, little-endian as on all devices TFLite runs on.
+def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> bytes:
+    """A FlexBuffer map of options, with sorted keys.
+
+    Args:
+      options: numbers of 64 bits, text, bytes, None, and lists and maps of these; also NumPy's numbers and arrays.
+      where: for messages.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a field of another type than `RAW_TYPES`, or one that is not within
-        the options.
+      LiteRtError: INVALID_ARGUMENT, for a name or a value that a FlexBuffer cannot hold.
     """
-    values: dict[str, bool | int | float] = {}
-    for field in fields:
-        layout = RAW_FORMATS.get(field.element_type)
-        if layout is None:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"field '{field.name}' is of type {field.element_type.name}",
-                where,
-                f"Use one of {', '.join(t.name.lower() for t in RAW_TYPES)}.",
-            )
-        end = field.offset + struct.calcsize(f"<{layout}")
-        if not 0 <= field.offset < end <= len(data):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"field '{field.name}' at bytes {field.offset} to {end} of options that have "
-                f"{len(data)} bytes",
-                where,
-                "Give each field its offset in the C struct.",
-            )
-        (values[field.name],) = struct.unpack_from(f"<{layout}", data, field.offset)
+    # Here, since it imports NumPy.
+    from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+
+    builder = flexbuffers.Builder()
+    _add(builder, _as_map(options, "option", where, 0))
+    return bytes(builder.Finish())
+
+
+def as_flex_value(value: object, name: str, where: str = "") -> FlexValue:
+    """What a FlexBuffer holds for a value, as `find_flexbuffer_options` gives it back, but for lists.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with the option's name.
+    """
+    return _as_flex_value(value, f"option '{name}'", where, 0)
+
+
+def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValue:
+    if isinstance(value, Enum):
+        value = value.value
+    elif hasattr(value, "tolist"):  # NumPy's numbers and arrays, without an import of it
+        value = value.tolist()
+    if depth > _DEPTH:
+        raise _error(f"{name} has more than {_DEPTH} lists or maps in each other", where)
+    if isinstance(value, Mapping):
+        return _as_map(value, name, where, depth)
+    if isinstance(value, (list, tuple, range)):
+        return [
+            _as_flex_value(element, f"{name}[{i}]", where, depth + 1)
+            for i, element in enumerate(value)
+        ]
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(2**63) <= value < 2**63:
+            raise _error(f"{name} is {value}, which has more than 64 bits", where)
+        return int(value)
+    if isinstance(value, str):
+        return _checked_text(value, name, where)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if value is None or isinstance(value, (bool, float, bytes)):
+        return value
+    raise _error(f"{name} is {value!r:.200}, which a FlexBuffer cannot hold", where)
+
+
+def _as_map(
+    options: Mapping[object, object] | Mapping[str, object], name: str, where: str, depth: int
+) -> dict[str, FlexValue]:
+    values: dict[str, FlexValue] = {}
+    for key, value in options.items():
+        if not isinstance(key, str) or not key or "\0" in key:
+            raise _error(f"{key!r:.200} is no name for an {name}", where)
+        text = _checked_text(key, f"the name of an {name}", where)
+        values[text] = _as_flex_value(value, f"{name} '{text}'", where, depth + 1)
     return values
+
+
+def _add(builder: Any, value: FlexValue) -> None:
+    """As `builder.Add`, which takes names in ASCII alone, and no float beyond float32."""
+    if isinstance(value, Mapping):
+        with builder.Map():
+            for key, element in value.items():
+                builder.Key(key.encode())
+                _add(builder, element)
+    elif isinstance(value, list):
+        with builder.Vector():
+            for element in value:
+                _add(builder, element)
+    elif isinstance(value, float) and abs(value) > _LARGEST_FLOAT:
+        builder.Float(value, 8)
+    else:
+        builder.Add(value)
+
+
+def _checked_text(text: str, name: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _error(f"{name} is {text!a:.200}, which is no UTF-8", where) from None
+    return str(text)
+
+
+def _error(what: str, where: str) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        what,
+        where,
+        "Use numbers of 64 bits, text, bytes, None, and lists and maps of these.",
+    )

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litert.core.quantization import Quantization
-from litert.model.custom_options import RAW_FORMATS, find_flexbuffer_options
+from litert.model.custom_options import find_flexbuffer_options
 from litert.model.graph import Tensor
+from litert.model.raw_options import RAW_FORMATS
 from litert.model.schema import ENUMS
 from litert.model.schema_types import Kind, table_schema
 from litert.model.table import Table

@@ -1,9 +1,10 @@
-"""Options of custom ops: FlexBuffer or C struct."""
+"""Options of custom ops that are a FlexBuffer, and how they are told from a C struct."""
 
 from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 from hypothesis import given
@@ -11,8 +12,7 @@ from hypothesis import strategies as st
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
-from litert.model.custom_options import RawField, find_flexbuffer_options, read_raw_fields
+from litert.model.custom_options import find_flexbuffer_options, write_flexbuffer_options
 
 SINH = bytes(flexbuffers.Dumps({"T": 0}))
 
@@ -52,34 +52,63 @@ def test_no_struct_of_small_numbers_is_taken_for_a_flexbuffer(
     assert find_flexbuffer_options(data) is None
 
 
-def test_fields_of_a_struct_are_read() -> None:
-    data = struct.pack("<iB3xfqd?e", -1, 200, 0.5, -(2**40), 0.1, True, 1.5)
-    fields = [
-        RawField("a", ElementType.INT32, 0),
-        RawField("b", ElementType.UINT8, 4),
-        RawField("c", ElementType.FLOAT32, 8),
-        RawField("d", ElementType.INT64, 12),
-        RawField("e", ElementType.FLOAT64, 20),
-        RawField("f", ElementType.BOOL, 28),
-        RawField("g", ElementType.FLOAT16, 29),
-    ]
-    assert read_raw_fields(data, fields) == {
-        "a": -1, "b": 200, "c": 0.5, "d": -(2**40), "e": 0.1, "f": True, "g": 1.5,
-    }  # fmt: skip
+KEYS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def as_read(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(as_read(v) for v in value)
+    return {k: as_read(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=5))
+def test_a_map_comes_back_as_it_was_written(options: dict[str, object]) -> None:
+    found = find_flexbuffer_options(write_flexbuffer_options(options))
+    assert found == as_read(options)
+
+
+def test_numbers_of_numpy_and_enums_are_written_as_numbers() -> None:
+    options = {
+        "f": np.float32(0.5),
+        "i": np.int64(-3),
+        "b": np.bool_(True),
+        "a": np.array([[1, 2], [3, 4]], np.int8),
+        "t": ElementType.INT8,
+    }
+    found = find_flexbuffer_options(write_flexbuffer_options(options))
+    assert found == {"f": 0.5, "i": -3, "b": True, "a": ((1, 2), (3, 4)), "t": 9}
 
 
 @pytest.mark.parametrize(
-    "field",
+    ("options", "says"),
     [
-        RawField("x", ElementType.INT32, 9),
-        RawField("x", ElementType.INT32, -4),
-        RawField("x", ElementType.INT4, 0),
-        RawField("x", ElementType.STRING, 0),
+        ({"size": 2**63}, "option 'size' is 9223372036854775808, which has more than 64 bits"),
+        ({"phase": 1 + 2j}, "option 'phase' is (1+2j), which a FlexBuffer cannot hold"),
+        ({"taps": [1, {2}]}, "option 'taps'[1] is {2}, which"),
+        ({"sub": {"f": print}}, "option 'sub' 'f' is <built-in"),
+        ({"text": "\ud800"}, "option 'text' is '\\ud800', which is no UTF-8"),
+        ({"a\0b": 1}, "'a\\x00b' is no name for an option"),
+        ({"": 1}, "'' is no name for an option"),
+        ({3: 1}, "3 is no name for an option"),
+        ({"sub": {1: 1}}, "1 is no name for an option 'sub'"),
     ],
-    ids=["past the end", "before the start", "int4", "text"],
 )
-def test_a_field_that_is_not_there_is_refused(field: RawField) -> None:
+def test_what_a_flexbuffer_cannot_hold_is_refused_by_name(
+    options: dict[str, object], says: str
+) -> None:
     with pytest.raises(LiteRtError) as error:
-        read_raw_fields(bytes(12), [field], "op 3")
-    assert error.value.status is Status.INVALID_ARGUMENT
-    assert error.value.where == "op 3" and error.value.hint
+        write_flexbuffer_options(options, "op 'Foo'")
+    assert says in error.value.what and error.value.where == "op 'Foo'" and error.value.hint
+
+
+def test_a_list_in_itself_is_refused() -> None:
+    taps: list[object] = []
+    taps.append(taps)
+    with pytest.raises(LiteRtError, match="lists or maps in each other"):
+        write_flexbuffer_options({"taps": taps})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from litert.core.element_type import ElementType
-from litert.model.custom_options import RAW_TYPES
+from litert.model.raw_options import RAW_TYPES
 
 _E = ElementType
 

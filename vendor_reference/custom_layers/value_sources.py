@@ -12,9 +12,10 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builtin_options import read_builtin_options
-from litert.model.custom_options import RawField, find_flexbuffer_options, read_raw_fields
+from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
+from litert.model.raw_options import RawField, read_raw_fields
 
 Scalar: TypeAlias = bool | int | float | str
 Value: TypeAlias = Scalar | Sequence[Scalar]
@@ -125,14 +126,9 @@ class OpValues:
         raise self._error(f"no option '{source.key}', the op has {has}", hint)
 
     def _field(self, source: StructField) -> Value:
-        size = source.element_type.bits // 8
         type_name = source.element_type.name.lower()
-        fields = [
-            RawField(f"{type_name}[{i}]", source.element_type, source.offset + i * size)
-            for i in range(1 if source.count is None else source.count)
-        ]
-        values = tuple(read_raw_fields(self._options, fields, f"op '{self._op.name}'").values())
-        return values[0] if source.count is None else values
+        field = RawField(type_name, source.element_type, source.offset, source.count)
+        return read_raw_fields(self._options, [field], f"op '{self._op.name}'")[type_name]
 
     def _quantization(self, source: QuantizationOf) -> Value:
         tensors = self._op.outputs if source.is_output else self._op.inputs

@@ -1,0 +1,205 @@
+"""A custom op's options as a C struct: fields at offsets, little-endian as on all devices that TFLite runs on."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+RAW_FORMATS = {
+    ElementType.BOOL: "?", ElementType.INT8: "b", ElementType.UINT8: "B", ElementType.INT16: "h",
+    ElementType.UINT16: "H", ElementType.INT32: "i", ElementType.UINT32: "I",
+    ElementType.INT64: "q", ElementType.UINT64: "Q", ElementType.FLOAT16: "e",
+    ElementType.FLOAT32: "f", ElementType.FLOAT64: "d",
+}  # fmt: skip
+"""Codes of `struct`, by element type."""
+
+RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
+"""What a field of a C struct may be; enums are INT32, and `bool` takes a byte."""
+
+
+RawValue: TypeAlias = bool | int | float | tuple[bool | int | float, ...]
+
+
+Declaration: TypeAlias = tuple[str, ElementType | str] | tuple[str, ElementType | str, int]
+"""Name and type (`"int32"`) of a field, and how many elements an array has."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawField:
+    """A field of a C struct.
+
+    Attributes:
+      offset: of its first byte in the struct; compilers align a field to the size of its elements.
+      count: elements of an array; None for a single number.
+    """
+
+    name: str
+    element_type: ElementType
+    offset: int
+    count: int | None = None
+
+    @property
+    def layout(self) -> str:
+        """Its format for `struct`."""
+        return f"<{self.count or ''}{RAW_FORMATS[self.element_type]}"
+
+    @property
+    def end(self) -> int:
+        """Offset of the byte behind it."""
+        return self.offset + struct.calcsize(self.layout)
+
+
+def raw_fields(
+    *declarations: tuple[str, ElementType | str] | tuple[str, ElementType | str, int],
+) -> Sequence[RawField]:
+    """The fields of a C struct, each where a C compiler puts it.
+
+    Args:
+      declarations: of the fields in order.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a type that no field has, or an array without elements.
+    """
+    fields: list[RawField] = []
+    end = 0
+    for name, type_name, *count in declarations:
+        element_type = _element_type(name, type_name)
+        size = element_type.bits // 8
+        field = RawField(name, element_type, -(-end // size) * size, *count)
+        _check(field, "")
+        fields.append(field)
+        end = field.end
+    return fields
+
+
+def read_raw_fields(
+    data: bytes | memoryview, fields: Sequence[RawField], where: str = ""
+) -> dict[str, RawValue]:
+    """The values of fields; of arrays tuples.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a field of another type than `RAW_TYPES`, or one that is not within
+        the options.
+    """
+    values: dict[str, RawValue] = {}
+    for field in fields:
+        _check(field, where)
+        if field.end > len(data):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"field '{field.name}' at bytes {field.offset} to {field.end} of options that have "
+                f"{len(data)} bytes",
+                where,
+                "Give each field its offset in the C struct.",
+            )
+        found = struct.unpack_from(field.layout, data, field.offset)
+        values[field.name] = found[0] if field.count is None else found
+    return values
+
+
+def write_raw_fields(
+    values: Mapping[str, object],
+    fields: Sequence[RawField],
+    data: bytes | memoryview = b"",
+    where: str = "",
+) -> bytes:
+    """A C struct with values in its fields.
+
+    Args:
+      values: one for each field; also NumPy's numbers, and lists of them for arrays.
+      fields: of the struct.
+      data: the struct as it was: bytes that no field has stay as they are there. Else they are zeros.
+      where: for messages.
+
+    Returns:
+      As many bytes as the C struct has (`sizeof`), or `data` had, if those are more.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a value that its field cannot hold, a field without a value, and a value
+        without a field.
+    """
+    known = {field.name: field for field in fields}
+    for name in values:
+        if name not in known:
+            raise _error(
+                f"'{name}' is no field of the C struct", where, f"It has {', '.join(known)}."
+            )
+    written = bytearray(data)
+    written.extend(bytes(max(0, _struct_size(fields) - len(written))))
+    for field in fields:
+        _check(field, where)
+        if values.get(field.name) is None:
+            raise _error(f"no value for field '{field.name}' of the C struct", where)
+        struct.pack_into(field.layout, written, field.offset, *_elements(field, values, where))
+    return bytes(written)
+
+
+def _struct_size(fields: Sequence[RawField]) -> int:
+    """What `sizeof` says: a struct ends where another could follow it."""
+    end = max((field.end for field in fields), default=0)
+    size = max((field.element_type.bits // 8 for field in fields), default=1)
+    return -(-end // size) * size
+
+
+def _elements(
+    field: RawField, values: Mapping[str, object], where: str
+) -> Sequence[bool | int | float]:
+    """What a field holds, checked by itself so that the message has the element."""
+    value = values[field.name]
+    if hasattr(value, "tolist"):  # NumPy's, without an import of it
+        value = value.tolist()
+    elements = [value] if field.count is None else value
+    count = field.count or 1
+    type_name = field.element_type.name.lower()
+    if not isinstance(elements, (list, tuple)) or len(elements) != count:
+        raise _error(f"field '{field.name}' has {count} {type_name}, and not {value!r:.200}", where)
+    for element in elements:
+        try:
+            if isinstance(element, bool) != (field.element_type is ElementType.BOOL):
+                raise TypeError
+            struct.pack(f"<{RAW_FORMATS[field.element_type]}", element)
+        except (struct.error, OverflowError, TypeError):
+            raise _error(
+                f"field '{field.name}' is {type_name}, which cannot be {element!r:.200}", where
+            ) from None
+    return elements
+
+
+def _element_type(name: str, type_name: ElementType | str) -> ElementType:
+    found = (
+        type_name
+        if isinstance(type_name, ElementType)
+        else ElementType.__members__.get(type_name.upper())
+    )
+    if found is None or found not in RAW_TYPES:
+        raise _no_type(name, type_name if isinstance(type_name, str) else type_name.name, "")
+    return found
+
+
+def _check(field: RawField, where: str) -> None:
+    if field.element_type not in RAW_TYPES:
+        raise _no_type(field.name, field.element_type.name, where)
+    if field.offset < 0 or (field.count is not None and field.count < 1):
+        raise _error(
+            f"field '{field.name}' at byte {field.offset}, of {field.count} elements",
+            where,
+            "Give each field its offset in the C struct, and an array its elements.",
+        )
+
+
+def _no_type(name: str, type_name: str, where: str) -> LiteRtError:
+    return _error(
+        f"field '{name}' is of type {type_name}",
+        where,
+        f"Use one of {', '.join(t.name.lower() for t in RAW_TYPES)}.",
+    )
+
+
+def _error(what: str, where: str, hint: str = "") -> LiteRtError:
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
