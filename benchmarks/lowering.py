@@ -26,14 +26,18 @@ _ARGUMENTS = (
 
 
 def measure() -> Sequence[Row]:
-    """Lowers chains of ops in row order, and of ops that want another layout."""
+    """Lowers chains of ops in row order, of ops that want another layout, and of ops of which no two are alike."""
     rows = []
-    for what, arguments in (("row order", None), ("BFYX", _ARGUMENTS)):
+    for what, arguments, differ in (
+        ("in row order", None, False),
+        ("in BFYX", _ARGUMENTS, False),
+        ("that all differ", None, True),
+    ):
         layer = CustomLayer("Mine", "k.cl", [_KERNEL], arguments=arguments, defines_options=True)
-        short, long = _lowering_ms(layer, 1_000), _lowering_ms(layer, 2_000)
+        short, long = _lowering_ms(layer, 1_000, differ), _lowering_ms(layer, 2_000, differ)
         rows.append(
             Row(
-                f"lowering of custom ops in {what}, each of 1,000",
+                f"lowering of custom ops {what}, each of 1,000",
                 f"{short:.2f} ms",
                 f"of 2,000: {long:.2f} ms",
                 f"{long / short:.2f}",
@@ -44,23 +48,24 @@ def measure() -> Sequence[Row]:
     return rows
 
 
-def _lowering_ms(layer: CustomLayer, num_ops: int) -> float:
+def _lowering_ms(layer: CustomLayer, num_ops: int, differ: bool) -> float:
     """Milliseconds for each op, the median of some runs."""
     times = []
     for _ in range(_RUNS):
-        partition = _chain(num_ops)
+        partition = _chain(num_ops, differ)
         begin = time.perf_counter()
         lower_partitions(SOC_MODELS[0], [partition], {layer.op_name: layer})
         times.append(time.perf_counter() - begin)
     return median(times) / num_ops * 1e3
 
 
-def _chain(num_ops: int) -> Subgraph:
+def _chain(num_ops: int, differ: bool) -> Subgraph:
+    """Op after op; where they differ, each in its shape and its option."""
     b = ModelBuilder()
     value = b.input("x", "float32", _SHAPE)
     for index in range(num_ops):
-        value = b.custom(
-            "Mine", [value], [(f"y{index}", "float32", _SHAPE)], options={"alpha": 0.5}
-        )
+        growth = index if differ else 0
+        shape, options = (*_SHAPE[:2], _SHAPE[2] + growth, _SHAPE[3]), {"alpha": 0.5 + growth}
+        value = b.custom("Mine", [value], [(f"y{index}", "float32", shape)], options=options)
     b.output(value)
     return b.build().subgraphs[0]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Attribute, Block, Operation, OpResult
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -141,13 +140,6 @@ def bodies(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
             yield op, op.body.block
 
 
-def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
-    """A value with another type in the place of one; what reads it reads the new one."""
-    if value.type == new_type:
-        return value
-    return Rewriter.replace_value_with_new_type(value, new_type)
-
-
 def settle_called_types(module: ModuleOp) -> None:
     """Gives each external function the types that its calls have come to.
 
@@ -155,7 +147,7 @@ def settle_called_types(module: ModuleOp) -> None:
     """
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     taken = set(functions)
-    kinds: dict[tuple[object, ...], SymbolRefAttr] = {}
+    kinds: dict[object, FuncOp] = {}
     used: set[str] = set()
     for _, block in bodies(module):
         for op in block.ops:
@@ -165,13 +157,17 @@ def settle_called_types(module: ModuleOp) -> None:
             function = functions.get(name)
             if function is None or not function.is_declaration:
                 continue
-            kind = (name, len(op.operands), *op.operand_types, *op.result_types)
-            if kind not in kinds:
-                target = function if name not in used else _clone(function, taken)
-                target.function_type = FunctionType.from_lists(op.operand_types, op.result_types)
+            types = (tuple(op.operand_types), tuple(op.result_types))
+            kind = (name, types)
+            target = kinds.get(kind)
+            if target is None:
+                target = kinds[kind] = function if name not in used else _clone(function, taken)
                 used.add(name)
-                kinds[kind] = SymbolRefAttr(target.sym_name)
-            op.callee = kinds[kind]
+                given = target.function_type
+                if (given.inputs.data, given.outputs.data) != types:
+                    target.function_type = FunctionType.from_lists(*types)
+            if target is not function:
+                op.callee = SymbolRefAttr(target.sym_name)
 
 
 def _clone(function: FuncOp, taken: set[str]) -> FuncOp:

@@ -40,6 +40,9 @@ NAMES = (
 )  # fmt: skip
 """Attributes that hold requirements."""
 
+_ANY = UnitAttr()
+_FALSE, _TRUE = BoolAttr.from_bool(False), BoolAttr.from_bool(True)
+
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
@@ -91,7 +94,7 @@ def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> d
     attributes: dict[str, Attribute] = {}
     for name, column in columns.items():
         if name.endswith("layouts") or any(entry is not None for entry in column):
-            nothing = BoolAttr.from_bool(False) if name.endswith("strides") else UnitAttr()
+            nothing = _FALSE if name.endswith("strides") else _ANY
             attributes[prefix + name] = ArrayAttr([entry or nothing for entry in column])
     return attributes
 
@@ -144,7 +147,7 @@ def _type(element_type: ElementType | None) -> Attribute | None:
 
 
 def _flag(taken: bool) -> Attribute | None:
-    return BoolAttr.from_bool(True) if taken else None
+    return _TRUE if taken else None
 
 
 def _read_map(where: str, attribute: Attribute) -> Order | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -50,109 +50,110 @@ def find_demands(
     """What a function's tasks ask of these of its buffers, and for each task its bytes of local memory."""
     walk = _Walk(module, buffers)
     for op in function.body.block.ops:
-        if isinstance(op, TaskViewOp):
-            walk.roots[op.result] = walk.roots.get(op.source, op.source)
+        if isinstance(op, TaskOp):
+            walk.task(op)
+        elif isinstance(op, TaskViewOp):
+            walk.view(op)
         elif isinstance(op, EvaluateShapeOp):
             for value in op.shapes:
                 walk.shape(value)
-        elif isinstance(op, TaskOp):
-            walk.task(op)
-    end = max(len(walk.local_bytes) - 1, 0)
-    for index in walk.shapes:  # the device reads them when it needs to
-        demand = walk.demands[index]
-        alive = replace(demand.alive, first=0, last=end)
-        walk.demands[index] = replace(demand, alive=alive, is_ddr_only=True)
-    return [_used(demand) for demand in walk.demands], walk.local_bytes
-
-
-def _used(demand: Demand) -> Demand:
-    """The demand, also of a buffer that no task touches."""
-    if demand.alive.first >= 0:
-        return demand
-    return replace(demand, alive=replace(demand.alive, first=0, last=0))
+    return walk.demands(), walk.local_bytes
 
 
 class _Walk:
-    """Collects demands, task by task."""
+    """Collects what is asked of buffers, task by task.
+
+    Attributes:
+      local_bytes: of each task.
+    """
 
     def __init__(self, module: ModuleOp, buffers: Sequence[SSAValue]) -> None:
-        sizes = [max(size_bytes_of(value.type), 1) for value in buffers]
-        self.demands = [Demand(LiveRange(size, -1, -1), 0) for size in sizes]
         self.local_bytes: list[int] = []
-        self.shapes: set[int] = set()
-        self.roots: dict[SSAValue, SSAValue] = {}
+        self._sizes = [max(size_bytes_of(value.type), 1) for value in buffers]
+        self._first = [-1] * len(buffers)
+        self._last = [-1] * len(buffers)
+        self._num_touched = [0] * len(buffers)
+        self._in_place_of: dict[int, int] = {}
+        self._in_ddr: set[int] = set()
+        self._shapes: set[int] = set()
+        self._index: dict[SSAValue, int] = {value: i for i, value in enumerate(buffers)}
         self._kernels = TaskKernels(module)
         self._functions = {
             f.sym_name.data: f for f in module.body.block.ops if isinstance(f, FuncOp)
         }
-        self._index: dict[SSAValue, int] = {value: i for i, value in enumerate(buffers)}
         self._local: dict[object, int] = {}
-        self._in_ddr: dict[str, Sequence[bool]] = {}
 
     def task(self, op: TaskOp) -> None:
         """A step: what it touches lives now."""
         step = len(self.local_bytes)
-        spec = self._kernels.find(op)
-        in_place = self._in_place(op, spec)
-        in_ddr = self._ddr_only(op)
-        for place, value in enumerate((*op.inputs, *op.outputs)):
-            self._touch(value, step, place < len(in_ddr) and in_ddr[place])
-        for value in op.scratch:
-            self._touch(value, step, False)
+        for value in op.operands:
+            index = self._index.get(value)
+            if index is not None:
+                if self._first[index] < 0:
+                    self._first[index] = step
+                self._last[index] = step
+                self._num_touched[index] += 1
         for value in (*op.input_shapes, *op.output_shapes):
             self.shape(value)
+        for value in self._wanted_in_ddr(op):
+            if value in self._index:
+                self._in_ddr.add(self._index[value])
+        spec = self._kernels.find(op)
+        in_place = self._in_place(op, spec)
         if in_place is not None:
             made, held = in_place
-            demand, dying = self.demands[made], self.demands[held].alive
             # A part of a larger buffer is written over an operand, and others follow it.
-            is_smaller = demand.alive.size_bytes <= dying.size_bytes
-            if demand.alive.first == step and is_smaller:
-                alive = replace(demand.alive, in_place_of=held)
-                self.demands[made] = replace(demand, alive=alive)
+            if self._first[made] == step and self._sizes[made] <= self._sizes[held]:
+                self._in_place_of[made] = held
         self.local_bytes.append(self._local_bytes(op, spec))
 
+    def view(self, op: TaskViewOp) -> None:
+        """Another name of a buffer."""
+        if op.source in self._index:
+            self._index[op.result] = self._index[op.source]
+
     def shape(self, value: SSAValue) -> None:
-        """A shape, whose numbers stay where they are."""
-        index = self._find(value)
-        if index is not None:
-            self.shapes.add(index)
+        """A shape, whose numbers stay where they are: the device reads them when it needs to."""
+        if value in self._index:
+            self._shapes.add(self._index[value])
 
-    def _touch(self, value: SSAValue, step: int, is_ddr_only: bool) -> None:
-        index = self._find(value)
-        if index is None:
-            return
-        demand = self.demands[index]
-        alive = demand.alive
-        first = step if alive.first < 0 else alive.first
-        self.demands[index] = Demand(
-            LiveRange(alive.size_bytes, first, step, alive.in_place_of),
-            demand.traffic_bytes + alive.size_bytes,
-            demand.is_ddr_only or is_ddr_only,
-        )
-
-    def _find(self, value: SSAValue) -> int | None:
-        return self._index.get(self.roots.get(value, value))
+    def demands(self) -> list[Demand]:
+        """Of each buffer, also of one that no task touches."""
+        end = max(len(self.local_bytes) - 1, 0)
+        demands = []
+        for index, size in enumerate(self._sizes):
+            is_shape = index in self._shapes
+            first = 0 if is_shape else max(self._first[index], 0)
+            last = end if is_shape else max(self._last[index], 0)
+            alive = LiveRange(size, first, last, self._in_place_of.get(index))
+            traffic = size * self._num_touched[index]
+            demands.append(Demand(alive, traffic, is_shape or index in self._in_ddr))
+        return demands
 
     def _in_place(self, op: TaskOp, spec: KernelSpec | None) -> tuple[int, int] | None:
         """Buffers of output 0 and input 0, where the kernel can write one over the other."""
         if spec is None or not spec.in_place or not op.inputs:
             return None
-        made, held = self._find(op.outputs[0]), self._find(op.inputs[0])
-        others = [self._find(value) for value in op.inputs[1:]]
+        held, *others = [self._index.get(value) for value in op.inputs]
+        made = self._index.get(op.outputs[0])
         if made is None or held is None or held >= made or held in others:
             return None
         return made, held
 
-    def _ddr_only(self, op: TaskOp) -> Sequence[bool]:
-        """For inputs, then outputs, whether the layer wants them in DDR."""
-        name = op.callee.root_reference.data if op.callee else ""
-        if not name:
-            return _wants_ddr(op, op.attributes, "")
-        if name not in self._in_ddr:
-            function = self._functions.get(name)
+    def _wanted_in_ddr(self, op: TaskOp) -> Sequence[SSAValue]:
+        """The inputs and outputs that the layer wants in DDR."""
+        attributes: Mapping[str, Attribute] = op.attributes
+        prefix = ""
+        if op.callee is not None:
+            function = self._functions.get(op.callee.root_reference.data)
             attributes = function.attributes if function is not None else {}
-            self._in_ddr[name] = _wants_ddr(op, attributes, "IE.")
-        return self._in_ddr[name]
+            prefix = "IE."
+        if f"{prefix}memory_spaces" not in attributes:
+            return ()
+        asked = read_requirements(attributes, len(op.inputs), len(op.outputs), prefix)
+        buffers = (*op.inputs, *op.outputs)
+        spaces = zip(buffers, asked.memory_spaces, strict=True)
+        return [value for value, space in spaces if space is MemorySpace.DDR]
 
     def _local_bytes(self, op: TaskOp, spec: KernelSpec | None) -> int:
         local = [a for a in spec.arguments if isinstance(a, LocalArgument)] if spec else []
@@ -163,8 +164,3 @@ class _Walk:
             shapes = op_shapes(spec, op.inputs.types, op.outputs.types)
             self._local[same] = sum(memory_bytes(a, spec, shapes) for a in local)
         return self._local[same]
-
-
-def _wants_ddr(op: TaskOp, attributes: Mapping[str, Attribute], prefix: str) -> Sequence[bool]:
-    asked = read_requirements(attributes, len(op.inputs), len(op.outputs), prefix)
-    return [space is MemorySpace.DDR for space in asked.memory_spaces]

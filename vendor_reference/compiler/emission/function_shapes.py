@@ -46,7 +46,7 @@ class FunctionShapes:
         self._index: dict[SSAValue, int] = {}
         self._bounds: dict[SSAValue, Shape] = {}
         for op in function.body.block.ops:
-            if isinstance(op, TaskOp) and op.outputs:
+            if isinstance(op, TaskOp) and op.output_shapes and op.outputs:
                 for port, shape in zip(op.dynamic_outputs(), op.output_shapes, strict=True):
                     self._bounds.setdefault(shape, shape_of(op.outputs[port].type))
 
@@ -92,9 +92,9 @@ class FunctionShapes:
 
     def op_shapes(self, op: TaskOp, spec: KernelSpec) -> OpShapes | None:
         """Shapes of a task's tensors, as far as a run tells them; None where it tells none."""
-        read = dict(zip(op.dynamic_inputs(), op.input_shapes, strict=True))
-        if not op.outputs or not (read or op.output_shapes):
+        if not (op.input_shapes or op.output_shapes) or not op.outputs:
             return None
+        read = dict(zip(op.dynamic_inputs(), op.input_shapes, strict=True))
         inputs = [self._port(value, read.get(i)) for i, value in enumerate(op.inputs)]
         written = dict(zip(op.dynamic_outputs(), op.output_shapes, strict=True))
         outputs = []

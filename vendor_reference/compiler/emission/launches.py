@@ -78,9 +78,10 @@ class Launches:
         kernel = op.callee or op.attributes[KERNEL]
         told = shapes.op_shapes(op, spec)
         same = (kernel, op.inputs.types, op.outputs.types, sizes, told)
-        if same not in self._launches:
-            self._launches[same] = self._make(spec, op, sizes, told, shapes)
-        return self._launches[same]
+        launch = self._launches.get(same)
+        if launch is None:
+            launch = self._launches[same] = self._make(spec, op, sizes, told, shapes)
+        return launch
 
     def _make(
         self,
@@ -90,8 +91,9 @@ class Launches:
         told: OpShapes | None,
         function: FunctionShapes,
     ) -> Launch:
-        inputs, outputs = all_inputs(spec, op.inputs.types), op.outputs.types
-        shapes = told or op_shapes(spec, op.inputs.types, outputs)
+        passed, outputs = op.inputs.types, op.outputs.types
+        inputs = all_inputs(spec, passed)
+        shapes = told or op_shapes(spec, passed, outputs)
         if told is not None:
             sizes = resolve_work_sizes(spec, told)
         holes, prelude = Holes(), spec.text

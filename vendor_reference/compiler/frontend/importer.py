@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from litert.core.element_type import ElementType
@@ -34,6 +34,7 @@ from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
+from vendor_reference.compiler.ir.plain_ops import call
 from vendor_reference.compiler.ir.soc_attribute import set_soc
 from vendor_reference.compiler.ir.symbols import readable_name
 from vendor_reference.compiler.ir.types import tensor_type
@@ -195,7 +196,8 @@ class _Importer:
         code = _packed_in(layer)
         made: Operation
         if code is None:
-            made = CallOp(self.layer_functions.symbol(op, layer), operands, types)
+            callee = SymbolRefAttr(self.layer_functions.symbol(op, layer))
+            made = call(callee, operands, types)
             made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
             made = self._binary_layer(op, layer, code, operands, types, ops)

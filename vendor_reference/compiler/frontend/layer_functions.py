@@ -71,8 +71,9 @@ class LayerFunctions:
         )
         inputs, outputs = _layer_types(op, kernel)
         same = (spec, requirements, inputs, outputs, layer.type)
-        if same not in self._symbols:
-            symbol = self._names.new(op.name)
+        symbol = self._symbols.get(same)
+        if symbol is None:
+            symbol = self._symbols[same] = self._names.new(op.name)
             shapes = LayerShapes(op, layer, self._names)
             function = FuncOp.external(symbol, inputs, outputs)
             attributes: dict[str, Attribute] = {
@@ -84,8 +85,7 @@ class LayerFunctions:
             function.attributes.update(attributes)
             self.made += [*shapes.functions(spec), function]
             self._notes += shapes.notes()
-            self._symbols[same] = symbol
-        return self._symbols[same]
+        return symbol
 
     def kernel(self, op: Op, layer: CustomLayer) -> KernelSpec:
         """The kernel of an op."""

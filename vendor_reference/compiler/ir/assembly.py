@@ -7,6 +7,7 @@ IERT.Add(%a, %b, %r)[%shape_of_a] {axis = 1 : i64}
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
@@ -72,6 +73,7 @@ def print_attributes(printer: Printer, attributes: Mapping[str, Attribute]) -> N
     printer.print_op_attributes(shown)
 
 
+@lru_cache(maxsize=1024)
 def number(value: int) -> IntegerAttr:
     """An integer attribute."""
     return IntegerAttr(value, i64)

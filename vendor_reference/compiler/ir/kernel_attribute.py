@@ -23,13 +23,13 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     UnitAttr,
-    i64,
 )
 from xdsl.ir import Attribute
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.cpu_kernel_attribute import (
     cpu_kernel_attribute,
     read_cpu_kernel,
@@ -80,11 +80,10 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
             fields[name] = UnitAttr()
     for name in _INPUT_LISTS:
         if inputs := getattr(spec, name):
-            fields[name] = ArrayAttr([IntegerAttr(i, i64) for i in inputs])
+            fields[name] = ArrayAttr([number(i) for i in inputs])
     for name, files in (("sources", spec.sources), ("headers", spec.headers)):
         if files:
-            rows = [_texts_attribute((f.asset, f.file_name, f.sha256)) for f in files]
-            fields[name] = ArrayAttr(rows)
+            fields[name] = ArrayAttr([_file_attribute(file) for file in files])
     if spec.defines:
         fields["defines"] = ArrayAttr([_texts_attribute(define) for define in spec.defines])
     if spec.mentions is not None:
@@ -95,7 +94,7 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
         fields[_CPU] = cpu_kernel_attribute(spec.cpu)
     attributes: dict[str, Attribute] = {KERNEL: DictionaryAttr(fields)}
     if spec.max_num_shaves:
-        attributes[MAX_NUM_SHAVES] = IntegerAttr(spec.max_num_shaves, i64)
+        attributes[MAX_NUM_SHAVES] = number(spec.max_num_shaves)
     return attributes
 
 
@@ -176,12 +175,7 @@ def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
 
 def _argument_attribute(argument: KernelArgument) -> DictionaryAttr:
     if isinstance(argument, (TensorArgument, ShapeArgument)):
-        kind = "output" if argument.is_output else "input"
-        name = kind if isinstance(argument, TensorArgument) else f"shape_of_{kind}"
-        port: dict[str, Attribute] = {name: IntegerAttr(argument.index, i64)}
-        if isinstance(argument, TensorArgument) and argument.format is not Format.ANY:
-            port["format"] = StringAttr(argument.format.value)
-        return DictionaryAttr(port)
+        return _port_attribute(argument)
     element = ir_element_type(argument.element_type)
     if isinstance(argument, ScalarArgument):
         (number,) = struct.unpack(f"<{STRUCT_FORMATS[argument.element_type]}", argument.data)
@@ -194,6 +188,21 @@ def _argument_attribute(argument: KernelArgument) -> DictionaryAttr:
         return DictionaryAttr({"constant": DenseIntOrFPElementsAttr(vector, data)})  # type: ignore[type-var]
     name = "local" if isinstance(argument, LocalArgument) else "internal"
     return DictionaryAttr({name: StringAttr(argument.size), "type": element})
+
+
+@lru_cache(maxsize=256)
+def _port_attribute(argument: TensorArgument | ShapeArgument) -> DictionaryAttr:
+    kind = "output" if argument.is_output else "input"
+    name = kind if isinstance(argument, TensorArgument) else f"shape_of_{kind}"
+    port: dict[str, Attribute] = {name: number(argument.index)}
+    if isinstance(argument, TensorArgument) and argument.format is not Format.ANY:
+        port["format"] = StringAttr(argument.format.value)
+    return DictionaryAttr(port)
+
+
+@lru_cache(maxsize=256)
+def _file_attribute(file: Source) -> ArrayAttr[StringAttr]:
+    return _texts_attribute((file.asset, file.file_name, file.sha256))
 
 
 def _read_argument(attribute: Attribute, index: int) -> KernelArgument:

@@ -101,7 +101,7 @@ def memref_of(tensor: TensorType[Attribute]) -> MemRefType[Attribute]:
     """The buffer that holds a tensor."""
     layout = tensor.encoding
     assert isinstance(layout, (AffineMapAttr, NoneAttr))
-    return MemRefType(tensor.element_type, tensor.shape, layout, NoneAttr())
+    return _memref(tensor.shape, tensor.element_type, layout, NoneAttr())
 
 
 @lru_cache(maxsize=4096)
@@ -134,7 +134,8 @@ def with_element_type(ir_type: IrType, element_type: ElementType) -> IrType:
 @lru_cache(maxsize=4096)
 def with_space(ir_type: MemRefType[Attribute], space: MemorySpace | None) -> MemRefType[Attribute]:
     """The buffer, in a memory space."""
-    return MemRefType(ir_type.element_type, ir_type.shape, ir_type.layout, space_attribute(space))
+    shape, layout = ir_type.shape, ir_type.layout
+    return _memref(shape, ir_type.element_type, layout, space_attribute(space))
 
 
 @lru_cache(maxsize=4096)
@@ -208,6 +209,14 @@ def space_of(ir_type: MemRefType[Attribute]) -> MemorySpace | None:
     """The memory space that a buffer's type names."""
     space = ir_type.memory_space
     return MemorySpace(space.root_reference.data) if isinstance(space, SymbolRefAttr) else None
+
+
+def _memref(
+    shape: Attribute, element_type: Attribute, layout: Attribute, space: Attribute
+) -> MemRefType[Attribute]:
+    """A buffer of what other types have: the constructor would look through the shape for plain numbers."""
+    made: MemRefType[Attribute] = MemRefType.new([shape, element_type, layout, space])
+    return made
 
 
 @lru_cache(maxsize=4)

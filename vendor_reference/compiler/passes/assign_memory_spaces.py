@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.memref import AllocOp
 from xdsl.passes import ModulePass
 
-from vendor_reference.compiler.ir.rewriting import replace_op
+from vendor_reference.compiler.ir.rewriting import set_type
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import with_space
-from vendor_reference.compiler.memory_spaces import MemorySpace, choose_spaces
+from vendor_reference.compiler.memory_spaces import choose_spaces
 from vendor_reference.compiler.task_buffers import find_buffers
 
 
@@ -30,12 +29,7 @@ class AssignMemorySpaces(ModulePass):
                 buffers = find_buffers(op, function)
                 spaces = choose_spaces(buffers.demands, soc.cmx_size, buffers.local_bytes)
                 for alloc, space in zip(buffers.allocs, spaces, strict=True):
-                    _move(alloc, space)
+                    set_type(alloc.memref, with_space(alloc.memref.type, space))
 
 
 PASS = AssignMemorySpaces
-
-
-def _move(alloc: AllocOp, space: MemorySpace) -> None:
-    """Puts an allocation in that space in its place."""
-    replace_op(alloc, AllocOp((), (), with_space(alloc.memref.type, space)))

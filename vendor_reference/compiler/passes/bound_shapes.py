@@ -31,7 +31,7 @@ from vendor_reference.compiler.ie.layer_op import (
     read_ports,
 )
 from vendor_reference.compiler.ie.ops import ActualShapeOfOp
-from vendor_reference.compiler.ir.rewriting import replace_op
+from vendor_reference.compiler.ir.rewriting import replace_op, set_type
 from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
@@ -44,7 +44,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import shape_of
-from vendor_reference.compiler.layer_ports import bodies, set_type, settle_called_types
+from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.shape_functions import ShapeFunction, find_shape_function
 from vendor_reference.executable.shape_value import format_shape
 

@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FunctionType,
     ModuleOp,
+    SymbolRefAttr,
     TensorType,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -40,6 +40,7 @@ from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinar
 from vendor_reference.compiler.iert.dialect import BufferActualShapeOfOp, BufferConstantOp, ViewOp
 from vendor_reference.compiler.iert.layer_op import counterpart
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
+from vendor_reference.compiler.ir.plain_ops import allocate, call, release
 from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.ir.types import memref_of, memref_type
@@ -179,7 +180,7 @@ class _FunctionLowering:
             for tensor in last_uses.get(op, ()):
                 buffer = self._allocated.get(tensor)
                 if buffer is not None:
-                    self._ops.append(DeallocOp.get(buffer))
+                    self._ops.append(release(buffer))
         self._hand_out(results, outputs)
         block.add_ops([*self._ops, ReturnOp()])
         self._replace(block)
@@ -264,9 +265,9 @@ class _FunctionLowering:
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]
         scratch = self._allocate_scratch(self._module.scratch[symbol])
-        call = CallOp(op.callee, [*inputs, *outputs, *scratch], [])
-        keep_name(op, call)
-        self._ops.append(call)
+        lowered = call(op.callee, [*inputs, *outputs, *scratch], [])
+        keep_name(op, lowered)
+        self._ops.append(lowered)
         self._release(scratch)
 
     def _layer(self, op: LayerOp) -> None:
@@ -308,7 +309,7 @@ class _FunctionLowering:
                 output = view.result
             self._buffers[value] = output
             return output
-        alloc = _alloc(ir_type)
+        alloc = allocate(ir_type)
         self._ops.append(alloc)
         self._allocated[value] = alloc.memref
         self._set(value, alloc.memref)
@@ -320,12 +321,12 @@ class _FunctionLowering:
         return memref_of(_tensor(value))
 
     def _allocate_scratch(self, types: Sequence[Attribute]) -> list[SSAValue]:
-        allocs = [_alloc(ir_type) for ir_type in types]
+        allocs = [allocate(ir_type) for ir_type in types]
         self._ops += allocs
         return [alloc.memref for alloc in allocs]
 
     def _release(self, scratch: Sequence[SSAValue]) -> None:
-        self._ops += [DeallocOp.get(buffer) for buffer in scratch]
+        self._ops += [release(buffer) for buffer in scratch]
 
     def _set(self, tensor: SSAValue, buffer: SSAValue) -> None:
         self._buffers[tensor] = buffer
@@ -338,7 +339,7 @@ class _FunctionLowering:
                 continue
             if result in self._ranks:
                 copy_of = self._module.shape_copy(self._ranks[result])
-                self._ops.append(CallOp(copy_of, [self._buffers[result], output], []))
+                self._ops.append(call(SymbolRefAttr(copy_of), [self._buffers[result], output], []))
             else:
                 copy = counterpart(CopyOp)([self._buffers[result]], [output])
                 self._ops.append(copy)
@@ -357,10 +358,6 @@ def _made_in(value: SSAValue) -> SSAValue:
 def _tensor(value: SSAValue) -> TensorType[Attribute]:
     assert isinstance(value.type, TensorType)
     return cast("TensorType[Attribute]", value.type)
-
-
-def _alloc(ir_type: Attribute) -> AllocOp:
-    return AllocOp((), (), ir_type)
 
 
 def _buffers(types: Sequence[Attribute]) -> list[Attribute]:

@@ -266,7 +266,8 @@ class _ModuleLowering:
     ) -> None:
         types = (tuple(v.type for v in inputs), tuple(v.type for v in outputs))
         same = (layer.symbol, types)
-        if same not in self._attributes:
+        attributes = self._attributes.get(same)
+        if attributes is None:
             attributes = _launch(layer.spec, *types, self._soc)
             ports = {DYNAMIC_INPUTS: layer.dynamic_inputs, DYNAMIC_OUTPUTS: layer.dynamic_outputs}
             for name, dynamic in ports.items():
@@ -277,7 +278,7 @@ class _ModuleLowering:
             layer.symbol,
             inputs,
             outputs,
-            self._attributes[same],
+            attributes,
             scratch,
             input_shapes,
             output_shapes,

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     SymbolRefAttr,
-    i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
@@ -26,7 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from vendor_reference.compiler.ir.assembly import print_attributes
+from vendor_reference.compiler.ir.assembly import number, print_attributes
 from vendor_reference.compiler.ir.buffer_ops import (
     AnyActualShapeOfOp,
     AnyBufferConstantOp,
@@ -52,7 +51,7 @@ class DeclareBufferOp(IRDLOperation):
 
     def __init__(self, space: MemorySpace | str, offset: int, buffer: Attribute) -> None:
         name = space.value if isinstance(space, MemorySpace) else space
-        properties = {"space": StringAttr(name), "offset": IntegerAttr(offset, i64)}
+        properties = {"space": StringAttr(name), "offset": number(offset)}
         super().__init__(properties=properties, result_types=[buffer])
 
     def verify_(self) -> None:

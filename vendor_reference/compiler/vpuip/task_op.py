@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, SymbolRefAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -40,6 +40,7 @@ from vendor_reference.compiler.ir.assembly import (
     print_values,
 )
 from vendor_reference.compiler.ir.checks import check_memrefs
+from vendor_reference.compiler.ir.plain_ops import segment_sizes
 
 GLOBAL_SIZE = "global_size"
 LOCAL_SIZE = "local_size"
@@ -61,7 +62,7 @@ class TaskOp(IRDLOperation):
 
     def __init__(
         self,
-        layer: str | SSAValue,
+        layer: str | SymbolRefAttr | SSAValue,
         inputs: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
         attributes: Mapping[str, Attribute],
@@ -70,12 +71,16 @@ class TaskOp(IRDLOperation):
         output_shapes: Sequence[SSAValue] = (),
     ) -> None:
         """Makes a task; `layer` is a function's name, or code."""
-        code = None if isinstance(layer, str) else layer
-        callee = SymbolRefAttr(layer) if isinstance(layer, str) else None
-        super().__init__(
-            operands=[code, inputs, outputs, scratch, input_shapes, output_shapes],
-            properties={"callee": callee},
-            attributes=dict(attributes),
+        code = [layer] if isinstance(layer, SSAValue) else []
+        groups = (code, inputs, outputs, scratch, input_shapes, output_shapes)
+        properties = segment_sizes(*map(len, groups))
+        if not isinstance(layer, SSAValue):
+            properties["callee"] = SymbolRefAttr(layer) if isinstance(layer, str) else layer
+        Operation.__init__(
+            self,
+            operands=[value for group in groups for value in group],
+            properties=properties,
+            attributes=attributes,
         )
 
     def dynamic_inputs(self) -> Sequence[int]:
