@@ -105,6 +105,7 @@ class Graph:
             assert result.tensor is not None
             self._results_of.setdefault(result.tensor, []).append(result)
         self._edges = _read_edges(model, subgraph)
+        self._stands_for: dict[Op, Op] = {}  # new ops, and those whose places they have
 
     # Looking.
 
@@ -334,6 +335,7 @@ class Graph:
                 kept.quantization = own.quantization
             after.set_output(index, kept)
             self._values.pop(kept, None)
+        self._stands_for[after] = self._stands_for.pop(before, before)
         self._edges = [
             (after if a is before else a, after if b is before else b) for a, b in self._edges
         ]
@@ -396,7 +398,14 @@ class Graph:
         Raises:
           LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
         """
-        self._ops = dict.fromkeys(sort_ops(list(self._ops), self.control_edges))
+        places = {op: place for place, op in enumerate(self.subgraph.ops)}
+        for op, old in self._stands_for.items():
+            if old in places:
+                places.setdefault(op, places[old])
+        placed = sorted((op for op in self._ops if op in places), key=places.__getitem__)
+        new = dict.fromkeys(op for op in self._ops if op not in places)
+        self._ops = dict.fromkeys(sort_ops([*placed, *new], self.control_edges, new))
+        self._stands_for.clear()
         self.subgraph.ops = list(self._ops)
         self._by_name = {}
         for op in self._ops:

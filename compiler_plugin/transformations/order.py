@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from compiler_plugin.effects import has_side_effects
@@ -11,21 +11,23 @@ from litert.core.status import Status
 from litert.model.graph import Op
 
 
-def sort_ops(ops: Sequence[Op], edges: Iterable[tuple[Op, Op]] = ()) -> list[Op]:
+def sort_ops(
+    ops: Sequence[Op], edges: Iterable[tuple[Op, Op]] = (), new: Container[Op] = ()
+) -> list[Op]:
     """Orders ops so that each runs after those it waits for; an op that can stay where it is does.
 
-    Ops with side effects keep their order among each other. A new op, which stands at the end, moves before its
-    first reader.
+    Ops with side effects keep their order among each other, but for new ones: where data let an op be, it may be.
 
     Args:
-      ops: of one subgraph, in their present order.
+      ops: of one subgraph, in their present order, new ones at the end: they move before their first readers.
       edges: further pairs of an op and one that must run after it.
+      new: those that have no place among the others yet.
 
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
     """
     present = dict.fromkeys(ops)
-    waits_for = _side_effect_order(ops)
+    waits_for = _side_effect_order(op for op in ops if op not in new)
     for first, second in edges:
         waits_for.setdefault(second, []).append(first)
 
@@ -53,7 +55,7 @@ def sort_ops(ops: Sequence[Op], edges: Iterable[tuple[Op, Op]] = ()) -> list[Op]
     return list(order)
 
 
-def _side_effect_order(ops: Sequence[Op]) -> dict[Op, list[Op]]:
+def _side_effect_order(ops: Iterable[Op]) -> dict[Op, list[Op]]:
     effects = [op for op in ops if has_side_effects(op)]
     return {after: [before] for before, after in pairwise(effects)}
 

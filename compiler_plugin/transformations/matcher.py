@@ -1,0 +1,286 @@
+"""Finds a pattern in a graph: candidates by the name of the last op, and from there against the data's way."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose
+from typing import TYPE_CHECKING, TypeAlias
+
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.pattern import (
+    COMMUTATIVE,
+    Between,
+    Const,
+    Match,
+    Pattern,
+    check_pattern,
+)
+from compiler_plugin.transformations.ports import OutPort
+from litert.core.quantization import QuantizationKind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compiler_plugin.transformations.graph import Graph
+
+    Array: TypeAlias = np.ndarray[typing.Any, typing.Any]
+
+Bound: TypeAlias = Node | OutPort | None
+"""What a part of a pattern stands for: an op or constant, a port; None for an input that is left out."""
+
+_Bindings: TypeAlias = dict[Pattern | str, Bound]
+"""What parts of a pattern stand for, and their names."""
+
+_Goals: TypeAlias = "tuple[Pattern | None, OutPort | None, _Goals] | None"
+"""What is still to be matched: a pattern with what is there, and the rest."""
+
+_TOLERANCE = 1e-6
+"""Of a number's size: floats in a file are of 32 bits, or fewer."""
+
+_UNBOUND = object()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """A place that a pattern fits.
+
+    Attributes:
+      root: the last op.
+      named: what the names of the pattern stand for.
+      nodes: the ops that `Match` patterns stand for, each once, the last op first.
+    """
+
+    root: Node
+    named: Mapping[str, Bound]
+    nodes: Sequence[Node]
+
+
+def find_match(pattern: Match, root: Node) -> PatternMatch | None:
+    """Whether a pattern, which was checked, fits where `root` is its last op; None where it does not.
+
+    Conditions and values of constants are looked at only where all else fits.
+    """
+    if not _fits_node(pattern, root):
+        return None
+    bindings: _Bindings = {}
+    _bind(pattern, root, bindings)
+    found = (
+        _solve_inputs(pattern, root, None, bindings) if pattern.inputs else _solve(None, bindings)
+    )
+    if found is None:
+        return None
+    named = {key: value for key, value in found.items() if isinstance(key, str)}
+    nodes = dict.fromkeys(v for v in found.values() if isinstance(v, Node) and v.is_op)
+    return PatternMatch(root, named, list(nodes))
+
+
+def find_matches(graph: Graph, pattern: Match) -> Iterator[PatternMatch]:
+    """All places that a pattern fits, in execution order of their last ops; they may overlap.
+
+    Each is looked for when it is asked for, so that the graph may be edited in between: what is gone is not found.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for what is no pattern.
+    """
+    check_pattern(pattern)
+    for node in find_candidates(graph, pattern.ops):
+        if node.is_alive:
+            match = find_match(pattern, node)
+            if match is not None:
+                yield match
+
+
+def find_candidates(graph: Graph, ops: Sequence[str]) -> list[Node]:
+    """The nodes with one of these names, in execution order; others are not looked at."""
+    if len(ops) == 1:
+        return graph.get_op_nodes(op=ops[0])
+    found = {node for op in ops for node in graph.get_op_nodes(op=op)}
+    return [node for node in graph.nodes if node in found] if found else []
+
+
+def _solve(goals: _Goals, bindings: _Bindings) -> _Bindings | None:
+    """Matches all goals, and then checks conditions and values; None where that cannot be."""
+    while goals is not None:
+        pattern, port, goals = goals
+        if pattern is None or port is None:
+            if port is not None or not _bind_absent(pattern, bindings):
+                return None
+        elif isinstance(pattern, Match):
+            node = port.node
+            if port.index != pattern.output:
+                return None
+            if pattern in bindings:
+                if bindings[pattern] is not node:
+                    return None
+                continue
+            if not _fits_node(pattern, node) or not _bind(pattern, node, bindings):
+                return None
+            if pattern.inputs:
+                return _solve_inputs(pattern, node, goals, bindings)
+        elif isinstance(pattern, Const):
+            if not port.node.is_const or not _bind(pattern, port.node, bindings):
+                return None
+        elif not _bind(pattern, port, bindings):
+            return None
+    return bindings if _all_hold(bindings) else None
+
+
+def _solve_inputs(
+    pattern: Match, node: Node, goals: _Goals, bindings: _Bindings
+) -> _Bindings | None:
+    """Matches an op's inputs, in either order where that does not matter, and then all goals."""
+    ports = [port.get_source() for port in node.in_ports()]
+    pairs = _align(pattern, ports)
+    if pairs is None:
+        return None
+    orders = [pairs]
+    if (
+        len(pairs) == len(ports) == 2
+        and ... not in pattern.inputs
+        and node.op in COMMUTATIVE
+        and ports[0] != ports[1]
+    ):
+        (first, left), (second, right) = pairs
+        orders.append([(first, right), (second, left)])
+    for order in orders:
+        further = goals
+        for entry, port in reversed(order):
+            further = (entry, port, further)
+        found = _solve(further, bindings.copy() if order is not orders[-1] else bindings)
+        if found is not None:
+            return found
+    return None
+
+
+def _align(
+    pattern: Match, ports: Sequence[OutPort | None]
+) -> list[tuple[Pattern | None, OutPort | None]] | None:
+    """Which pattern is for which input; inputs that are missing at the end are left out. None if it cannot be."""
+    head: list[Pattern | None] = []
+    tail: list[Pattern | None] = []
+    is_open = False
+    for entry in pattern.inputs:
+        if entry is ...:
+            is_open = True
+        else:
+            (tail if is_open else head).append(entry)
+    if tail and len(ports) < len(head) + len(tail):
+        return None
+    if not is_open and any(port is not None for port in ports[len(head) :]):
+        return None
+    padded = [*ports, *[None] * (len(head) - len(ports))]
+    pairs = list(zip(head, padded, strict=False))
+    return pairs + list(zip(tail, ports[len(ports) - len(tail) :], strict=True))
+
+
+def _bind(pattern: Pattern, value: Bound, bindings: _Bindings) -> bool:
+    """Notes what a part stands for; false where it or its name stands for something else already."""
+    for key in (pattern, pattern.name) if pattern.name else (pattern,):
+        known = bindings.get(key, _UNBOUND)
+        if known is not _UNBOUND and known != value:
+            return False
+        bindings[key] = value
+    return True
+
+
+def _bind_absent(pattern: Pattern | None, bindings: _Bindings) -> bool:
+    if pattern is None:
+        return True
+    return not isinstance(pattern, Match) and pattern.optional and _bind(pattern, None, bindings)
+
+
+def _fits_node(pattern: Match, node: Node) -> bool:
+    """Whether an op is one that a pattern means, but for its inputs and conditions."""
+    if node.op not in pattern.ops:
+        return False
+    for name, wanted in pattern.attributes.items():
+        if not node.has(name) or not _is_wanted(node[name], wanted):
+            return False
+    if pattern.uses is None:
+        return True
+    uses = sum(len(port.get_destinations()) for port in node.out_ports())
+    return uses in pattern.uses if isinstance(pattern.uses, range) else uses == pattern.uses
+
+
+def _is_wanted(value: typing.Any, wanted: typing.Any) -> bool:
+    """Whether an attribute is what a pattern says."""
+    if callable(wanted):
+        return bool(wanted(value))
+    if isinstance(wanted, range | Between):
+        return isinstance(value, int | float) and value in wanted
+    if isinstance(wanted, tuple) and not isinstance(value, tuple):
+        return any(_is_wanted(value, one) for one in wanted)
+    if isinstance(value, float) and isinstance(wanted, int | float):
+        return isclose(value, wanted, rel_tol=_TOLERANCE)
+    if isinstance(wanted, list):
+        wanted = tuple(wanted)
+    if isinstance(wanted, tuple) and any(isinstance(one, tuple | list) for one in wanted):
+        return any(_is_wanted(value, one) for one in wanted)
+    return bool(value == wanted)
+
+
+def _all_hold(bindings: _Bindings) -> bool:
+    """Whether the users' conditions and the values of constants are as a pattern says."""
+    for pattern, value in bindings.items():
+        if isinstance(pattern, str) or value is None:
+            continue
+        if isinstance(pattern, Const) and not _is_constant_wanted(
+            pattern, typing.cast(Node, value)
+        ):
+            return False
+        if pattern.where is not None and not pattern.where(value):
+            return False
+    return True
+
+
+def _is_constant_wanted(pattern: Const, node: Node) -> bool:
+    shape = node.out_port(0).tensor.shape
+    if callable(pattern.shape):
+        if not pattern.shape(shape):
+            return False
+    elif pattern.shape is not None and (
+        len(pattern.shape) != len(shape)
+        or any(w is not None and w != d for w, d in zip(pattern.shape, shape, strict=True))
+    ):
+        return False
+    if pattern.value is None:
+        return True
+    if not callable(pattern.value) and _stands_for_others(node):
+        return False
+    value = node.out_port(0).data.get_value()
+    return value is not None and _is_value_wanted(value, pattern.value)
+
+
+def _stands_for_others(node: Node) -> bool:
+    quantization = node.out_port(0).quantization
+    return quantization is not None and quantization.kind is not QuantizationKind.NONE
+
+
+def _is_value_wanted(value: Array, wanted: typing.Any) -> bool:
+    """Whether a constant's array is what a pattern says."""
+    import numpy as np
+
+    if callable(wanted):
+        return bool(wanted(value))
+    if not value.size and not isinstance(wanted, Sequence | np.ndarray):
+        return False
+    if isinstance(wanted, range | Between):
+        return all(one in wanted for one in value.ravel().tolist())
+    expected = np.asarray(wanted)
+    if expected.ndim and expected.shape != value.shape:
+        return False
+    if not expected.ndim and not _is_close(value.flat[0], expected):
+        return False  # the first element says no: the others are not read
+    return _is_close(value, expected)
+
+
+def _is_close(value: typing.Any, expected: Array) -> bool:
+    import numpy as np
+
+    try:
+        found, wanted = np.asarray(value).astype(np.float64), expected.astype(np.float64)
+    except (TypeError, ValueError):  # text
+        return bool(np.all(value == expected))
+    return bool(np.isclose(found, wanted, rtol=_TOLERANCE, atol=0.0).all())

@@ -1,0 +1,305 @@
+"""Patterns: what a part of a graph looks like, from its last op up to what it reads.
+
+    Match("MUL", Any("x"), Match("LOGISTIC", Any("x"), uses=1), name="mul")
+
+is an op MUL one of whose inputs is the sigmoid of the other, and nobody else reads that sigmoid. What has a name
+is handed to whoever rewrites it. The same name twice, or the same object, is the same place in the graph, so that
+a pattern can be any acyclic graph with one last op.
+
+The Model Optimizer's `pattern()` is a list of named nodes with attributes, and a list of edges: here the nodes are
+`Match`, the edges their nesting, and a node that two edges leave is named twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import EllipsisType
+from typing import TYPE_CHECKING, TypeAlias
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.ports import OutPort
+
+COMMUTATIVE = frozenset(
+    {
+        "ADD", "BITWISE_XOR", "EQUAL", "LOGICAL_AND", "LOGICAL_OR", "MAXIMUM", "MINIMUM", "MUL",
+        "NOT_EQUAL", "SQUARED_DIFFERENCE", "STABLEHLO_ADD", "STABLEHLO_AND", "STABLEHLO_MAXIMUM",
+        "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY", "STABLEHLO_OR",
+    }
+)  # fmt: skip
+"""Ops whose two inputs a pattern finds in either order."""
+
+ENDS = ("Parameter", "Const", "Variable", "Result")
+"""What the graph has besides ops; a pattern may start from them, and not end in them."""
+
+_RESERVED = ("self", "graph")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Numbers from `low` to `high`, both included: for attributes and constants."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+
+class Any:
+    """Whatever an input reads; handed on as the output port that is read.
+
+    Attributes:
+      name: to hand it on by; "" for what nobody needs.
+      where: a condition on the port.
+      optional: whether the input may be left out; what is handed on is then None.
+    """
+
+    __slots__ = ("name", "optional", "where")
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        where: Callable[[OutPort], object] | None = None,
+        optional: bool = False,
+    ) -> None:
+        self.name = _checked_name(name)
+        self.where = _checked_condition(where)
+        self.optional = optional
+
+    def __repr__(self) -> str:
+        return f"Any({self.name!r})" if self.name else "Any()"
+
+
+class Const:
+    """Constant data; handed on as the `Const` node. Data are read only once all else of the pattern fits.
+
+    Attributes:
+      name: to hand it on by; "" for what nobody needs.
+      value: a number, which each element is within 1e-6 of its size; a list, tuple or array of them, of the same
+        shape; a `range` or `Between` that each element is in; or a condition on the array. Integers that stand
+        for other numbers (quantized) are none of these, but for a condition.
+      shape: with None for any size; or a condition on the shape. Ones of shape (4,) can broadcast: name the
+        shape where the result's matters.
+      where: a condition on the node.
+      optional: whether the input may be left out; what is handed on is then None.
+    """
+
+    __slots__ = ("name", "optional", "shape", "value", "where")
+
+    def __init__(
+        self,
+        name: str = "",
+        value: object = None,
+        *,
+        shape: Sequence[int | None] | Callable[[tuple[int, ...]], object] | None = None,
+        where: Callable[[Node], object] | None = None,
+        optional: bool = False,
+    ) -> None:
+        self.name = _checked_name(name)
+        self.value = value
+        self.shape = shape
+        self.where = _checked_condition(where)
+        self.optional = optional
+
+    def __repr__(self) -> str:
+        parts = [repr(self.name)] if self.name else []
+        if self.value is not None:
+            parts.append(f"value={self.value!r}")
+        return f"Const({', '.join(parts)})"
+
+
+class Match:
+    """An op, and what it reads; handed on as its node.
+
+    Attributes:
+      ops: the names of the op, one of which it has.
+      inputs: a pattern for each input; None for one that is left out, `...` (once) for any number of inputs. None
+        at all: they are not looked at. Inputs that are left out at the end need no pattern.
+      name: to hand it on by; "" for what nobody needs.
+      output: which of the op's outputs the reader above reads.
+      uses: how many inputs (results of the model among them) read its outputs: a number, or a `range`. Where it is
+        not given an op may have readers outside the pattern, and then stays when the last op is replaced.
+      where: a condition on the node.
+      attributes: of the op: a value (floats within 1e-6 of its size), a `range` or `Between`, a tuple of these of
+        which one holds, or a condition on the value. An enum's value is its name in the schema. An
+        attribute that is not named here may be anything, `fused_activation_function` too.
+    """
+
+    __slots__ = ("attributes", "inputs", "name", "ops", "output", "uses", "where")
+
+    def __init__(
+        self,
+        op: str | Sequence[str],
+        *inputs: Pattern | EllipsisType | None,
+        name: str = "",
+        output: int = 0,
+        uses: int | range | None = None,
+        where: Callable[[Node], object] | None = None,
+        **attributes: object,
+    ) -> None:
+        """Makes a pattern.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what can be no pattern: no op, an operator or attribute that the
+            schema does not have but nearly, an input that is none.
+        """
+        self.ops = _checked_ops(op)
+        self.inputs = inputs
+        self.name = _checked_name(name)
+        self.output = output
+        self.uses = uses
+        self.where = _checked_condition(where)
+        self.attributes: Mapping[str, object] = attributes
+        if sum(1 for i in inputs if i is ...) > 1:
+            raise _bad(f"{self} has '...' more than once among its inputs")
+        for entry in inputs:
+            if (
+                entry is not None
+                and entry is not ...
+                and not isinstance(entry, Match | Any | Const)
+            ):
+                raise _bad(
+                    f"{self}: {entry!r} is no input",
+                    "Use Match, Any or Const, None for an input that is left out, or ... for all others.",
+                )
+        if isinstance(uses, bool) or not (
+            uses is None or isinstance(uses, range) or (isinstance(uses, int) and uses >= 0)
+        ):
+            raise _bad(f"{self}: uses={uses!r} is neither a number of readers nor a range")
+        if isinstance(output, bool) or not isinstance(output, int) or output < 0:
+            raise _bad(f"{self}: output={output!r} is no number of an output")
+        _check_attributes(self)
+
+    def __repr__(self) -> str:
+        ops = repr(self.ops[0]) if len(self.ops) == 1 else repr(self.ops)
+        return f"Match({ops}, name={self.name!r})" if self.name else f"Match({ops})"
+
+
+Pattern: TypeAlias = Match | Any | Const
+
+
+def check_pattern(root: object) -> Mapping[str, Pattern]:
+    """Checks a whole pattern.
+
+    Args:
+      root: of the pattern: its last op.
+
+    Returns:
+      The patterns that have names.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a root that is no op, or a name that stands for different things.
+    """
+    if not isinstance(root, Match):
+        raise _bad(
+            f"{root!r} is no pattern", "A pattern is a Match: the last op, with what it reads."
+        )
+    if any(op in ENDS for op in root.ops):
+        raise _bad(f"{root} is no op that could be replaced", "Let the pattern end in an op.")
+    if root.output:
+        raise _bad(f"{root} is the last op, and its output {root.output} feeds nothing of it")
+    named: dict[str, Pattern] = {}
+    for pattern in walk(root):
+        if not pattern.name:
+            continue
+        first = named.setdefault(pattern.name, pattern)
+        if type(first) is not type(pattern):
+            raise _bad(f"'{pattern.name}' names both {first} and {pattern}", "Rename one of them.")
+        if isinstance(first, Match) and isinstance(pattern, Match):
+            if not set(first.ops) & set(pattern.ops):
+                raise _bad(
+                    f"'{pattern.name}' names both {first} and {pattern}, and no op is both",
+                    "Rename one of them.",
+                )
+            if pattern is not first and first is root:
+                raise _bad(f"{root} would read itself", "Rename one of them.")
+    return named
+
+
+def walk(root: Pattern) -> Iterator[Pattern]:
+    """All parts of a pattern, each object once, a reader before what it reads."""
+    seen: set[int] = set()
+    waiting: list[Pattern] = [root]
+    while waiting:
+        pattern = waiting.pop()
+        if id(pattern) in seen:
+            continue
+        seen.add(id(pattern))
+        yield pattern
+        if isinstance(pattern, Match):
+            waiting.extend(
+                entry
+                for entry in reversed(pattern.inputs)
+                if entry is not None and entry is not ...
+            )
+
+
+def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
+    ops = (op,) if isinstance(op, str) else tuple(op)
+    if not ops or not all(isinstance(name, str) and name for name in ops):
+        raise _bad(
+            f"{op!r} names no op", "Name an operator (CONV_2D), a custom op, or a tuple of them."
+        )
+    for name in ops:
+        if re.fullmatch("[A-Z][A-Z0-9_]*", name):
+            _check_builtin(name)
+    return ops
+
+
+def _check_builtin(name: str) -> None:
+    """Refuses what looks like an operator's name with a slip; other names may be custom ops'."""
+    from litert.model.schema import BUILTIN_OPERATORS  # here, since it is large
+
+    if name not in BUILTIN_OPERATORS.values():
+        near = get_close_matches(name, BUILTIN_OPERATORS.values(), 1, 0.85)
+        if near:
+            raise _bad(f"the schema has no operator '{name}'", f"Did you mean '{near[0]}'?")
+
+
+def _check_attributes(pattern: Match) -> None:
+    """Refuses what looks like a field of the op's options with a slip; other names are free attributes."""
+    if not pattern.attributes:
+        return
+    from litert.model.builtin_options import find_options_type
+    from litert.model.schema import ENUMS
+    from litert.model.schema_types import table_schema
+
+    types = [found[1] for op in pattern.ops if (found := find_options_type(op)) is not None]
+    fields = {name: field for t in types for name, field in table_schema(t).fields.items()}
+    for name, wanted in pattern.attributes.items():
+        if name not in fields:
+            near = get_close_matches(name, fields, 1, 0.8)
+            if near:
+                raise _bad(f"{pattern} has no attribute '{name}'", f"Did you mean '{near[0]}'?")
+            continue
+        names = ENUMS.get(fields[name].type_name)
+        for value in (wanted if isinstance(wanted, tuple) else (wanted,)) if names else ():
+            if isinstance(value, str) and value not in names.values():  # type: ignore[union-attr]
+                known = ", ".join(names.values())  # type: ignore[union-attr]
+                raise _bad(f"{pattern}: {name} is never {value!r}", f"It is one of {known}.")
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or (name and (not name.isidentifier() or name in _RESERVED)):
+        raise _bad(
+            f"{name!r} is no name for a part of a pattern", "Use a name that a parameter can have."
+        )
+    return name
+
+
+def _checked_condition(where: Callable[..., object] | None) -> Callable[..., object] | None:
+    if where is not None and not callable(where):
+        raise _bad(f"where={where!r} cannot be called", "Pass a function that says yes or no.")
+    return where
+
+
+def _bad(what: str, hint: str = "") -> LiteRtError:
+    return LiteRtError(Status.INVALID_ARGUMENT, what, "pattern", hint)
