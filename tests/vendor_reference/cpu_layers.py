@@ -19,6 +19,7 @@ _DEFAULTS = {
     "top": "",
     "log": "NULL",
     "types": '"Double"',
+    "get_output_shapes": "Shapes",
     "shapes": "shapes[0] = op->inputs[0].type; return kLiteRtNpuOk;",
     "implementations": '"plain"',
     "num_configurations": "1",
@@ -48,8 +49,8 @@ static const char* const implementations[] = {{{implementations}}};
 {top}
 static size_t NumTypes(void) {{ return sizeof(types) / sizeof(types[0]); }}
 static const char* Type(size_t i) {{ return types[i]; }}
-static LiteRtNpuStatus Shapes(const LiteRtNpuOp* op UNUSED, LiteRtNpuTensorType* shapes UNUSED,
-                              LiteRtNpuMessage* message UNUSED) {{ {shapes} }}
+static UNUSED LiteRtNpuStatus Shapes(const LiteRtNpuOp* op UNUSED, LiteRtNpuTensorType* shapes UNUSED,
+                                     LiteRtNpuMessage* message UNUSED) {{ {shapes} }}
 static size_t Count(const LiteRtNpuOp* op UNUSED, LiteRtNpuMessage* message UNUSED) {{
   return sizeof(implementations) / sizeof(implementations[0]); }}
 static const char* Name(const LiteRtNpuOp* op UNUSED, size_t i) {{ return implementations[i]; }}
@@ -68,7 +69,7 @@ static LiteRtNpuStatus Execute(void* kernel UNUSED, const LiteRtNpuTensor* input
                                LiteRtNpuMessage* message UNUSED) {{ {execute} }}
 static void Destroy(void* kernel UNUSED) {{ {destroy} }}
 static const LiteRtNpuCpuLayerLibrary library = {{
-    {version}, sizeof(library), "test layers", "0.5", {log}, NumTypes, Type, Shapes, Count, Name,
+    {version}, sizeof(library), "test layers", "0.5", {log}, NumTypes, Type, {get_output_shapes}, Count, Name,
     CountConfigurations, Configuration, Init, Execute, Destroy}};
 LITERT_NPU_EXPORT const LiteRtNpuCpuLayerLibrary* {entry}(uint32_t host_version UNUSED);
 const LiteRtNpuCpuLayerLibrary* {entry}(uint32_t host_version UNUSED) {{ return &library; }}

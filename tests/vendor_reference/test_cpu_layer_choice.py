@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.child import call_in_child
 from tests.vendor_reference.cpu_layers import library, prelu
-from vendor_reference.cpu_layer.choice import Choice, choose
+from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.cpu_layer.worker import ask
 from vendor_reference.executable.cpu_op import CpuOp, CpuOperand, MemoryLayout
@@ -49,6 +50,7 @@ def request(path: Path, *ops: CpuOp, producers: Any = None, op_name: str = "Doub
         "op_name": op_name,
         "ops": [dump_op(op) for op in ops],
         "producers": producers or [[None] * len(op.inputs) for op in ops],
+        "patterns": [asdict(Patterns.of(op)) for op in ops],
     }
 
 

@@ -27,7 +27,7 @@ from litert.model.graph import Model, Tensor
 from litert.model.writer import write_model
 from litert.options import Options
 from tests.vendor_reference.cpu_layers import build, library, prelu
-from vendor_reference.compiler import cpu_layers
+from vendor_reference.compiler import cpu_library
 from vendor_reference.cpu_layer.__main__ import include_folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -273,7 +273,7 @@ def test_a_library_that_is_wrong_costs_a_message(
 def test_a_library_that_hangs_costs_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_layers, "ASK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(cpu_library, "ASK_TIMEOUT_S", 1.0)
     error = fails(
         tmp_path, library(tmp_path, shapes=f"for (volatile int i = 0; i < 1; ) {{}} {OK}")
     )

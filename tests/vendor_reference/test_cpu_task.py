@@ -23,6 +23,7 @@ from vendor_reference.executable.cpu_op import (
 from vendor_reference.executable.executable import CpuPlace, CpuTask, Executable, Function
 from vendor_reference.executable.format import MAGIC, PREFIX, VERSION
 from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
 from vendor_reference.executable.writer import write_executable
 
 F32 = ElementType.FLOAT32
@@ -67,18 +68,57 @@ MADE = Executable(
 )
 
 
-def changed(change: Callable[[Any], None]) -> bytes:
-    """The module with another task in its header."""
-    module = bytes(write_executable(MADE).view)
+def changed(change: Callable[[Any], None], made: Executable = MADE) -> bytes:
+    """The module with another task, or with another function where it asks for shapes."""
+    module = bytes(write_executable(made).view)
     size = PREFIX.unpack_from(module)[2]
     header = json.loads(module[PREFIX.size : PREFIX.size + size])
-    change(header["functions"][0]["tasks"][0])
+    function = header["functions"][0]
+    change(function["tasks"][0] if made is MADE else function)
     text = json.dumps(header).encode()
     return PREFIX.pack(MAGIC, VERSION, len(text), PREFIX.size + len(text)) + text
 
 
 def test_what_is_written_is_read() -> None:
     assert read_executable(bytes(write_executable(MADE).view)).functions[0].tasks == [TASK]
+
+
+OPEN = CpuOperand(RankedTensorType.of(F32, (8, 3)))
+ROWS = TensorConfig(F32, MemoryLayout.row_order(2))
+ASKING = Executable(
+    "EMU8",
+    [
+        Function(
+            "f",
+            [floats(8, 3)],
+            [floats(8, 3), RankedTensorType.of(ElementType.INT32, (2,))],
+            [
+                CpuTask(
+                    "Double",
+                    source("not read here", file_name="double.so"),
+                    CpuOp("Double", "y", (OPEN,), (OPEN,)),
+                    0,
+                    CpuConfig((ROWS,), (ROWS,), dynamic_batch=True),
+                    (CpuPlace(in_(), shape=0),),
+                    (CpuPlace(out(), shape=1),),
+                )
+            ],
+            ddr_size=128,
+            shapes=[
+                ShapeValue("x", ShapeKind.INPUT, (-1, 3), (8, 3), 0),
+                ShapeValue("y", ShapeKind.ASKED, (-1, 3), (8, 3), 64, index=0, output=0),
+            ],
+            dynamic_outputs=[DynamicOutput(0, 1, 1)],
+        )
+    ],
+    [],
+    [],
+)
+
+
+def test_shapes_that_a_library_says_survive() -> None:
+    function = read_executable(bytes(write_executable(ASKING).view)).functions[0]
+    assert function == ASKING.functions[0]
 
 
 def test_layouts_are_called_by_their_names() -> None:
@@ -137,3 +177,26 @@ def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says
         read_executable(changed(change))
     assert error.value.status is Status.SERIALIZATION
     assert "$.functions[0].tasks[0]" in error.value.what and says in error.value.what
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (put("tasks", 0, "inputs", 0, "shape", 2), "shape 2 of 2"),
+        (put("tasks", 0, "inputs", 0, "shape", -1), "-1 is not from 0"),
+        (put("tasks", 0, "inputs", 0, "shape", 1), "which comes behind it"),
+        (put("tasks", 0, "inputs", 0, "strides", [3, 1]), "strides of a tensor whose shape"),
+        (put("tasks", 0, "outputs", 0, "shape", 0), "shape 1 is not that of its output"),
+        (put("tasks", 0, "op", "inputs", 0, "type", ["FLOAT32", [4, 3]]), "its bound (8, 3)"),
+        (put("shapes", 0, "pattern", [-1, -1]), "a dynamic batch of ?x?"),
+        (put("shapes", 1, "index", 1), "1 is not from 0 to 0"),
+        (put("shapes", 1, "output", 1), "output 1 of task 0"),
+        (put("shapes", 1, "kind", "written"), "a shape that is written, and an output"),
+    ],
+)
+def test_shapes_that_no_library_could_say_are_refused(
+    change: Callable[[Any], None], says: str
+) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_executable(changed(change, ASKING))
+    assert error.value.status is Status.SERIALIZATION and says in error.value.what

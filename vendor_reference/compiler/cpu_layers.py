@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
-from litert.host.child import call_in_child
-from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
+from vendor_reference.compiler.cpu_library import ask_library, check_allowed
+from vendor_reference.compiler.cpu_ops import make_cpu_op
 from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.overriding import find_layer
+from vendor_reference.compiler.shape_bounds import find_bounds
+from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
-from vendor_reference.executable.cpu_op import CpuOp, CpuOperand
+from vendor_reference.executable.cpu_op import CpuOp
 from vendor_reference.executable.cpu_op_json import dump_op, parse_config
 
-ASK_TIMEOUT_S = 60.0
-"""For all that a library is asked; a good one needs milliseconds."""
-
-_CHILD = "vendor_reference.cpu_layer.worker:ask"
-_HINT = "Its functions are called while a model is compiled, see litert_npu/cpu_layer.h."
+NO_GIVEN: Mapping[str, Sequence[int]] = MappingProxyType({})
+"""No bounds from the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,74 +38,71 @@ class CpuLayers:
 
 
 def choose_cpu_layers(
-    partitions: Sequence[Subgraph], layers: Mapping[str, CustomLayer], allow_native_assets: bool
+    partitions: Sequence[Subgraph],
+    layers: Mapping[str, CustomLayer],
+    allow_native_assets: bool,
+    given_bounds: Mapping[str, Sequence[int]] = NO_GIVEN,
 ) -> CpuLayers:
     """Chooses an implementation and configuration for each op of a CPU layer.
 
     Args:
-      partitions: of static shapes.
+      partitions: an op whose shapes have no bounds gets nothing.
       layers: by the ops' names.
       allow_native_assets: whether libraries may run.
+      given_bounds: the largest shapes of tensors of dynamic shape, by name.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if they may not; UNSUPPORTED, for an op that its library cannot do; others
         with file and reason, also where it crashes or hangs.
     """
     ops: dict[str, list[Op]] = {}
+    shapes: dict[Tensor, tuple[int, ...]] = {}
+    cpu_shapes = CpuLayerShapes(allow_native_assets)
     for partition in partitions:
-        for op in partition.ops:
-            layer = find_layer(op, layers)
-            if layer is not None and layer.type is LayerType.CPP:
+        found = [op for op in partition.ops if _is_cpu_layer(op, layers)]
+        if found:
+            shapes.update(find_bounds(partition, given_bounds, layers, cpu_shapes).shapes)
+        for op in found:
+            if all(t is None or t in shapes for t in (*op.inputs, *op.outputs)):
                 ops.setdefault(op.name, []).append(op)
     kernels: dict[Op, CpuKernel] = {}
     notes: list[str] = []
     for name, asked in ops.items():
-        if not allow_native_assets:
-            raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG,
-                "a shared object is machine code, which may not run here",
-                f"{layers[name].file_name}, op '{name}'",
-                "If you trust it, allow it with --allow_native_assets, here and where the model runs.",
-            )
-        kernels.update(_ask(layers[name], asked, notes))
+        check_allowed(layers[name], allow_native_assets)
+        kernels.update(_ask(layers[name], asked, shapes, notes))
     return CpuLayers(kernels, list(dict.fromkeys(notes)))
 
 
-def _ask(layer: CustomLayer, ops: Sequence[Op], notes: list[str]) -> Mapping[Op, CpuKernel]:
-    asked = [_cpu_op(op) for op in ops]
+def _is_cpu_layer(op: Op, layers: Mapping[str, CustomLayer]) -> bool:
+    layer = find_layer(op, layers)
+    return layer is not None and layer.type is LayerType.CPP
+
+
+def _ask(
+    layer: CustomLayer,
+    ops: Sequence[Op],
+    shapes: Mapping[Tensor, tuple[int, ...]],
+    notes: list[str],
+) -> Mapping[Op, CpuKernel]:
+    asked = [make_cpu_op(op, shapes) for op in ops]
     places = {op: index for index, op in enumerate(ops)}
-    answers: list[JsonNode] = []
-    (library,) = layer.sources
-    with tempfile.NamedTemporaryFile(prefix="litert-npu-", suffix=".so") as file:
-        file.write(library.data)
-        file.flush()
-        request = {
-            "path": file.name,
-            "sha256": library.digest,
-            "file_name": layer.file_name,
-            "op_name": layer.op_name,
-            "ops": [dump_op(op) for op in asked],
-            "producers": [list(_producers(op, places)) for op in ops],
-        }
-        subject = f"the library of CPU layers in {layer.file_name}"
-        try:
-            for answer in call_in_child(_CHILD, request, timeout_s=ASK_TIMEOUT_S, subject=subject):
-                answers.append(JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE))
-        except LiteRtError as error:
-            if error.where != _CHILD:
-                raise
-            where = f"{layer.file_name}, op '{layer.op_name}'"
-            raise LiteRtError(error.status, error.what, where, _HINT) from error
+    request = {
+        "ops": [dump_op(op) for op in asked],
+        "producers": [list(_producers(op, places)) for op in ops],
+        "patterns": [_patterns(op) for op in ops],
+    }
+    answers = list(ask_library(layer, "ask", request))
     about = answers[0].fields(("library", "layer_types", "layer_type"))
     layer_type = about["layer_type"].text()
     found: dict[Op, CpuKernel] = {}
     for op, cpu_op, answer in zip(ops, asked, answers[1:], strict=True):
-        fields = answer.fields(("implementation", "name", "config", "reorders"))
+        fields = answer.fields(("implementation", "name", "config", "reorders", "says_shapes"))
         named = CpuOp(layer_type, cpu_op.name, cpu_op.inputs, cpu_op.outputs, cpu_op.options)
         found[op] = CpuKernel(
             named,
             fields["implementation"].integer(0, 2**31 - 1),
             parse_config(fields["config"], named),
+            _asked_shapes(op, layer, fields["says_shapes"].boolean()),
         )
         reorders = fields["reorders"].integer(0, len(op.inputs) + len(op.outputs))
         cost = f", with {reorders} of its tensors reordered" if reorders else ""
@@ -118,36 +113,31 @@ def _ask(layer: CustomLayer, ops: Sequence[Op], notes: list[str]) -> Mapping[Op,
     return found
 
 
-def _cpu_op(op: Op) -> CpuOp:
-    """What a library is told of an op; it says itself which of its layers that is."""
-    inputs = tuple(None if tensor is None else _operand(tensor) for tensor in op.inputs)
-    outputs = tuple(_operand(tensor) for tensor in op.outputs)
-    return CpuOp("", op.outputs[0].name, inputs, outputs, _options(op))
+def _patterns(op: Op) -> Mapping[str, object]:
+    """The shapes of an op as the model has them."""
+    return {
+        "inputs": [None if t is None else list(t.type.shape) for t in op.inputs],
+        "outputs": [list(t.type.shape) for t in op.outputs],
+    }
 
 
-def _operand(tensor: Tensor) -> CpuOperand:
-    tensor_type = RankedTensorType.of(tensor.element_type, tensor.shape)
-    producer = tensor.producer
-    is_constant = tensor.is_constant or (
-        producer is not None and producer.name == "DEQUANTIZE" and not producer.is_custom
-        and producer.inputs[0] is not None and producer.inputs[0].is_constant
-    )  # fmt: skip
-    quantization = tensor.quantization
-    if quantization is None or quantization.blockwise or not quantization.scale:
-        return CpuOperand(tensor_type, is_constant)
-    scales = tuple(float(scale) for scale in quantization.scale)
-    zero_points = tuple(int(z) for z in quantization.zero_point) or (0,) * len(scales)
-    dimension = quantization.quantized_dimension if len(scales) > 1 else 0
-    return CpuOperand(tensor_type, is_constant, scales, zero_points, dimension)
+def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[int, ...], ...]:
+    """The patterns of outputs, where runs ask the library for their shapes; nothing where none does.
 
-
-def _options(op: Op) -> bytes:
-    """A custom op's options as they are; those of a builtin op as a FlexBuffer map of the schema's names."""
-    if op.is_custom:
-        return bytes(op.custom_options) if op.custom_options else b""
-    from flatbuffers import flexbuffers  # type: ignore[import-untyped]  # here: it imports NumPy
-
-    return bytes(flexbuffers.Dumps(dict(read_builtin_options(op))))
+    Raises:
+      LiteRtError: UNSUPPORTED, if nobody says them.
+    """
+    is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
+    if says_shapes:
+        return tuple(tuple(t.type.shape) for t in op.outputs) if any(is_open) else ()
+    for index, tensor in enumerate(op.outputs):
+        if is_open[index] and alike_input(op, index) is None:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"output {index} is {tensor.type}, and the library has no get_output_shapes to say its shape",
+                f"{layer.file_name}, op '{op.name}'",
+            )
+    return ()
 
 
 def _producers(op: Op, places: Mapping[Op, int]) -> Iterator[Sequence[int] | None]:

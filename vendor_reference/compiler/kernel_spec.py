@@ -86,11 +86,13 @@ class CpuKernel:
       op: as its library is told of it.
       implementation: index of the library's.
       config: with all layouts settled.
+      asked_shapes: the shapes of its outputs as the model has them, where runs ask the library for those with -1.
     """
 
     op: CpuOp
     implementation: int
     config: CpuConfig
+    asked_shapes: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

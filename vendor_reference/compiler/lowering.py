@@ -73,7 +73,7 @@ def lower_partitions(
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
-    cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets)
+    cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets, bounds or {})
     imported = import_partitions(
         soc, partitions, layers, library, cpu_layers.kernels, bounds, half_tensors
     )

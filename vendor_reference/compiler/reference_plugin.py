@@ -17,6 +17,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
+from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
@@ -44,6 +45,7 @@ class ReferencePlugin(CompilerPlugin):
         self._layers: dict[str, CustomLayer] = {}
         self._notes: dict[str, None] = {}
         self._bounds: dict[str, tuple[int, ...]] = {}
+        self._cpu_shapes = CpuLayerShapes(compiler_options.allow_native_assets)
         self._library = NO_LIBRARY
         if REFERENCE_OPS in compiler_options.vendor_options:
             # Here, as most compilations need no library.
@@ -64,7 +66,7 @@ class ReferencePlugin(CompilerPlugin):
         return [CustomOpInfo(name, layer.path) for name, layer in found.items()]
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        bounds = find_bounds(subgraph, self._options.shape_bounds, self._layers)
+        bounds = find_bounds(subgraph, self._options.shape_bounds, self._layers, self._cpu_shapes)
         self._keep_bounds(bounds)
         selected = select_ops(subgraph, self._layers, self._library, bounds)
         self._notes.update(dict.fromkeys(overriding_notes(selected.taken, self._layers)))

@@ -14,13 +14,14 @@ from litert.core.output_shape import OutputShape, output_sizes
 from litert.core.sizes import Dimension, find_largest
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.builtin_shapes import largest_builtin
+from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
 from vendor_reference.compiler.shape_rules import (
     ByKernel,
     alike_input,
     declared_shape,
     find_shape_rule,
 )
-from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.executable.shape_value import format_shape
 
 Shape = tuple[int, ...]
@@ -47,6 +48,7 @@ def find_bounds(
     subgraph: Subgraph,
     given: Mapping[str, Sequence[int]],
     layers: Mapping[str, CustomLayer],
+    cpu_shapes: CpuLayerShapes | None = None,
 ) -> Bounds:
     """Finds bounds.
 
@@ -54,6 +56,10 @@ def find_bounds(
       subgraph: is not changed.
       given: by tensor name; of the tensor's rank, which the host has checked.
       layers: by custom code.
+      cpu_shapes: asks the libraries of CPU layers; None where the bounds of what they make are given.
+
+    Raises:
+      LiteRtError: as `CpuLayerShapes.find`.
     """
     bounds = Bounds()
     for tensor in subgraph.inputs:
@@ -62,7 +68,9 @@ def find_bounds(
         for read in op.inputs:
             if read is not None and read.producer is None:
                 _find(read, given, bounds, "nothing says how large it can be")
-        derived = _derive(op, layers.get(op.name), bounds)
+        if all(_find(tensor, given, bounds, "") for tensor in op.outputs):
+            continue
+        derived = _derive(op, layers.get(op.name), bounds, cpu_shapes)
         for tensor, shape in zip(op.outputs, derived, strict=True):
             reason = shape if isinstance(shape, str) else ""
             if not _find(tensor, given, bounds, reason) and not isinstance(shape, str):
@@ -94,11 +102,17 @@ def _find(tensor: Tensor, given: Mapping[str, Sequence[int]], bounds: Bounds, re
     return False
 
 
-def _derive(op: Op, layer: CustomLayer | None, bounds: Bounds) -> Sequence[Shape | str]:
+def _derive(
+    op: Op, layer: CustomLayer | None, bounds: Bounds, cpu_shapes: CpuLayerShapes | None
+) -> Sequence[Shape | str]:
     """The largest shape of each output, or why there is none."""
     for given in op.inputs:
         if given is not None and given not in bounds.shapes:
             return [f"{op.name} makes it of '{given.name}', which has none"] * len(op.outputs)
+    if layer is not None and layer.type is LayerType.CPP:
+        if cpu_shapes is None:
+            return [f"nobody has asked the library for {op.name}"] * len(op.outputs)
+        return cpu_shapes.find(op, layer, bounds.shapes)
     if layer is not None:
         return [_derive_custom(op, layer, index, bounds) for index in range(len(op.outputs))]
     inputs = [bounds.shapes[t] for t in op.inputs if t is not None]

@@ -16,6 +16,8 @@ class ByKernel(Enum):
     """The layer's, which writes it beside its result."""
     SEPARATE = "separate"
     """One that runs before it, for that alone."""
+    LIBRARY = "library"
+    """None: the library of a CPU layer says it, before a run begins with what is known by then."""
 
 
 ShapeRule = OutputShape | ByKernel
@@ -26,6 +28,8 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
 
     A layer that says nothing, and whose op has an input of just the same pattern, is taken to keep that shape.
     """
+    if layer.type is LayerType.CPP:
+        return ByKernel.LIBRARY
     if ShapeBinding(True, output) in (layer.arguments or ()):
         return ByKernel.OWN
     if layer.shape_kernel is not None:
@@ -38,8 +42,8 @@ def shapes_refusal(op: Op, layer: CustomLayer) -> str:
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     if all(tensor.type.layout.is_static for tensor in tensors):
         return ""
-    if layer.type is not LayerType.OCL:
-        return "its shape is known at run time only, and CPU layers take fixed ones"
+    if layer.type is LayerType.CPP:  # its library is asked, and says what is wrong
+        return ""
     if any(file.packed_in is not None for file in layer.sources):
         return "code that is compiled ahead takes fixed shapes alone: bring the source"
     for index, tensor in enumerate(op.outputs):

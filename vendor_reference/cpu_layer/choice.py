@@ -42,34 +42,76 @@ class Choice:
     reorders: int
 
 
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Shapes of an op's tensors as the model has them, with -1 for what a run tells.
+
+    Attributes:
+      inputs: None for one that is left out.
+    """
+
+    inputs: Sequence[Sequence[int] | None]
+    outputs: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(cls, op: CpuOp) -> Patterns:
+        """Those of an op whose shapes are all fixed."""
+        return cls(
+            [None if o is None else o.tensor_type.shape for o in op.inputs],
+            [o.tensor_type.shape for o in op.outputs],
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a run tells any."""
+        return any(-1 in pattern for pattern in self._all)
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether a run tells dimension 0, and nothing else."""
+        return self.is_open and not any(-1 in pattern[1:] for pattern in self._all)
+
+    @property
+    def _all(self) -> Sequence[Sequence[int]]:
+        return [*(p for p in self.inputs if p is not None), *self.outputs]
+
+
 def choose(
-    library: CpuLayerLibrary, op: CpuOp, incoming: Sequence[MemoryLayout | None] = ()
+    library: CpuLayerLibrary,
+    op: CpuOp,
+    incoming: Sequence[MemoryLayout | None] = (),
+    patterns: Patterns | None = None,
 ) -> Choice:
     """Chooses an implementation that `init` takes.
 
     Args:
       library: that has the op's layer type.
-      op: with static shapes.
+      op: with its largest shapes.
       incoming: the layouts that inputs come in; None, or nothing, for row order.
+      patterns: of its shapes; None where all are fixed.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the library can none, with what it says; as `CpuLayerLibrary`.
     """
     layouts = list(incoming) or [None] * len(op.inputs)
+    patterns = patterns or Patterns.of(op)
     refusals: list[str] = []
     candidates = []
     names = library.implementations(op)
     for implementation, name in enumerate(names):
         for config in library.configurations(op, implementation):
             try:
-                settled = _settle(config, op, layouts)
+                settled = _settle(config, op, layouts, patterns)
             except ValueError as error:
                 refusals.append(f"{name}: {error}")
                 continue
-            candidates.append((_cost(settled, op, layouts), implementation, settled))
+            is_made_anew = patterns.is_open and not settled.dynamic_batch
+            cost = (*_cost(settled, op, layouts), is_made_anew)
+            candidates.append((cost, implementation, settled))
     candidates.sort(key=lambda candidate: candidate[0])  # stable: the library's order decides
     for _, implementation, config in candidates:
-        for proposed in _accepted(library, op, implementation, config, layouts, names, refusals):
+        asked = _Asked(library, op, layouts, patterns, names, refusals)
+        for proposed in _accepted(asked, implementation, config):
             reorders = _num_reorders(proposed, op, layouts)
             return Choice(implementation, names[implementation], proposed, reorders)
     said = "; ".join(dict.fromkeys(refusals))
@@ -78,42 +120,75 @@ def choose(
     )
 
 
-def _accepted(
-    library: CpuLayerLibrary,
-    op: CpuOp,
-    implementation: int,
-    config: CpuConfig,
-    incoming: Sequence[MemoryLayout | None],
-    names: Sequence[str],
-    refusals: list[str],
-) -> Iterator[CpuConfig]:
+def alike_configurations(
+    library: CpuLayerLibrary, op: CpuOp, config: CpuConfig
+) -> Iterator[tuple[int, CpuConfig]]:
+    """Implementations with configurations that take an op's tensors just as one does."""
+    for implementation in range(len(library.implementations(op))):
+        for other in library.configurations(op, implementation):
+            inputs = zip(other.inputs, config.inputs, strict=True)
+            outputs = zip(other.outputs, config.outputs, strict=True)
+            settled = CpuConfig(
+                tuple(_settle_like(tensor, like) for tensor, like in inputs),
+                tuple(
+                    replace(tensor, layout=tensor.layout or like.layout) for tensor, like in outputs
+                ),
+                config.dynamic_batch,
+            )
+            if settled == config:
+                yield implementation, settled
+
+
+def _settle_like(tensor: TensorConfig | None, like: TensorConfig | None) -> TensorConfig | None:
+    if tensor is None or like is None:
+        return tensor
+    return replace(tensor, layout=tensor.layout or like.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a library is asked about."""
+
+    library: CpuLayerLibrary
+    op: CpuOp
+    incoming: Sequence[MemoryLayout | None]
+    patterns: Patterns
+    names: Sequence[str]
+    refusals: list[str]
+
+
+def _accepted(asked: _Asked, implementation: int, config: CpuConfig) -> Iterator[CpuConfig]:
     """The configuration, or what the library makes of it, once `init` has taken it."""
+    library, op, refusals = asked.library, asked.op, asked.refusals
+    name = asked.names[implementation]
     inputs = [None if operand is None else TensorPlace() for operand in op.inputs]
     outputs = [TensorPlace() for _ in op.outputs]
     for _ in range(_MOST_PROPOSALS):
         try:
             library.init(op, implementation, config, inputs, outputs)
         except ConfigurationRefusedError as error:
-            refusals.append(f"{names[implementation]}: {str(error) or 'not implemented'}")
+            refusals.append(f"{name}: {str(error) or 'not implemented'}")
             if error.proposed is None:
                 return
             try:
-                config = _settle(error.proposed, op, incoming)
+                config = _settle(error.proposed, op, asked.incoming, asked.patterns)
             except ValueError as mistake:
-                refusals.append(f"{names[implementation]}: {mistake}")
+                refusals.append(f"{name}: {mistake}")
                 return
         else:
             yield config
             return
 
 
-def _settle(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> CpuConfig:
+def _settle(
+    config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None], patterns: Patterns
+) -> CpuConfig:
     """The configuration with a layout for each tensor.
 
     Raises:
       ValueError: in words, for one that cannot be met.
     """
-    layout = _any_layout(config, op, incoming)
+    layout = None if patterns.is_open else _any_layout(config, op, incoming)
     inputs = [
         None if operand is None or tensor is None else _settle_tensor(tensor, operand, layout, f"input {i}")
         for i, (tensor, operand) in enumerate(zip(config.inputs, op.inputs, strict=True))
@@ -122,7 +197,26 @@ def _settle(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None
         _settle_tensor(tensor, operand, layout, f"output {i}")
         for i, (tensor, operand) in enumerate(zip(config.outputs, op.outputs, strict=True))
     ]
-    return replace(config, inputs=tuple(inputs), outputs=tuple(outputs))
+    settled = replace(config, inputs=tuple(inputs), outputs=tuple(outputs))
+    return _settle_batch(settled, patterns) if patterns.is_open else settled
+
+
+def _settle_batch(config: CpuConfig, patterns: Patterns) -> CpuConfig:
+    """With a dynamic batch only where that is used: it is all that changes, and changes no strides.
+
+    Raises:
+      ValueError: for blocks of a tensor whose shape a run tells.
+    """
+    can_be = patterns.is_batch
+    tensors = (*config.inputs, *config.outputs)
+    for tensor, pattern in zip(tensors, (*patterns.inputs, *patterns.outputs), strict=True):
+        if tensor is None or pattern is None or -1 not in pattern:
+            continue
+        assert tensor.layout is not None
+        if tensor.layout.is_blocked:
+            raise ValueError(f"blocks ({tensor.layout}) of a tensor whose shape a run tells")
+        can_be = can_be and tensor.layout.order[0] == 0
+    return replace(config, dynamic_batch=config.dynamic_batch and can_be)
 
 
 def _any_layout(

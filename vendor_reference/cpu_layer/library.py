@@ -8,11 +8,12 @@ import logging
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from vendor_reference.cpu_layer.abi import (
     ENTRY,
     VERSION,
@@ -81,6 +82,16 @@ class Kernel:
         if library.table.destroy:
             end = weakref.finalize(self, library.table.destroy, handle)
             end.atexit = False  # nothing of it outlives the process
+
+    def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
+        """Says that what it runs on is smaller than in `init`, which its configuration allows.
+
+        Args:
+          op: with the shapes as they are.
+          config: that it was made with.
+        """
+        _fill(self._inputs, op.inputs, config.inputs)
+        _fill(self._outputs, op.outputs, config.outputs)
 
     def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Runs it.
@@ -159,16 +170,21 @@ class CpuLayerLibrary:
         """The shapes of an op's outputs; None where the library leaves that to the model.
 
         Args:
-          op: with the shapes of its inputs.
+          op: with the shapes of its inputs; those of its outputs do not count.
           known: of the outputs, by the model: -1 for what it does not know.
         """
         if not self.table.get_output_shapes:
             return None
-        memory, message = OpMemory(op), MessageRoom()
+        outputs = [
+            replace(o, tensor_type=RankedTensorType.of(o.tensor_type.element_type, tuple(shape)))
+            for o, shape in zip(op.outputs, known, strict=True)
+        ]
+        memory, message = OpMemory(replace(op, outputs=tuple(outputs))), MessageRoom()
         types = (TensorType * len(op.outputs))()
         for struct, operand, shape in zip(types, op.outputs, known, strict=True):
             fill_type(struct, operand.tensor_type.element_type, shape)
-        status = self.table.get_output_shapes(memory.struct, types, message.struct)
+        with self._lock:
+            status = self.table.get_output_shapes(memory.struct, types, message.struct)
         self._check(status, "get_output_shapes", message, op)
         shapes = []
         for index, (struct, shape) in enumerate(zip(types, known, strict=True)):
@@ -181,33 +197,34 @@ class CpuLayerLibrary:
     def implementations(self, op: CpuOp) -> Sequence[str]:
         """Names of an op's implementations, of which there is one at least."""
         memory, message = OpMemory(op), MessageRoom()
-        count = self.table.get_num_implementations(memory.struct, message.struct)
+        with self._lock:
+            count = self.table.get_num_implementations(memory.struct, message.struct)
         if not count:
             raise self.failure(
                 "get_num_implementations", CallStatus.NOT_IMPLEMENTED, message, op.name
             )
         self._count(count, "get_num_implementations")
-        return [
-            self._text(
-                self.table.get_implementation_name(memory.struct, i),
-                f"get_implementation_name({i})",
-            )
-            for i in range(count)
-        ]
+        with self._lock:
+            names = [
+                self.table.get_implementation_name(memory.struct, index) for index in range(count)
+            ]
+        return [self._text(name, f"get_implementation_name({i})") for i, name in enumerate(names)]
 
     def configurations(self, op: CpuOp, implementation: int) -> Sequence[CpuConfig]:
         """How an implementation takes its tensors, in the library's order; one at least."""
         memory, message = OpMemory(op), MessageRoom()
         call = f"get_configuration of implementation {implementation}"
-        count = self.table.get_num_configurations(memory.struct, implementation)
+        with self._lock:
+            count = self.table.get_num_configurations(memory.struct, implementation)
         if not self._count(count, "get_num_configurations"):
             raise self._lie(f"get_num_configurations of implementation {implementation}: none")
         found = []
         for index in range(count):
             config = ConfigMemory(simplest_config(op))
-            status = self.table.get_configuration(
-                memory.struct, implementation, index, config.struct, message.struct
-            )
+            with self._lock:
+                status = self.table.get_configuration(
+                    memory.struct, implementation, index, config.struct, message.struct
+                )
             self._check(status, call, message, op)
             try:
                 found.append(config.read(op))
@@ -326,6 +343,15 @@ def _tensors(
             fill_tensor(struct, operand, config, place.strides, place.offset)
             struct.data = place.data
     return structs
+
+
+def _fill(
+    structs: Any, operands: Sequence[CpuOperand | None], configs: Sequence[TensorConfig | None]
+) -> None:
+    for struct, operand, config in zip(structs, operands, configs, strict=True):
+        if operand is not None and config is not None:
+            strides = struct.strides[: struct.memory_rank]
+            fill_tensor(struct, operand, config, strides, struct.offset)
 
 
 def _log(user_data: int | None, level: int, message: bytes | None) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cpu_layer.choice import Choice, choose
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.executable.cpu_op import CpuOp, MemoryLayout
 from vendor_reference.executable.cpu_op_json import dump_config, parse_op
@@ -21,37 +22,70 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
 
     Args:
       request: `path`, `sha256` and `file_name` of the library; `op_name` that it was given for; `ops` (see
-        `dump_op`), in the order in which they run; `producers`: for each op's inputs the op and output that they
-        are, or null.
+        `dump_op`) with their largest shapes, in the order in which they run; `producers`: for each op's inputs the
+        op and output that they are, or null; `patterns`: for each op the shapes of its `inputs` and `outputs` as
+        the model has them.
 
     Yields:
       `library`, `layer_types` and the `layer_type` of the ops; then for each op its `implementation`, the
-      implementation's `name`, the `config` and the number of `reorders`.
+      implementation's `name`, the `config`, the number of `reorders`, and whether the library `says_shapes`.
 
     Raises:
       LiteRtError: for a library that cannot be loaded or says what cannot be, and for an op that it cannot do.
     """
     where = request["file_name"]
-    library = CpuLayerLibrary(memoryview(_read(request["path"], request["sha256"], where)), where)
+    library, layer_type = _load(request)
     types = library.layer_types()
-    layer_type = _choose_type(request["op_name"], types, where)
     yield {"library": str(library), "layer_types": list(types), "layer_type": layer_type}
     choices: list[Choice] = []
     known: dict[object, Choice] = {}
-    for value, producers in zip(request["ops"], request["producers"], strict=True):
-        node = JsonNode(value, "$", where, Status.INVALID_ARGUMENT)
-        op = replace(parse_op(node), layer_type=layer_type)
+    asked = zip(request["ops"], request["producers"], request["patterns"], strict=True)
+    for value, producers, pattern in asked:
+        op = _op(value, layer_type, where)
+        patterns = Patterns(pattern["inputs"], pattern["outputs"])
         incoming = [_incoming(producer, choices) for producer in producers]
-        same = (replace(op, name=""), tuple(incoming))
+        same = (replace(op, name=""), tuple(incoming), repr(pattern))
         if same not in known:
-            known[same] = _choose(library, op, incoming, where)
+            known[same] = _choose(library, op, incoming, patterns, where)
         choices.append(known[same])
         yield {
             "implementation": choices[-1].implementation,
             "name": choices[-1].name,
             "config": dump_config(choices[-1].config),
             "reorders": choices[-1].reorders,
+            "says_shapes": bool(library.table.get_output_shapes),
         }
+
+
+def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
+    """Loads a library, and asks it for the shapes of an op's outputs.
+
+    Args:
+      request: `path`, `sha256`, `file_name` and `op_name` as for `ask`; the `op`, and the shapes of its
+        `outputs` as the model has them.
+
+    Yields:
+      The shapes, or null where the library leaves them to the model.
+
+    Raises:
+      LiteRtError: as `ask`.
+    """
+    library, layer_type = _load(request)
+    yield library.output_shapes(
+        _op(request["op"], layer_type, request["file_name"]), request["outputs"]
+    )
+
+
+def _load(request: Mapping[str, Any]) -> tuple[CpuLayerLibrary, str]:
+    """The library, and its layer for the op."""
+    where = request["file_name"]
+    library = CpuLayerLibrary(memoryview(_read(request["path"], request["sha256"], where)), where)
+    return library, _choose_type(request["op_name"], library.layer_types(), where)
+
+
+def _op(value: object, layer_type: str, where: str) -> CpuOp:
+    op = parse_op(JsonNode(value, "$", where, Status.INVALID_ARGUMENT))
+    return replace(op, layer_type=layer_type)
 
 
 def _read(path: str, sha256: str, where: str) -> bytes:
@@ -88,19 +122,27 @@ def _incoming(producer: Sequence[int] | None, choices: Sequence[Choice]) -> Memo
 
 
 def _choose(
-    library: CpuLayerLibrary, op: CpuOp, incoming: Sequence[MemoryLayout | None], where: str
+    library: CpuLayerLibrary,
+    op: CpuOp,
+    incoming: Sequence[MemoryLayout | None],
+    patterns: Patterns,
+    where: str,
 ) -> Choice:
-    expected = [operand.tensor_type.shape for operand in op.outputs]
-    shapes = library.output_shapes(op, expected)
-    for index, (shape, known) in enumerate(zip(shapes or expected, expected, strict=True)):
-        if shape != known:
+    said = library.output_shapes(op, patterns.outputs)
+    shapes = said or [operand.tensor_type.shape for operand in op.outputs]
+    for index, (shape, known) in enumerate(zip(shapes, patterns.outputs, strict=True)):
+        if any(k not in (-1, d) for k, d in zip(known, shape, strict=True)):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{library}: output {index} has shape {list(shape)}, the model says {list(known)}",
                 f"{where}, op '{op.name}'",
             )
+    outputs = [
+        replace(o, tensor_type=RankedTensorType.of(o.tensor_type.element_type, shape))
+        for o, shape in zip(op.outputs, shapes, strict=True)
+    ]
     try:
-        return choose(library, op, incoming)
+        return choose(library, replace(op, outputs=tuple(outputs)), incoming, patterns)
     except LiteRtError as error:
         raise LiteRtError(
             error.status, error.what, f"{where}, op '{op.name}'", error.hint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from vendor_reference.cpu_layer.library import CpuLayerLibrary, Kernel, TensorPlace
+from vendor_reference.cpu_layer.choice import alike_configurations
+from vendor_reference.cpu_layer.library import (
+    ConfigurationRefusedError,
+    CpuLayerLibrary,
+    Kernel,
+    TensorPlace,
+)
+from vendor_reference.executable.cpu_op import CpuOp
 from vendor_reference.executable.executable import ArgumentKind, CpuTask
 
 _READ = cl.map_flags.READ
@@ -35,13 +42,17 @@ class HostTime:
 class CpuLaunch:
     """A kernel of a CPU layer, with its buffers; for one thread at a time."""
 
-    def __init__(self, kernel: Kernel, task: CpuTask, buffers: Sequence[cl.Buffer | None]) -> None:
-        """Takes a kernel, and the buffers of its inputs and outputs; None for no bytes, or one still to be set."""
-        self._kernel = kernel
+    def __init__(self, task: CpuTask, buffers: Sequence[cl.Buffer | None]) -> None:
+        """Takes the buffers of inputs and outputs; None for no bytes, or one still to be set."""
+        self._kernel: Kernel | None = None
         self._num_inputs = len(task.inputs)
         self._buffers = list(buffers)
         places = (*task.inputs, *task.outputs)
         self._is_view = [place is not None and bool(place.strides) for place in places]
+
+    def set_kernel(self, kernel: Kernel) -> None:
+        """Takes another kernel, for the shapes of the next run."""
+        self._kernel = kernel
 
     def set_buffer(self, index: int, buffer: cl.Buffer | None) -> None:
         """Sets the buffer of an input, or of an output, which come behind them."""
@@ -61,6 +72,7 @@ class CpuLaunch:
             }
             queue.finish()  # once for all: each wait wakes the device's threads
             found = [addresses[b] if b is not None else 0 for b in self._buffers]
+            assert self._kernel is not None
             start = perf_counter_ns()
             self._kernel.execute(found[: self._num_inputs], found[self._num_inputs :])
             return HostTime(start, perf_counter_ns())
@@ -82,6 +94,7 @@ class CpuLaunch:
 def create_kernel(
     library: CpuLayerLibrary,
     task: CpuTask,
+    op: CpuOp,
     buffers: Sequence[cl.Buffer | None],
     queue: cl.CommandQueue,
 ) -> Kernel:
@@ -90,6 +103,7 @@ def create_kernel(
     Args:
       library: that has it.
       task: of an executable.
+      op: the task's, with the shapes that the kernel is for.
       buffers: of its inputs, then its outputs; here those of constants count.
       queue: to map them with.
 
@@ -109,7 +123,27 @@ def create_kernel(
             inputs.append(TensorPlace(place.strides, place.offset, data))
         outputs = [TensorPlace(place.strides, place.offset) for place in task.outputs]
         queue.finish()
-        return library.init(task.op, task.implementation, task.config, inputs, outputs)
+        return _init(library, task, op, inputs, outputs)
+
+
+def _init(
+    library: CpuLayerLibrary,
+    task: CpuTask,
+    op: CpuOp,
+    inputs: Sequence[TensorPlace | None],
+    outputs: Sequence[TensorPlace],
+) -> Kernel:
+    """The kernel; for another shape than the compiler's it may be of another implementation."""
+    try:
+        return library.init(op, task.implementation, task.config, inputs, outputs)
+    except ConfigurationRefusedError:
+        if op == task.op:
+            raise
+        for implementation, config in alike_configurations(library, op, task.config):
+            if implementation != task.implementation:
+                with suppress(ConfigurationRefusedError):
+                    return library.init(op, implementation, config, inputs, outputs)
+        raise
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from vendor_reference.device.loaded_tasks import Launch, LoadedTasks
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.run_shapes import NOT_WRITTEN
 from vendor_reference.device.shaves import PartLaunch
-from vendor_reference.executable.executable import ArgumentKind, CpuTask, KernelTask
+from vendor_reference.executable.executable import ArgumentKind, CpuTask
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
 from vendor_reference.executable.shape_value import ShapeKind
 
@@ -51,9 +51,7 @@ class Launcher:
             for i in range(len(function.tasks))
         ]
         self._needed = [
-            find_needed(i, task, loaded.holes(i), function.shapes)
-            if self.is_staged and isinstance(task, KernelTask)
-            else ()
+            find_needed(i, task, loaded.holes(i), function.shapes) if self.is_staged else ()
             for i, task in enumerate(function.tasks)
         ]
         self._in_memory = {

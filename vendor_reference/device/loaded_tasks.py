@@ -27,6 +27,7 @@ from vendor_reference.executable.executable import (
     Function,
     KernelTask,
 )
+from vendor_reference.executable.shape_value import ShapeValue
 
 Launch: TypeAlias = "KernelLaunch | PartLaunch | CpuLaunch"
 
@@ -67,7 +68,7 @@ class LoadedTasks:
           LiteRtError: NOT_FOUND, INVALID_ARGUMENT, MEMORY_ALLOCATION_FAILURE.
         """
         self.function = function
-        self.shapes = RunShapes(function)
+        self.shapes = RunShapes(function, self._ask)
         self._programs = programs
         self._constants = constants
         self._arenas = {
@@ -77,7 +78,14 @@ class LoadedTasks:
         self._attached: dict[Port, cl.Buffer | None] = {}
         queue = cl.CommandQueue(context, device)
         self.tasks: Sequence[LoadedTask | LoadedCpuTask] = [
-            LoadedCpuTask(task, libraries[task.asset.sha256], queue, self._value, self._attached)
+            LoadedCpuTask(
+                task,
+                function.shapes,
+                libraries[task.asset.sha256],
+                queue,
+                self._value,
+                self._attached,
+            )
             if isinstance(task, CpuTask)
             else LoadedTask(task, device, self._values(task.arguments), self._attached)
             for task in function.tasks
@@ -150,6 +158,12 @@ class LoadedTasks:
         self._arenas.clear()
         self._constants = {}
         self._part_queues = {}
+
+    def _ask(self, shape: ShapeValue) -> Sequence[int]:
+        """What a CPU layer says of the shape of one of its outputs."""
+        task = self.tasks[shape.index]
+        assert isinstance(task, LoadedCpuTask)
+        return task.ask_shape(shape.output, self.shapes.__getitem__)
 
     def _values(self, arguments: Sequence[Argument]) -> Mapping[int, Value]:
         ports = (ArgumentKind.INPUT, ArgumentKind.OUTPUT)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import evaluate
 from litert.core.status import Status
-from vendor_reference.executable.executable import Function
+from vendor_reference.executable.executable import CpuTask, Function
 from vendor_reference.executable.shape_use import find_times
 from vendor_reference.executable.shape_value import ShapeKind, ShapeValue, format_shape
 
@@ -17,11 +17,17 @@ Shape = tuple[int, ...]
 class RunShapes:
     """The values of a function's shapes: those of inputs are set, others follow, or are told by kernels."""
 
-    def __init__(self, function: Function) -> None:
-        """Starts with the bounds, for inputs whose shape nobody sets."""
+    def __init__(self, function: Function, ask: Callable[[ShapeValue], Sequence[int]]) -> None:
+        """Starts with the bounds, for inputs whose shape nobody sets.
+
+        Args:
+          function: of an executable.
+          ask: says a shape that the library of a CPU layer finds.
+        """
         self._function = function
+        self._ask = ask
         self._shapes = function.shapes
-        self._times = find_times(self._shapes)
+        self._times = find_times(function)
         self._inputs = {
             shape.index: index
             for index, shape in enumerate(self._shapes)
@@ -76,19 +82,31 @@ class RunShapes:
           Which are new.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a formula without a value, or one that has another than the model.
+          LiteRtError: INVALID_ARGUMENT, for a formula without a value, or one that has another than the model;
+            with what the library of a CPU layer says.
         """
         computed = []
         for index, shape in enumerate(self._shapes):
-            is_due = shape.kind is ShapeKind.COMPUTED and self._times[index] <= task
-            if is_due and self._values[index] is None:
-                where = f"the shape of '{shape.name}', function '{self._function.name}'"
-                value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
-                what = f"the shape of '{shape.name}' by its formulas, {format_shape(value)},"
-                _check(shape, value, what, f"function '{self._function.name}'")
-                self._values[index] = value
+            is_found = shape.kind in (ShapeKind.COMPUTED, ShapeKind.ASKED)
+            if is_found and self._times[index] <= task and self._values[index] is None:
+                self._values[index] = self._find(shape)
                 computed.append(index)
         return computed
+
+    def _find(self, shape: ShapeValue) -> Shape:
+        function = f"function '{self._function.name}'"
+        if shape.kind is ShapeKind.ASKED:
+            value = tuple(self._ask(shape))
+            task = self._function.tasks[shape.index]
+            assert isinstance(task, CpuTask)
+            what = f"the shape of '{shape.name}' that {task.asset.file_name} says, {format_shape(value)},"
+            _check(shape, value, what, f"op '{task.op_name}', {function}")
+            return value
+        where = f"the shape of '{shape.name}', {function}"
+        value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
+        what = f"the shape of '{shape.name}' by its formulas, {format_shape(value)},"
+        _check(shape, value, what, function)
+        return value
 
     def set_written(self, index: int, numbers: Sequence[int]) -> None:
         """Sets a shape that a kernel has written.

@@ -115,11 +115,13 @@ class CpuPlace:
       argument: an input, output, constant or place in DDR.
       strides: in elements, of each memory dimension; empty where nothing lies between the elements.
       offset: of the first element, in elements.
+      shape: index of the shape that a run tells; None where the op's is the tensor's.
     """
 
     argument: Argument
     strides: tuple[int, ...] = ()
     offset: int = 0
+    shape: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class CpuTask:
     Attributes:
       op_name: the custom op that it is for, for messages and metrics.
       asset: the shared object.
-      op: what it is told of the op.
+      op: what it is told of the op; of dynamic shapes the largest.
       implementation: index of the one that was chosen.
       config: that was chosen, with every layout settled.
       inputs: None for one that is left out.
@@ -152,6 +154,16 @@ class CpuTask:
     def arguments(self) -> Sequence[Argument]:
         """Where its tensors lie, in order, without inputs that are left out."""
         return [place.argument for place in (*self.inputs, *self.outputs) if place is not None]
+
+    @property
+    def input_shapes(self) -> Sequence[int]:
+        """The shapes of its inputs that a run tells."""
+        return [p.shape for p in self.inputs if p is not None and p.shape is not None]
+
+    @property
+    def shapes(self) -> Sequence[int]:
+        """All its shapes that a run tells."""
+        return [*self.input_shapes, *(p.shape for p in self.outputs if p.shape is not None)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,22 @@ from math import prod
 
 from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
-from litert.core.sizes import Dimension, shapes_in
+from litert.core.sizes import Dimension, Size, shapes_in
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Program
+from vendor_reference.executable.executable import (
+    ArgumentKind,
+    CpuTask,
+    Function,
+    KernelTask,
+    Program,
+)
 from vendor_reference.executable.format import ALIGNMENT
-from vendor_reference.executable.shape_use import find_dimensions, find_needed, find_times
+from vendor_reference.executable.shape_use import (
+    find_dimensions,
+    find_needed,
+    find_sources,
+    find_times,
+)
 from vendor_reference.executable.shape_value import (
     DynamicOutput,
     ShapeKind,
@@ -74,16 +85,22 @@ def check_order(node: JsonNode, function: Function, programs: Sequence[Program])
     Raises:
       LiteRtError: the node's.
     """
-    times = find_times(function.shapes)
+    for task in function.tasks:
+        if isinstance(task, CpuTask):
+            _check_cpu_task(node, task, function.shapes)
+    for index, shape in enumerate(function.shapes):
+        if shape.kind is ShapeKind.ASKED:
+            _check_asked(node, index, function)
+    times = find_times(function)
     for index, task in enumerate(function.tasks):
-        if isinstance(task, CpuTask):  # its shapes are all known
-            continue
-        holes = programs[task.program].holes
-        for dimension in find_dimensions(task, holes):
-            _check_dimension(node, dimension, function.shapes)
-        for argument in task.arguments:
-            if argument.kind is ArgumentKind.SHAPE and argument.index >= len(function.shapes):
-                raise node.error(f"shape {argument.index} of {len(function.shapes)}")
+        holes: Sequence[Size] = ()
+        if isinstance(task, KernelTask):
+            holes = programs[task.program].holes
+            for dimension in find_dimensions(task, holes):
+                _check_dimension(node, dimension, function.shapes)
+            for argument in task.arguments:
+                if argument.kind is ArgumentKind.SHAPE and argument.index >= len(function.shapes):
+                    raise node.error(f"shape {argument.index} of {len(function.shapes)}")
         for needed in find_needed(index, task, holes, function.shapes):
             if times[needed] >= index:
                 raise node.error(f"task {index} needs shape {needed} before it is known")
@@ -92,11 +109,14 @@ def check_order(node: JsonNode, function: Function, programs: Sequence[Program])
 def _shape(
     node: JsonNode, before: Sequence[ShapeValue], num_tasks: int, ddr_size: int
 ) -> ShapeValue:
-    fields = node.fields(("name", "kind", "pattern", "bound", "offset"), ("index", "sizes"))
+    optional = ("index", "output", "sizes")
+    fields = node.fields(("name", "kind", "pattern", "bound", "offset"), optional)
     kind = ShapeKind(fields["kind"].text(_KINDS))
     wanted = "sizes" if kind is ShapeKind.COMPUTED else "index"
     if wanted not in fields or ("sizes" in fields) == ("index" in fields):
         raise node.error(f"a shape that is {kind.value} has '{wanted}'")
+    if ("output" in fields) != (kind is ShapeKind.ASKED):
+        raise node.error(f"a shape that is {kind.value}, and an output")
     pattern = tuple(n.integer(-1, _MOST_DIM) for n in fields["pattern"].items(1, _MAX_RANK))
     bound = tuple(n.integer(0, _MOST_DIM) for n in fields["bound"].items(1, _MAX_RANK))
     if len(pattern) != len(bound) or any(
@@ -113,9 +133,10 @@ def _shape(
         raise fields["sizes"].error(f"{len(sizes)} sizes of {len(pattern)} dimensions")
     for dimension in (d for size in sizes for d in shapes_in(size)):
         _check_dimension(node, dimension, before)
-    most = num_tasks - 1 if kind is ShapeKind.WRITTEN else _MOST_DIM
+    most = num_tasks - 1 if kind in (ShapeKind.WRITTEN, ShapeKind.ASKED) else _MOST_DIM
     index = fields["index"].integer(0, most) if "index" in fields else 0
-    return ShapeValue(fields["name"].text(), kind, pattern, bound, offset, index, sizes)
+    output = fields["output"].integer(0, _MOST_DIM) if "output" in fields else 0
+    return ShapeValue(fields["name"].text(), kind, pattern, bound, offset, index, sizes, output)
 
 
 def _check_input(node: JsonNode, shape: ShapeValue, inputs: Sequence[RankedTensorType]) -> None:
@@ -123,6 +144,36 @@ def _check_input(node: JsonNode, shape: ShapeValue, inputs: Sequence[RankedTenso
         raise node.error(f"input {shape.index} of {len(inputs)}")
     if inputs[shape.index].shape != shape.bound:
         raise node.error(f"input {shape.index} is {inputs[shape.index]}, its bound {shape.bound}")
+
+
+def _check_cpu_task(node: JsonNode, task: CpuTask, shapes: Sequence[ShapeValue]) -> None:
+    """Memory that is there for the largest shapes is enough."""
+    tensors = zip((*task.inputs, *task.outputs), (*task.op.inputs, *task.op.outputs), strict=True)
+    for place, operand in tensors:
+        if place is None or operand is None or place.shape is None:
+            continue
+        if place.shape >= len(shapes):
+            raise node.error(f"shape {place.shape} of {len(shapes)}")
+        shape = shapes[place.shape]
+        if shape.bound != operand.tensor_type.shape:
+            raise node.error(f"a tensor {operand.tensor_type}, its bound {shape.bound}")
+        if place.strides or place.offset:
+            raise node.error("strides of a tensor whose shape a run tells")
+        if task.config.dynamic_batch and -1 in shape.pattern[1:]:
+            raise node.error(f"a dynamic batch of {format_shape(shape.pattern)}")
+
+
+def _check_asked(node: JsonNode, index: int, function: Function) -> None:
+    """A shape that a library says is of an output of its task, and comes behind those of the inputs."""
+    shape = function.shapes[index]
+    task = function.tasks[shape.index]
+    if not isinstance(task, CpuTask) or shape.output >= len(task.outputs):
+        raise node.error(f"shape {index} is of output {shape.output} of task {shape.index}")
+    if task.outputs[shape.output].shape != index:
+        raise node.error(f"shape {index} is not that of its output")
+    for source in find_sources(shape, function.tasks):
+        if source >= index:
+            raise node.error(f"shape {index} is found of shape {source}, which comes behind it")
 
 
 def _check_dimension(node: JsonNode, dimension: Dimension, shapes: Sequence[ShapeValue]) -> None:

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litert.core.sizes import Dimension, Size, shapes_in
-from vendor_reference.executable.executable import ArgumentKind, KernelTask
+from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, KernelTask
 from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
 
 BEFORE_ALL = -1
 """A shape that is known before the first task."""
 
 
-def find_times(shapes: Sequence[ShapeValue]) -> list[int]:
+def find_sources(shape: ShapeValue, tasks: Sequence[KernelTask | CpuTask]) -> Sequence[int]:
+    """The shapes that one is found of."""
+    if shape.kind is ShapeKind.ASKED:
+        task = tasks[shape.index]
+        assert isinstance(task, CpuTask)
+        return task.input_shapes
+    return [d.shape for size in shape.sizes for d in shapes_in(size)]
+
+
+def find_times(function: Function) -> list[int]:
     """For each shape the task after which it is known; `BEFORE_ALL`, if a run can begin with it."""
     times: list[int] = []
-    for shape in shapes:
+    for shape in function.shapes:
         if shape.kind is ShapeKind.WRITTEN:
             times.append(shape.index)
         else:
-            used = [d for size in shape.sizes for d in shapes_in(size)]
-            times.append(max((times[d.shape] for d in used), default=BEFORE_ALL))
+            used = find_sources(shape, function.tasks)
+            times.append(max((times[index] for index in used), default=BEFORE_ALL))
     return times
 
 
@@ -36,9 +45,11 @@ def find_dimensions(task: KernelTask, holes: Sequence[Size]) -> Sequence[Dimensi
 
 
 def find_needed(
-    index: int, task: KernelTask, holes: Sequence[Size], shapes: Sequence[ShapeValue]
+    index: int, task: KernelTask | CpuTask, holes: Sequence[Size], shapes: Sequence[ShapeValue]
 ) -> Sequence[int]:
     """The shapes that must be known, and have been checked, before a task starts."""
+    if isinstance(task, CpuTask):
+        return sorted(set(task.shapes))
     read = {a.index for a in task.arguments if a.kind is ArgumentKind.SHAPE}
     read.difference_update(find_written(index, shapes))
     return sorted(read.union(d.shape for d in find_dimensions(task, holes)))

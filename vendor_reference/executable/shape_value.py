@@ -18,6 +18,8 @@ class ShapeKind(str, Enum):
     """The device, before a run or in it: `sizes` say how."""
     WRITTEN = "written"
     """Task `index` of the function: its kernel writes the shape."""
+    ASKED = "asked"
+    """The library of task `index`, a CPU layer: it says the shape of its output `output`, before the task runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class ShapeValue:
     offset: int
     index: int = 0
     sizes: tuple[Size, ...] = ()
+    output: int = 0
 
     @property
     def size_bytes(self) -> int:

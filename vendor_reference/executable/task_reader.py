@@ -110,7 +110,7 @@ def _place(
     limits: Limits,
     is_written: bool = False,
 ) -> CpuPlace:
-    fields = node.fields(("argument",), ("strides", "offset"))
+    fields = node.fields(("argument",), ("strides", "offset", "shape"))
     argument = _argument(fields["argument"], limits)
     sizes = {
         ArgumentKind.INPUT: limits.inputs,
@@ -136,7 +136,8 @@ def _place(
     needed = (offset + last + 1) * (tensor.element_type.bits // 8) if prod(dims) else 0
     if needed > size:
         raise node.error(f"{operand.tensor_type} in {tensor.layout}: {needed} bytes in {size}")
-    return CpuPlace(argument, given, offset)
+    told = fields["shape"].integer(0, MOST) if "shape" in fields else None
+    return CpuPlace(argument, given, offset, told)
 
 
 def _argument(node: JsonNode, limits: Limits) -> Argument:

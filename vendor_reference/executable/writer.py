@@ -126,6 +126,8 @@ def _shape(shape: ShapeValue) -> Mapping[str, object]:
         fields["sizes"] = [dump_size(size) for size in shape.sizes]
     else:
         fields["index"] = shape.index
+    if shape.kind is ShapeKind.ASKED:
+        fields["output"] = shape.output
     return fields
 
 
@@ -166,6 +168,8 @@ def _place(place: CpuPlace) -> Mapping[str, object]:
         fields["strides"] = list(place.strides)
     if place.offset:
         fields["offset"] = place.offset
+    if place.shape is not None:
+        fields["shape"] = place.shape
     return fields
 
 

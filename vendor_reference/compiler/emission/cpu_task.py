@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -20,20 +20,26 @@ from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig
 from vendor_reference.executable.executable import Argument, CpuPlace, CpuTask
 
 
-def emit_cpu_task(spec: KernelSpec, op: TaskOp, place: Callable[[SSAValue], Argument]) -> CpuTask:
+def emit_cpu_task(
+    spec: KernelSpec,
+    op: TaskOp,
+    place: Callable[[SSAValue], Argument],
+    shapes: tuple[Sequence[int | None], Sequence[int | None]],
+) -> CpuTask:
     """The task of a CPU layer.
 
     Args:
       spec: of its function.
       op: on VPUIP, with its memory planned.
       place: finds where a buffer lies.
+      shapes: the function's shapes that its inputs, as they are passed, and its outputs have; None for fixed ones.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if buffers are not as the layer takes them.
     """
     kernel = spec.cpu
     assert kernel is not None
-    values = iter(op.inputs)
+    values = iter(zip(op.inputs, shapes[0], strict=True))
     types = all_inputs(spec, op.inputs.types)
     if (len(types), len(op.outputs)) != (len(kernel.op.inputs), len(kernel.op.outputs)):
         raise LiteRtError(
@@ -47,11 +53,12 @@ def emit_cpu_task(spec: KernelSpec, op: TaskOp, place: Callable[[SSAValue], Argu
         if ir_type is None or operand is None or config is None:
             inputs.append(None)
         else:
-            inputs.append(_place(spec, place(next(values)), ir_type, operand, config))
+            value, shape = next(values)
+            inputs.append(_place(spec, place(value), ir_type, operand, config, shape))
     outputs = [
-        _place(spec, place(value), value.type, operand, config)
-        for value, operand, config in zip(
-            op.outputs, kernel.op.outputs, kernel.config.outputs, strict=True
+        _place(spec, place(value), value.type, operand, config, shape)
+        for value, operand, config, shape in zip(
+            op.outputs, kernel.op.outputs, kernel.config.outputs, shapes[1], strict=True
         )
     ]
     return CpuTask(
@@ -71,6 +78,7 @@ def _place(
     ir_type: Attribute,
     operand: CpuOperand,
     config: TensorConfig,
+    told: int | None,
 ) -> CpuPlace:
     layout = config.layout
     assert layout is not None
@@ -86,8 +94,8 @@ def _place(
     by_dim, offset = element_strides(ir_type)
     strides = by_dim if layout.is_blocked else tuple(by_dim[d] for d in layout.order)
     if (strides, offset) == (layout.strides(shape), 0):
-        return CpuPlace(argument)
-    if not config.takes_view or layout.is_blocked:
+        return CpuPlace(argument, shape=told)
+    if not config.takes_view or layout.is_blocked or told is not None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"a buffer {ir_type}, where the layer takes {layout} without gaps",

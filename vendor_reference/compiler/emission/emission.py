@@ -145,6 +145,10 @@ class _FunctionEmission:
         tasks: list[KernelTask | CpuTask] = []
         for op in block.ops:
             if isinstance(op, TaskOp):
+                if (asked := self._asked(op)) is not None:
+                    self._shapes.add_asked(op, asked)
+                    continue
+                self._shapes.settle_asked(op, len(tasks))
                 self._shapes.add_written(op, len(tasks))
                 tasks.append(self._task(op))
             elif isinstance(op, TaskActualShapeOfOp):
@@ -166,6 +170,7 @@ class _FunctionEmission:
                     f"function '{function.sym_name.data}'",
                     "Lower it first, and plan its memory.",
                 )
+        self._shapes.check_settled()
         dynamic_outputs = self._shapes.dynamic_outputs(outputs)
         ddr_size = self._shapes.place(self._places, self._arena_size(ArgumentKind.DDR))
         output_types = [ranked_type(value.type) for value in outputs]
@@ -187,12 +192,16 @@ class _FunctionEmission:
         ends = [p.offset + p.size_bytes for p in self._places.values() if p.kind is kind]
         return aligned(max(ends, default=0))
 
+    def _asked(self, op: TaskOp) -> KernelSpec | None:
+        """The CPU layer that a task of shapes alone asks; None for any other task."""
+        return None if op.outputs else self._module.launches.cpu_layer(op)
+
     def _task(self, op: TaskOp) -> KernelTask | CpuTask:
         cpu = self._module.launches.cpu_layer(op)
         if cpu is not None:
             self.bindings.append(())
             self.specs.append(cpu)
-            return emit_cpu_task(cpu, op, self._place)
+            return emit_cpu_task(cpu, op, self._place, self._shapes.task_shapes(op))
         launch = self._module.launches.find(op, self._shapes)
         spec = launch.spec
         self.bindings.append(launch.bindings)

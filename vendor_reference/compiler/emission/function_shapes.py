@@ -9,8 +9,10 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.sizes import Dimension, Size
+from litert.core.status import Status
 from vendor_reference.compiler.ir.shape_attributes import (
     INPUT_NAMES,
     INPUT_PATTERNS,
@@ -45,6 +47,7 @@ class FunctionShapes:
         self._functions = functions
         self._index: dict[SSAValue, int] = {}
         self._bounds: dict[SSAValue, Shape] = {}
+        self._asked: dict[SSAValue, int] = {}  # of which output, until its task is known
         for op in function.body.block.ops:
             if isinstance(op, TaskOp) and op.output_shapes and op.outputs:
                 for port, shape in zip(op.dynamic_outputs(), op.output_shapes, strict=True):
@@ -90,21 +93,63 @@ class FunctionShapes:
                 pattern = (-1,) * len(bound)
                 self._add(shape, self._name(shape), ShapeKind.WRITTEN, pattern, bound, index=task)
 
+    def add_asked(self, op: TaskOp, spec: KernelSpec) -> None:
+        """Shapes that the library of a CPU layer is asked for, whose task comes later."""
+        assert spec.cpu is not None
+        patterns = spec.cpu.asked_shapes
+        ports = [port for port, pattern in enumerate(patterns) if -1 in pattern]
+        if len(ports) != len(op.output_shapes):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{len(op.output_shapes)} shapes of a layer that says {len(ports)}",
+                spec.location,
+            )
+        for port, shape in zip(ports, op.output_shapes, strict=True):
+            if shape in self._bounds:  # else nobody has such a tensor
+                bound = self._bounds[shape]
+                self._add(shape, self._name(shape), ShapeKind.ASKED, patterns[port], bound)
+                self._asked[shape] = port
+
+    def settle_asked(self, op: TaskOp, task: int) -> None:
+        """Says which task the shapes are of that its library is asked for."""
+        if not self._asked:
+            return
+        for port, shape in zip(op.dynamic_outputs(), op.output_shapes, strict=True):
+            if self._asked.get(shape) == port:
+                index = self._index[shape]
+                self.values[index] = replace(self.values[index], index=task, output=port)
+                del self._asked[shape]
+
+    def check_settled(self) -> None:
+        """Refuses shapes that a library is asked for, and that no task of its has.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT.
+        """
+        for shape in self._asked:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the shape of '{self._name(shape)}' is of no output of the layer that says it",
+                f"function '{self._function.sym_name.data}'",
+            )
+
+    def task_shapes(self, op: TaskOp) -> tuple[Sequence[int | None], Sequence[int | None]]:
+        """The numbers of the shapes of a task's inputs, as they are passed, and outputs; None for fixed ones."""
+        inputs, outputs = self._told(op)
+        return (
+            [None if shape is None else self._index[shape] for shape in inputs],
+            [None if shape is None else self._index[shape] for shape in outputs],
+        )
+
     def op_shapes(self, op: TaskOp, spec: KernelSpec) -> OpShapes | None:
         """Shapes of a task's tensors, as far as a run tells them; None where it tells none."""
         if not (op.input_shapes or op.output_shapes) or not op.outputs:
             return None
-        read = dict(zip(op.dynamic_inputs(), op.input_shapes, strict=True))
-        inputs = [self._port(value, read.get(i)) for i, value in enumerate(op.inputs)]
-        written = dict(zip(op.dynamic_outputs(), op.output_shapes, strict=True))
-        outputs = []
-        sources = self._sources(op)
-        for port, value in enumerate(op.outputs):
-            source = sources[port]
-            if port not in written and isinstance(source, SameShape) and source.input in read:
-                outputs.append(self._port(value, read[source.input]))
-            else:
-                outputs.append(self._port(value, written.get(port)))
+        read, written = self._told(op)
+        inputs = [self._port(value, shape) for value, shape in zip(op.inputs, read, strict=True)]
+        outputs = [
+            self._port(value, shape) for value, shape in zip(op.outputs, written, strict=True)
+        ]
         return OpShapes(tuple(all_inputs(spec, inputs)), tuple(outputs))
 
     def dynamic_outputs(self, outputs: Sequence[SSAValue]) -> Sequence[DynamicOutput]:
@@ -153,6 +198,20 @@ class FunctionShapes:
         shape = self.values[index]
         return tuple(
             Dimension(index, d) if size < 0 else size for d, size in enumerate(shape.pattern)
+        )
+
+    def _told(self, op: TaskOp) -> tuple[Sequence[SSAValue | None], Sequence[SSAValue | None]]:
+        """The shapes of a task's inputs and outputs, where a run tells them."""
+        read = dict(zip(op.dynamic_inputs(), op.input_shapes, strict=True))
+        written = dict(zip(op.dynamic_outputs(), op.output_shapes, strict=True))
+        sources = self._sources(op)
+        for port in range(len(op.outputs)):
+            source = sources[port]
+            if port not in written and isinstance(source, SameShape) and source.input in read:
+                written[port] = read[source.input]
+        return (
+            [read.get(index) for index in range(len(op.inputs))],
+            [written.get(port) for port in range(len(op.outputs))],
         )
 
     def _port(self, buffer: SSAValue, shape: SSAValue | None) -> tuple[Size, ...]:

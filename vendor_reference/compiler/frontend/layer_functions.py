@@ -74,7 +74,7 @@ class LayerFunctions:
         symbol = self._symbols.get(same)
         if symbol is None:
             symbol = self._symbols[same] = self._names.new(op.name)
-            shapes = LayerShapes(op, layer, self._names)
+            shapes = LayerShapes(op, layer, self._names, kernel)
             function = FuncOp.external(symbol, inputs, outputs)
             attributes: dict[str, Attribute] = {
                 **requirement_attributes(requirements),

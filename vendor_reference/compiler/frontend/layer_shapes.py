@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -30,6 +31,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
+    CpuKernel,
     KernelArgument,
     KernelSpec,
     ShapeArgument,
@@ -37,6 +39,7 @@ from vendor_reference.compiler.kernel_spec import (
 from vendor_reference.compiler.shape_bounds import Bounds
 from vendor_reference.compiler.shape_rules import (
     ByKernel,
+    alike_input,
     declared_shape,
     find_shape_rule,
     is_guessed,
@@ -51,12 +54,15 @@ from vendor_reference.soc import SocModel
 class LayerShapes:
     """A layer's rules for the outputs of an op that the model leaves open."""
 
-    def __init__(self, op: Op, layer: CustomLayer, names: SymbolNames) -> None:
+    def __init__(
+        self, op: Op, layer: CustomLayer, names: SymbolNames, cpu: CpuKernel | None
+    ) -> None:
         self._op = op
         self._layer = layer
+        self._cpu = cpu
         self._open = [i for i, t in enumerate(op.outputs) if _is_open(t)]
         self._finder = ""
-        if self._open and layer.shape_kernel is not None:
+        if self._open and (layer.shape_kernel is not None or (cpu and cpu.asked_shapes)):
             self._finder = names.new(f"shapes_of_{op.name}")
 
     def attributes(self) -> Mapping[str, Attribute]:
@@ -70,9 +76,8 @@ class LayerShapes:
         return {OUTPUT_SHAPES: output_shapes_attribute(sources)}
 
     def functions(self, spec: KernelSpec) -> Sequence[FuncOp]:
-        """The function of the layer's shape kernel, where it has one; `spec` is of the layer's own."""
-        shape_kernel = self._layer.shape_kernel
-        if not self._finder or shape_kernel is None:
+        """The function that finds shapes apart, where the layer has one; `spec` is of the layer's own."""
+        if not self._finder:
             return ()
         arguments: list[KernelArgument] = []
         num_read = 0
@@ -84,25 +89,33 @@ class LayerShapes:
                 data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
                 arguments.append(ConstantArgument(ElementType.UINT32, data))
         arguments += [ShapeArgument(True, index) for index in range(len(self._open))]
-        sources = tuple(
-            Source(self._layer.asset_name(file), file.path, file.digest)
-            for file in shape_kernel.sources
-        )
-        kernel = KernelSpec(
-            f"{spec.title}, shapes",
-            tuple(arguments),
+        kernel = self._shape_kernel(spec, tuple(arguments))
+        found = [ShapeType()] * len(self._open)
+        function = FuncOp.external(self._finder, [ShapeType()] * num_read, found)
+        task = StringAttr(self._layer.type.value)
+        function.attributes.update({TASK: task, **kernel_attributes(kernel)})
+        return [function]
+
+    def _shape_kernel(self, spec: KernelSpec, arguments: tuple[KernelArgument, ...]) -> KernelSpec:
+        """What finds the shapes: a kernel of the layer's, or its library."""
+        title = f"{spec.title}, shapes"
+        shape_kernel = self._layer.shape_kernel
+        if shape_kernel is None:
+            return replace(spec, title=title, arguments=arguments)
+        return KernelSpec(
+            title,
+            arguments,
             where=spec.where,
-            sources=sources,
+            sources=tuple(
+                Source(self._layer.asset_name(file), file.path, file.digest)
+                for file in shape_kernel.sources
+            ),
             headers=spec.headers,
             entry=shape_kernel.entry,
             defines=spec.defines,
             build_options=spec.build_options,
             op_name=spec.op_name,
         )
-        found = [ShapeType()] * len(self._open)
-        function = FuncOp.external(self._finder, [ShapeType()] * num_read, found)
-        function.attributes.update({TASK: StringAttr("OCL"), **kernel_attributes(kernel)})
-        return [function]
 
     def notes(self) -> Sequence[str]:
         """Sentences about what the layer does not say, and is taken to be."""
@@ -110,13 +123,15 @@ class LayerShapes:
             f"op '{self._op.name}': output {index} is taken to have the shape of an input, as the model gives "
             f"both as {self._op.outputs[index].type}; a description (.json) can say otherwise by output_shapes."
             for index in self._open
-            if is_guessed(self._op, self._layer, index)
+            if not self._finder and is_guessed(self._op, self._layer, index)
         ]
 
     def _source(self, index: int) -> ShapeSource:
         rule = find_shape_rule(self._op, self._layer, index)
-        if rule is ByKernel.SEPARATE:
+        if self._finder:
             return FoundBy(self._finder)
+        if rule is ByKernel.LIBRARY:  # it leaves shapes to the model
+            rule = alike_input(self._op, index)
         if rule is ByKernel.OWN:
             rule = declared_shape(self._layer, index)  # its bound
         assert not isinstance(rule, ByKernel)

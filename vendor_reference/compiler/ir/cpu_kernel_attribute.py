@@ -16,13 +16,14 @@ from vendor_reference.executable.cpu_op_json import dump_config, dump_op, parse_
 
 def cpu_kernel_attribute(kernel: CpuKernel) -> Attribute:
     """A CPU layer as an attribute."""
-    return json_attribute(
-        {
-            "op": dump_op(kernel.op),
-            "implementation": kernel.implementation,
-            "config": dump_config(kernel.config),
-        }
-    )
+    fields: dict[str, object] = {
+        "op": dump_op(kernel.op),
+        "implementation": kernel.implementation,
+        "config": dump_config(kernel.config),
+    }
+    if kernel.asked_shapes:
+        fields["asked_shapes"] = [list(shape) for shape in kernel.asked_shapes]
+    return json_attribute(fields)
 
 
 def read_cpu_kernel(where: str, attribute: Attribute) -> CpuKernel:
@@ -32,7 +33,15 @@ def read_cpu_kernel(where: str, attribute: Attribute) -> CpuKernel:
       LiteRtError: INVALID_ARGUMENT, with the element that is not as `cpu_kernel_attribute` makes it.
     """
     node = JsonNode(read_json(attribute), "$", where, Status.INVALID_ARGUMENT)
-    fields = node.fields(("op", "implementation", "config"))
+    fields = node.fields(("op", "implementation", "config"), ("asked_shapes",))
     op = parse_op(fields["op"])
     implementation = fields["implementation"].integer(0, 2**31 - 1)
-    return CpuKernel(op, implementation, parse_config(fields["config"], op))
+    asked: tuple[tuple[int, ...], ...] = ()
+    if "asked_shapes" in fields:
+        shapes = fields["asked_shapes"].items(len(op.outputs), len(op.outputs))
+        ranks = [len(operand.tensor_type.shape) for operand in op.outputs]
+        asked = tuple(
+            tuple(n.integer(-1, 2**31 - 1) for n in shape.items(rank, rank))
+            for shape, rank in zip(shapes, ranks, strict=True)
+        )
+    return CpuKernel(op, implementation, parse_config(fields["config"], op), asked)

@@ -17,7 +17,8 @@
 //
 // When a model is compiled, all but `execute` is called, in a process of its own with a time limit. Where the compiled
 // file is loaded, it is steps 1 and 2, and then `init` with what was chosen: no function counts on another having been
-// called, but `execute` and `destroy` on `init`. The library is loaded from memory: it finds no files beside itself,
+// called, but `execute` and `destroy` on `init`. Where a model leaves dimensions open, the compiler asks with the
+// largest inputs, and runs ask again with the actual ones; see "Dynamic shapes" below. The library is loaded from memory: it finds no files beside itself,
 // and should need no other libraries than the system's. It is never unloaded.
 //
 // A library is C or C++, for the machine that compiles the model and runs it:
@@ -35,6 +36,18 @@
 //   } catch (const std::exception& error) {
 //     return LiteRtNpuFail(message, kLiteRtNpuError, error.what());
 //   }
+//
+// Dynamic shapes. A model can leave dimensions open (-1), for which its user gives bounds. Each shape that a run comes
+// with goes through step 4 before anything runs: with the actual inputs, it gives the actual outputs, which must be
+// within what it gave for the largest inputs. Then there are two ways:
+//
+//   A configuration with `dynamic_batch`, where dimension 0 alone is open, and the slowest in memory: `init` is called
+//   once, with the largest shapes. `execute` gets tensors with the actual ones, in `type.dims` and `memory_dims`;
+//   strides are those of `init`.
+//
+//   Else `init` is called for each new shape, with tensors and an op of just that shape. The kernels of the last 16
+//   shapes are kept. If one is answered with kLiteRtNpuNotImplemented, step 5 and 6 follow for that shape: another
+//   implementation is taken whose configuration is the same. A layout in blocks cannot be for such a tensor.
 //
 // Threads: the functions of steps 1 to 7 are called by one thread at a time. `execute` may be called for several
 // kernels at once, by several threads, and by one thread at a time for one kernel.
@@ -250,7 +263,9 @@ typedef struct LiteRtNpuTensorConfig {
 typedef struct LiteRtNpuConfig {
   LiteRtNpuTensorConfig* inputs;   // one for each input of the op
   LiteRtNpuTensorConfig* outputs;  // one for each output
-  // Whether a kernel takes, in `execute`, tensors whose dimension 0 is less than it was in `init`.
+  // Whether a kernel takes, in `execute`, tensors whose dimension 0 is less than it was in `init`. In `init`, where the
+  // model has open dimensions: whether that will happen. A library that can not is to set it to 0, and answer
+  // kLiteRtNpuNotImplemented.
   int32_t dynamic_batch;
 } LiteRtNpuConfig;
 
@@ -288,7 +303,9 @@ typedef struct LiteRtNpuCpuLayerLibrary {
   const char* (*get_layer_type)(size_t index);
 
   // Fills in the dimensions of each output, whose rank and element type are set: shapes[i] has them as the model says,
-  // with -1 for those that it does not know. Dimensions of the inputs are known. May be NULL: the model's are taken.
+  // with -1 for those that it does not know, and so have op->outputs. Dimensions of the inputs are known; larger inputs
+  // may not have smaller outputs. May be NULL: the model's are taken, and for open ones those of the first input with
+  // the same ones open.
   LiteRtNpuStatus (*get_output_shapes)(const LiteRtNpuOp* op, LiteRtNpuTensorType* shapes, LiteRtNpuMessage* message);
 
   // How many implementations there are for an op; 0, with a message, for an op that the layer cannot do.
@@ -319,6 +336,7 @@ typedef struct LiteRtNpuCpuLayerLibrary {
                           LiteRtNpuMessage* message);
 
   // Runs a kernel: reads `inputs`, writes all of `outputs`. Inputs are not written, but where an output lies in place.
+  // Shapes and strides are those of `init`, but for a dynamic batch.
   LiteRtNpuStatus (*execute)(void* kernel, const LiteRtNpuTensor* inputs, const LiteRtNpuTensor* outputs,
                              LiteRtNpuMessage* message);
 
