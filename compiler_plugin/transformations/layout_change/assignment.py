@@ -1,0 +1,240 @@
+"""Which ops take the other layout: bound ones must, those with a choice do where fewer elements are transposed.
+
+A tensor that is written in one layout and read in the other is transposed once, for all who read it so. Ops with a
+choice that hang together are decided together: at once where all that surrounds them is of one layout, else by the
+cheapest cut between the two kinds of their neighbours, which is the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from compiler_plugin.transformations.layout_change.layout import (
+    LayoutChange,
+    Permutation,
+    keeps_memory,
+)
+from compiler_plugin.transformations.layout_change.min_cut import (
+    SINK,
+    SOURCE,
+    UNLIMITED,
+    Network,
+)
+from compiler_plugin.transformations.layout_change.rule import (
+    FREE,
+    Layouts,
+    OpPlan,
+    PortLayout,
+    known_shape,
+)
+from litert.model.graph import Op, Subgraph, Tensor
+
+_MAX_PHASES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The layouts of an op's ports, of those that change any.
+
+    Attributes:
+      inputs, outputs: how they are permuted. A free input has the layout of the tensor that it reads.
+    """
+
+    plan: OpPlan
+    inputs: Layouts
+    outputs: Layouts
+
+
+@dataclass(slots=True)
+class _Use:
+    """A tensor between an op's output and its readers, as nodes: a choice, SOURCE (permuted) or SINK."""
+
+    producer: int
+    readers: list[int]
+    cost: int
+
+
+def assign_layouts(
+    subgraph: Subgraph,
+    plans: Mapping[Op, OpPlan],
+    change: LayoutChange,
+    results: Collection[Tensor],
+    settled: Collection[Tensor],
+) -> dict[Op, Assignment]:
+    """Chooses the layouts of all ports, with the fewest elements transposed.
+
+    Args:
+      subgraph: that the ops are in.
+      plans: of ops that can be, or must be, in the other layout.
+      change: to it.
+      results: tensors that are read from outside, as they are.
+      settled: tensors that cost nothing in another layout: constants, and what is computed from them alone.
+
+    Returns:
+      For each op with a plan that changes anything.
+    """
+    nodes: dict[Op, int] = {}
+    homes: dict[Tensor, int] = {}  # the node that a tensor's layout follows; absent is SINK
+    number = SINK
+    for op, plan in plans.items():
+        if plan.is_bound:
+            nodes[op] = SOURCE
+        else:
+            number += 1
+            nodes[op] = number
+        for tensor, layout in zip(op.outputs, plan.outputs, strict=True):
+            if layout is FREE:
+                number += 1
+                homes[tensor] = number
+            elif layout is not None and layout == change.image(len(tensor.shape)):
+                homes[tensor] = nodes[op]
+    uses = _find_uses(subgraph, plans, nodes, homes, change, results, settled)
+    costs = {nodes[op]: plan.cost for op, plan in plans.items() if plan.cost and not plan.is_bound}
+    is_changed = _solve(number + 1, uses, costs)
+    return _spread(plans, nodes, homes, is_changed, change)
+
+
+def _find_uses(
+    subgraph: Subgraph,
+    plans: Mapping[Op, OpPlan],
+    nodes: Mapping[Op, int],
+    homes: Mapping[Tensor, int],
+    change: LayoutChange,
+    results: Collection[Tensor],
+    settled: Collection[Tensor],
+) -> list[_Use]:
+    uses: dict[Tensor, _Use] = {}
+    for op in subgraph.ops:
+        plan = plans.get(op)
+        for index, tensor in enumerate(op.inputs):
+            if tensor is None or tensor in settled:
+                continue
+            layout: PortLayout = None if plan is None else plan.inputs[index]
+            image = change.image(len(tensor.shape))
+            if layout is FREE or image is None:
+                continue
+            reader = nodes[op] if layout == image else SINK
+            use = uses.get(tensor)
+            if use is None:
+                cost = _transpose_cost(tensor, image)
+                use = uses[tensor] = _Use(homes.get(tensor, SINK), [], cost)
+            use.readers.append(reader)
+    for tensor in results:
+        image = change.image(len(tensor.shape))
+        if image is not None and tensor in homes:
+            use = uses.setdefault(tensor, _Use(homes[tensor], [], _transpose_cost(tensor, image)))
+            use.readers.append(SINK)
+    return list(uses.values())
+
+
+def _transpose_cost(tensor: Tensor, permutation: Permutation) -> int:
+    """Elements, and one for the op; the op alone, where it is a RESHAPE."""
+    if keeps_memory(known_shape(tensor), permutation):
+        return 1
+    return prod(tensor.shape) + 1
+
+
+def _solve(count: int, uses: Sequence[_Use], costs: Mapping[int, int]) -> list[bool]:
+    """For each node whether it is permuted."""
+    groups = _Groups(count)
+    for use in uses:
+        choices = [node for node in (use.producer, *use.readers) if node > SINK]
+        for node in choices[1:]:
+            groups.join(choices[0], node)
+    members: dict[int, list[int]] = {}
+    for node in range(SINK + 1, count):
+        members.setdefault(groups.find(node), []).append(node)
+    borders: dict[int, set[int]] = {}
+    uses_of: dict[int, list[_Use]] = {}
+    for use in uses:
+        ends = (use.producer, *use.readers)
+        group = next((groups.find(node) for node in ends if node > SINK), None)
+        if group is not None:
+            uses_of.setdefault(group, []).append(use)
+            borders.setdefault(group, set()).update(node for node in ends if node <= SINK)
+    is_changed = [True, False, *[False] * (count - 2)]
+    for group, nodes in members.items():
+        border = borders.get(group, set())
+        if SOURCE not in border:
+            continue
+        if SINK not in border and not any(node in costs for node in nodes):
+            changed = set(nodes)
+        else:
+            changed = _cut(nodes, uses_of[group], costs)
+        for node in changed:
+            is_changed[node] = True
+    return is_changed
+
+
+def _cut(nodes: Sequence[int], uses: Sequence[_Use], costs: Mapping[int, int]) -> set[int]:
+    """The nodes of a group that are permuted."""
+    network = Network()
+    place = {SOURCE: SOURCE, SINK: SINK}
+    for node in nodes:
+        place[node] = network.add_node()
+        if node in costs:
+            network.add_edge(place[node], SINK, costs[node])
+    for use in uses:
+        producer = place[use.producer]
+        readers = {place[reader] for reader in use.readers} - {producer}
+        if len(readers) == 1:
+            network.add_edge(producer, readers.pop(), use.cost, back=use.cost)
+        elif readers:
+            # Paid once, whether one reader differs from the producer or all.
+            down, up = network.add_node(), network.add_node()
+            network.add_edge(producer, down, use.cost)
+            network.add_edge(up, producer, use.cost)
+            for reader in sorted(readers):
+                network.add_edge(down, reader, UNLIMITED)
+                network.add_edge(reader, up, UNLIMITED)
+    sides = network.cut(_MAX_PHASES)
+    if sides is None:  # too entangled for an optimum in linear time: all of them together
+        return set(nodes)
+    return {node for node in nodes if sides[place[node]]}
+
+
+def _spread(
+    plans: Mapping[Op, OpPlan],
+    nodes: Mapping[Op, int],
+    homes: Mapping[Tensor, int],
+    is_changed: Sequence[bool],
+    change: LayoutChange,
+) -> dict[Op, Assignment]:
+    assignments: dict[Op, Assignment] = {}
+
+    def home(tensor: Tensor | None) -> Permutation | None:
+        if tensor is None or not is_changed[homes.get(tensor, SINK)]:
+            return None
+        return change.image(len(tensor.shape))
+
+    for op, plan in plans.items():
+        changed = is_changed[nodes[op]]
+        inputs = [
+            home(tensor) if layout is FREE else layout if changed else None
+            for tensor, layout in zip(op.inputs, plan.inputs, strict=True)
+        ]
+        outputs = [
+            home(tensor) if layout is FREE else layout if changed else None
+            for tensor, layout in zip(op.outputs, plan.outputs, strict=True)
+        ]
+        if any(inputs) or any(outputs):
+            assignments[op] = Assignment(plan, inputs, outputs)
+    return assignments
+
+
+class _Groups:
+    """Numbers that are joined to groups."""
+
+    def __init__(self, count: int) -> None:
+        self._parents = list(range(count))
+
+    def find(self, node: int) -> int:
+        parents = self._parents
+        while parents[node] != node:
+            parents[node] = node = parents[parents[node]]
+        return node
+
+    def join(self, one: int, other: int) -> None:
+        self._parents[self.find(one)] = self.find(other)

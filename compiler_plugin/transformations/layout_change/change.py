@@ -1,0 +1,126 @@
+"""NHWC to NCHW and back, of a subgraph: rules say what is possible, an assignment chooses, a rewriter does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from compiler_plugin.transformations.layout_change.assignment import assign_layouts
+from compiler_plugin.transformations.layout_change.custom import CustomLayout, CustomOp
+from compiler_plugin.transformations.layout_change.layout import LayoutChange, LayoutName
+from compiler_plugin.transformations.layout_change.rewriting import Rewriter
+from compiler_plugin.transformations.layout_change.rule import FREE, LayoutRule, OpPlan
+from litert.host.extensions import check_unique, load_package
+from litert.model.graph import Model, Op, Subgraph, Tensor
+
+_COMPUTED = ("DENSIFY", "DEQUANTIZE", "CAST")
+"""Ops of one input that filters come through."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReport:
+    """What a change of layout has done.
+
+    Attributes:
+      ops: that work in the other layout now.
+      transposes, reshapes: ops that were added where layouts meet; a RESHAPE moves no data.
+    """
+
+    ops: int = 0
+    transposes: int = 0
+    reshapes: int = 0
+
+
+def change_layout(
+    model: Model,
+    subgraph: Subgraph,
+    to: LayoutName,
+    custom_layouts: Mapping[str, CustomLayout] | None = None,
+) -> ChangeReport:
+    """Brings a subgraph into the other layout, in place; `layout` has the contract.
+
+    Inputs, outputs and signatures keep their names, shapes and order of dimensions.
+
+    Args:
+      model: that the subgraph is in.
+      subgraph: to change.
+      to: the layout that it is not in.
+      custom_layouts: of custom ops, by their names; all others see their tensors as the file has them.
+
+    Returns:
+      What it took.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
+        brought there.
+    """
+    change = LayoutChange(to)
+    plans = _find_plans(subgraph, change, custom_layouts or {})
+    results = dict.fromkeys(subgraph.outputs)
+    for signature in model.signatures:
+        if signature.subgraph is subgraph:
+            results.update(dict.fromkeys(tensor for _, tensor in signature.outputs))
+    settled = _find_settled(subgraph, results)
+    choice = {op: plan for op, plan in plans.items() if op.outputs[0] not in settled}
+    assignments = assign_layouts(subgraph, choice, change, results, settled)
+    rewriter = Rewriter(subgraph, model, change, results, settled)
+    rewriter.run(assignments)
+    return ChangeReport(len(assignments), rewriter.transposes, rewriter.reshapes)
+
+
+@cache
+def layout_rules() -> Mapping[str, LayoutRule]:
+    """The rules, by builtin operator."""
+    modules: Mapping[str, Iterable[LayoutRule]] = load_package(
+        f"{__package__}.rules", "RULES", name=lambda rules: str(rules[0].ops[0])
+    )
+    entries = [
+        (op, rule, module) for module, rules in modules.items() for rule in rules for op in rule.ops
+    ]
+    check_unique(
+        [(op, f"the rules with {module}") for op, _, module in entries], "Take one of them away."
+    )
+    return {op: rule for op, rule, _ in entries}
+
+
+def _find_plans(
+    subgraph: Subgraph, change: LayoutChange, custom_layouts: Mapping[str, CustomLayout]
+) -> dict[Op, OpPlan]:
+    rules = layout_rules()
+    plans: dict[Op, OpPlan] = {}
+    for op in subgraph.ops:
+        if op.is_custom:
+            layout = custom_layouts.get(op.name)
+            rule: LayoutRule | None = None if layout is None else CustomOp(layout)
+        else:
+            rule = rules.get(op.name)
+        plan = None if rule is None else rule.plan(op, change)
+        if plan is not None and (plan.is_bound or _can_permute(op, plan)):
+            plans[op] = plan
+    return plans
+
+
+def _can_permute(op: Op, plan: OpPlan) -> bool:
+    """Whether all tensors that the plan permutes can be: not texts, nor what is quantized by blocks."""
+    pairs = [
+        *zip(op.inputs, plan.inputs, strict=True),
+        *zip(op.outputs, plan.outputs, strict=True),
+    ]
+    return all(
+        tensor is None or (tensor.blockwise is None and tensor.element_type.bits > 0)
+        for tensor, layout in pairs
+        if layout is not None and layout is not FREE
+    )
+
+
+def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Tensor]:
+    """Constants, and what is computed of one of them alone: in another layout they cost nothing."""
+    settled: set[Tensor] = set()
+    for op in subgraph.ops:
+        settled.update(tensor for tensor in op.inputs if tensor is not None and tensor.is_constant)
+        if op.name in _COMPUTED and len(op.inputs) == len(op.outputs) == 1:
+            source, output = op.inputs[0], op.outputs[0]
+            if source in settled and output not in results:
+                settled.add(output)
+    return settled

@@ -1,0 +1,125 @@
+"""Tensors in another order of dimensions: constants with their data, all with their quantization and sparsity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from compiler_plugin.transformations.layout_change.layout import (
+    Permutation,
+    inverse,
+    keeps_memory,
+    permute,
+)
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.graph import Buffer, Tensor
+from litert.model.tensor_data import decode_constant, encode_constant
+
+_RUNS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
+
+
+def permute_type(tensor: Tensor, permutation: Permutation) -> None:
+    """Permutes a tensor's shape, and its quantization with it; its data stay.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for quantization by blocks.
+    """
+    signature = tensor.shape_signature
+    _permute_quantization(tensor, permutation)
+    tensor.shape = permute(tensor.shape, permutation)
+    tensor.shape_signature = None if not signature else permute(signature, permutation)
+
+
+def permute_constant(tensor: Tensor, permutation: Permutation) -> Tensor:
+    """A constant in another order; it shares the buffer where its bytes stay as they are.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for quantization by blocks; INVALID_ARGUMENT, for data that do not fit the shape.
+    """
+    copy = tensor.clone()
+    permute_type(copy, permutation)
+    if tensor.sparsity is not None:
+        # Which dimension each level of the data is for is said by number: the data stay.
+        places = inverse(permutation)
+        rank = len(permutation)
+        changes: dict[str, Any] = {}
+        order = tuple(tensor.sparsity.get("traversal_order") or ())
+        blocks = tuple(tensor.sparsity.get("block_map") or ())
+        changes["traversal_order"] = tuple(a if a >= rank else places[a] for a in order)
+        if blocks:
+            changes["block_map"] = tuple(places[axis] for axis in blocks)
+        copy.sparsity = tensor.sparsity.with_fields(**changes)
+    elif not keeps_memory(tensor.shape, permutation):
+        copy.buffer = Buffer(_permuted_data(tensor, permutation), tensor.buffer.is_external)
+    return copy
+
+
+def with_rank(tensor: Tensor, rank: int) -> Tensor:
+    """A tensor with ones in front of its shape, up to a rank; it shares the buffer."""
+    added = rank - len(tensor.shape)
+    copy = tensor.clone()
+    quantization = tensor.quantization
+    if quantization is not None and len(quantization.scale) > 1:
+        copy.quantization = replace(
+            quantization, quantized_dimension=quantization.quantized_dimension + added
+        )
+    copy.shape = (1,) * added + tensor.shape
+    signature = tensor.shape_signature
+    copy.shape_signature = (1,) * added + signature if signature else None
+    return copy
+
+
+def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
+    """A constant of the same name and element type with other numbers; a scalar stays one."""
+    copy = tensor.clone()
+    shape = tensor.shape if len(numbers) == 1 and not tensor.shape else (len(numbers),)
+    _, blob = encode_constant(list(numbers), tensor.element_type, shape)
+    copy.shape, copy.shape_signature, copy.buffer = shape, None, Buffer(blob)
+    return copy
+
+
+def _permuted_data(tensor: Tensor, permutation: Permutation) -> Blob:
+    import numpy as np  # here, since a command that changes no layout must not pay for it
+
+    bits = tensor.element_type.bits
+    if bits % 8 or not bits:
+        array = decode_constant(tensor.element_type, tensor.shape, tensor.data)
+        return encode_constant(array.transpose(permutation), tensor.element_type)[1]
+    data = tensor.data
+    count = int(np.prod(tensor.shape, dtype=np.int64))
+    if len(data) != count * bits // 8:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{len(data)} bytes for a {tensor.type}",
+            f"tensor '{tensor.name}'",
+        )
+    elements = np.frombuffer(data, _RUNS[bits // 8]).reshape(tensor.shape)
+    return Blob(np.ascontiguousarray(elements.transpose(permutation)).data.cast("B"))
+
+
+def _permute_quantization(tensor: Tensor, permutation: Permutation) -> None:
+    quantization: Quantization | None = tensor.quantization
+    if quantization is None:
+        return
+    if quantization.blockwise is not None:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "its layout cannot change, since it is quantized by blocks",
+            f"tensor '{tensor.name}'",
+            "Leave its op to the CPU, or use --disable_nhwc_to_nchw.",
+        )
+    if len(quantization.scale) > 1:
+        dimension = quantization.quantized_dimension
+        if not 0 <= dimension < len(permutation):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"it is quantized along dimension {dimension} of {len(permutation)}",
+                f"tensor '{tensor.name}'",
+            )
+        tensor.quantization = replace(
+            quantization, quantized_dimension=permutation.index(dimension)
+        )
