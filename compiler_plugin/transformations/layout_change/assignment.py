@@ -61,7 +61,6 @@ def assign_layouts(
     plans: Mapping[Op, OpPlan],
     change: LayoutChange,
     results: Collection[Tensor],
-    settled: Collection[Tensor],
 ) -> dict[Op, Assignment]:
     """Chooses the layouts of all ports, with the fewest elements transposed.
 
@@ -70,7 +69,6 @@ def assign_layouts(
       plans: of ops that can be, or must be, in the other layout.
       change: to it.
       results: tensors that are read from outside, as they are.
-      settled: tensors that cost nothing in another layout: constants, and what is computed from them alone.
 
     Returns:
       For each op with a plan that changes anything.
@@ -90,7 +88,7 @@ def assign_layouts(
                 homes[tensor] = number
             elif layout is not None and layout == change.image(len(tensor.shape)):
                 homes[tensor] = nodes[op]
-    uses = _find_uses(subgraph, plans, nodes, homes, change, results, settled)
+    uses = _find_uses(subgraph, plans, nodes, homes, change, results)
     costs = {nodes[op]: plan.cost for op, plan in plans.items() if plan.cost and not plan.is_bound}
     is_changed = _solve(number + 1, uses, costs)
     return _spread(plans, nodes, homes, is_changed, change)
@@ -103,13 +101,12 @@ def _find_uses(
     homes: Mapping[Tensor, int],
     change: LayoutChange,
     results: Collection[Tensor],
-    settled: Collection[Tensor],
 ) -> list[_Use]:
     uses: dict[Tensor, _Use] = {}
     for op in subgraph.ops:
         plan = plans.get(op)
         for index, tensor in enumerate(op.inputs):
-            if tensor is None or tensor in settled:
+            if tensor is None or tensor in change.settled:
                 continue
             layout: PortLayout = None if plan is None else plan.inputs[index]
             image = change.image(len(tensor.shape))

@@ -55,16 +55,14 @@ def change_layout(
       LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
         brought there.
     """
-    change = LayoutChange(to)
-    plans = _find_plans(subgraph, change, custom_layouts or {})
     results = dict.fromkeys(subgraph.outputs)
     for signature in model.signatures:
         if signature.subgraph is subgraph:
             results.update(dict.fromkeys(tensor for _, tensor in signature.outputs))
-    settled = _find_settled(subgraph, results)
-    choice = {op: plan for op, plan in plans.items() if op.outputs[0] not in settled}
-    assignments = assign_layouts(subgraph, choice, change, results, settled)
-    rewriter = Rewriter(subgraph, model, change, results, settled)
+    change = LayoutChange(to, _find_settled(subgraph, results))
+    plans = _find_plans(subgraph, change, custom_layouts or {})
+    assignments = assign_layouts(subgraph, plans, change, results)
+    rewriter = Rewriter(subgraph, model, change, results)
     rewriter.run(assignments)
     return ChangeReport(len(assignments), rewriter.transposes, rewriter.reshapes)
 
@@ -90,6 +88,8 @@ def _find_plans(
     rules = layout_rules()
     plans: dict[Op, OpPlan] = {}
     for op in subgraph.ops:
+        if op.outputs and op.outputs[0] in change.settled:
+            continue  # computed again in each order that it is read in
         if op.is_custom:
             layout = custom_layouts.get(op.name)
             rule: LayoutRule | None = None if layout is None else CustomOp(layout)

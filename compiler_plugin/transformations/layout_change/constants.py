@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from compiler_plugin.transformations.layout_change.layout import (
     Permutation,
@@ -17,6 +16,7 @@ from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Tensor
+from litert.model.table import Table
 from litert.model.tensor_data import decode_constant, encode_constant
 
 _RUNS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
@@ -43,16 +43,7 @@ def permute_constant(tensor: Tensor, permutation: Permutation) -> Tensor:
     copy = tensor.clone()
     permute_type(copy, permutation)
     if tensor.sparsity is not None:
-        # Which dimension each level of the data is for is said by number: the data stay.
-        places = inverse(permutation)
-        rank = len(permutation)
-        changes: dict[str, Any] = {}
-        order = tuple(tensor.sparsity.get("traversal_order") or ())
-        blocks = tuple(tensor.sparsity.get("block_map") or ())
-        changes["traversal_order"] = tuple(a if a >= rank else places[a] for a in order)
-        if blocks:
-            changes["block_map"] = tuple(places[axis] for axis in blocks)
-        copy.sparsity = tensor.sparsity.with_fields(**changes)
+        copy.sparsity = _permuted_sparsity(tensor.sparsity, permutation)
     elif not keeps_memory(tensor.shape, permutation):
         copy.buffer = Buffer(_permuted_data(tensor, permutation), tensor.buffer.is_external)
     return copy
@@ -70,6 +61,8 @@ def with_rank(tensor: Tensor, rank: int) -> Tensor:
     copy.shape = (1,) * added + tensor.shape
     signature = tensor.shape_signature
     copy.shape_signature = (1,) * added + signature if signature else None
+    if tensor.sparsity is not None:
+        copy.sparsity = _sparsity_with_rank(tensor.sparsity, added)
     return copy
 
 
@@ -80,6 +73,30 @@ def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
     _, blob = encode_constant(list(numbers), tensor.element_type, shape)
     copy.shape, copy.shape_signature, copy.buffer = shape, None, Buffer(blob)
     return copy
+
+
+def _permuted_sparsity(sparsity: Table, permutation: Permutation) -> Table:
+    """The same data, each level of which names its dimension by number (a block's by number and rank)."""
+    places = inverse(permutation)
+    rank = len(places)
+    order = sparsity.get("traversal_order") or ()
+    blocks = sparsity.get("block_map") or ()
+    return sparsity.with_fields(
+        traversal_order=tuple(axis if axis >= rank else places[axis] for axis in order),
+        block_map=tuple(places[axis] for axis in blocks) or None,
+    )
+
+
+def _sparsity_with_rank(sparsity: Table, added: int) -> Table:
+    """The same data below levels of one element each."""
+    order = sparsity.get("traversal_order") or ()
+    blocks = sparsity.get("block_map") or ()
+    ones = [Table.make("DimensionMetadata", format=0, dense_size=1)] * added
+    return sparsity.with_fields(
+        traversal_order=(*range(added), *(axis + added for axis in order)),
+        block_map=tuple(axis + added for axis in blocks) or None,
+        dim_metadata=(*ones, *(sparsity.get("dim_metadata") or ())),
+    )
 
 
 def _permuted_data(tensor: Tensor, permutation: Permutation) -> Blob:

@@ -19,9 +19,11 @@ A permutation is TRANSPOSE's: dimension `i` of the result is dimension `permutat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from litert.model.graph import Tensor
 
 Permutation: TypeAlias = tuple[int, ...]
 LayoutName: TypeAlias = Literal["NHWC", "NCHW"]
@@ -35,9 +37,11 @@ class LayoutChange:
 
     Attributes:
       to: the layout that the graph has afterwards.
+      settled: tensors that cost nothing in any order: constants, and what is computed of one alone.
     """
 
     to: LayoutName
+    settled: Collection[Tensor] = ()
 
     def image(self, rank: int) -> Permutation | None:
         """How an image of that rank is permuted; None for ranks that no image has."""

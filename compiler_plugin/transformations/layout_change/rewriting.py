@@ -49,7 +49,6 @@ class Rewriter:
         model: Model,
         change: LayoutChange,
         results: Collection[Tensor],
-        settled: Collection[Tensor],
     ) -> None:
         """Prepares to rewrite a subgraph of a model.
 
@@ -58,17 +57,17 @@ class Rewriter:
           model: that gets new operator codes and buffers.
           change: to the other layout.
           results: tensors that are read from outside: their names and orders stay.
-          settled: constants, and what is computed from them alone.
         """
         self._subgraph = subgraph
         self._model = model
         self._suffix = f"_{change.to.lower()}"
         self._back_suffix = "_nhwc" if change.to == "NCHW" else "_nchw"
         self._results = results
-        self._settled = settled
+        self._settled = change.settled
         self._ops: list[Op] = []
         self._homes: dict[Tensor, Permutation] = {}
         self._forms: dict[Tensor, dict[Permutation | None, Tensor]] = {}
+        self._constants: dict[tuple[Tensor, Permutation], Tensor] = {}
         self._of_rank: dict[tuple[Tensor, int], Tensor] = {}
         self._vectors: dict[tuple[Permutation, Tensor | None], Tensor] = {}
         self._codes = {name: code for code, name in BUILTIN_OPERATORS.items()}
@@ -153,9 +152,14 @@ class Rewriter:
     ) -> None:
         for index, tensor in enumerate(op.inputs):
             if tensor is not None:
-                if index in ranks:
-                    tensor = self._expanded(tensor, ranks[index])
-                self._set_input(op, index, self._read(tensor, layouts[index]))
+                layout = layouts[index]
+                if layout is not None and tensor in self._settled:
+                    form = self._constant(tensor, ranks.get(index, len(tensor.shape)), layout)
+                elif index in ranks:
+                    form = self._read(self._expanded(tensor, ranks[index]), layout)
+                else:
+                    form = self._read(tensor, layout)
+                self._set_input(op, index, form)
 
     def _set_input(self, op: Op, index: int, tensor: Tensor) -> None:
         old = op.inputs[index]
@@ -169,30 +173,31 @@ class Rewriter:
         forms = self._forms.setdefault(tensor, {None: tensor})
         if layout in forms:
             return forms[layout]
-        if tensor.is_constant:
-            assert layout is not None
-            form = self._add_tensor(permute_constant(tensor, layout), self._suffix)
-            if form.buffer is not tensor.buffer:
-                self._model.buffers.append(form.buffer)
-        elif tensor in self._settled:
-            assert layout is not None
-            form = self._computed_again(tensor, layout)
-        else:
-            form = self._transposed(tensor, layout)
-        forms[layout] = form
+        form = forms[layout] = self._transposed(tensor, layout)
         return form
 
-    def _computed_again(self, tensor: Tensor, layout: Permutation) -> Tensor:
-        """What an op computes of one constant, from the permuted constant."""
-        op = tensor.producer
-        assert op is not None and op.inputs[0] is not None
-        form = tensor.clone()
-        permute_type(form, layout)
-        self._add_tensor(form, self._suffix)
-        copy = Op(op.code, [self._read(op.inputs[0], layout)], [form], op.options)
-        copy.options_2 = op.options_2
-        self._ops.append(copy)
-        self._left[tensor] = None
+    def _constant(self, tensor: Tensor, rank: int, layout: Permutation) -> Tensor:
+        """A constant, or what an op computes of one, with ones in front up to a rank, and in this order."""
+        key = (tensor, layout)  # which has the rank
+        found = self._constants.get(key)
+        if found is not None:
+            return found
+        of_rank = tensor if len(tensor.shape) == rank else with_rank(tensor, rank)
+        if tensor.is_constant:
+            form = permute_constant(of_rank, layout)
+            if form.buffer is not tensor.buffer:
+                self._model.buffers.append(form.buffer)
+            self._add_tensor(form, self._suffix)
+        else:
+            op = tensor.producer
+            assert op is not None and op.inputs[0] is not None
+            form = of_rank.clone()
+            permute_type(form, layout)
+            self._add_tensor(form, self._suffix)
+            copy = Op(op.code, [self._constant(op.inputs[0], rank, layout)], [form], op.options)
+            copy.options_2 = op.options_2
+            self._ops.append(copy)
+        self._constants[key] = form
         return form
 
     def _transposed(self, tensor: Tensor, layout: Permutation | None) -> Tensor:
@@ -227,13 +232,11 @@ class Rewriter:
         """A tensor with ones in front of its shape."""
         found = self._of_rank.get((tensor, rank))
         if found is None:
-            found = with_rank(tensor, rank)
-            if not tensor.is_constant:
-                self._add_tensor(found, f"_rank{rank}")
-                shape = known_shape(found)
-                inputs = [self._read(tensor, None), self._vector(shape)]
-                self._ops.append(self._make_op("RESHAPE", inputs, found, new_shape=shape))
-            self._of_rank[tensor, rank] = found
+            found = self._of_rank[tensor, rank] = with_rank(tensor, rank)
+            self._add_tensor(found, f"_rank{rank}")
+            shape = known_shape(found)
+            inputs = [self._read(tensor, None), self._vector(shape)]
+            self._ops.append(self._make_op("RESHAPE", inputs, found, new_shape=shape))
         return found
 
     def _permuted_vector(self, vector: Tensor, permutation: Permutation) -> Tensor:

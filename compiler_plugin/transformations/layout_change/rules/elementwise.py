@@ -48,7 +48,7 @@ class Elementwise:
             elif tensor is not None and any(size != 1 for size in known_shape(tensor)):
                 if not self.broadcasts or not tensor.shape or len(tensor.shape) > rank:
                     return None
-                if not tensor.is_constant:
+                if tensor not in change.settled:
                     if known_shape(tensor).count(-1) > 1 or len(tensor.shape) == 4:
                         return None
                     cost += prod(tensor.shape) if len(tensor.shape) > 1 else 1

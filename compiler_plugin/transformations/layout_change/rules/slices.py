@@ -55,7 +55,7 @@ class BroadcastTo:
         permutation = change.image(rank)
         if permutation is None or data is None or not _have(op, rank, (), (1,)):
             return None
-        if len(data.shape) > rank or (len(data.shape) < rank and not data.is_constant):
+        if len(data.shape) > rank or (len(data.shape) < rank and data not in change.settled):
             return None
         ranks = {0: rank} if len(data.shape) < rank else {}
         edit = Edit(vectors={1: permutation}, ranks=ranks)
