@@ -1,0 +1,373 @@
+"""Shapes, types and values of what edits have touched, and of what depends on it while anything changes.
+
+Builtin ops are asked of stock LiteRT, many at once; a user's op has an `infer` of its own. What no transformation
+has touched keeps what the file says, as do ops that nobody can ask (custom ops without a definition, control flow)
+while their inputs are as in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from compiler_plugin.effects import CONTROL_FLOW
+from compiler_plugin.transformations.order import sort_ops
+from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
+from compiler_plugin.transformations.stock_inference import is_small, refusal
+from compiler_plugin.transformations.type_inference import (
+    find_output_quantization,
+    find_output_type,
+)
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Subgraph, Tensor
+from litert.model.tensor_data import as_element_type
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.graph import Graph
+    from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.ports import OutPort
+    from compiler_plugin.transformations.stock_model import Array, Shape
+
+_FOREIGN = CONTROL_FLOW | {"READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR"}
+"""Builtin ops whose shapes only other subgraphs, or the file, can tell."""
+
+_SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
+_INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
+
+
+def _by_index(index: int, size: int) -> int:
+    """Another size for each dimension, so that exchanged ones show; a batch is kept small."""
+    tried = 32 * (index + 1) if index else 3
+    return tried if tried != size else 2 * tried
+
+
+def _all(tried: int) -> Sizes:
+    return lambda index, size: tried if tried != size else 2 * tried
+
+
+_TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _all(224), _all(299))
+"""What unknown dimensions are tried with, until two are taken: many networks take only multiples of 32."""
+_WANTED = 2
+
+
+class PartialInference:
+    """The inference of one graph: gives `Graph` what it asks for."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        """Remembers what the file says of ops that cannot be inferred.
+
+        Args:
+          subgraph: of the graph, before any edit.
+        """
+        self._file_inputs = {op: _types(op.inputs) for op in subgraph.ops if not _is_stock(op)}
+        self._has_seen_unknown = any(_has_unknown(tensor) for tensor in subgraph.tensors)
+        self._shapeless: set[Tensor] = set()
+        self._base = ShapeProbe(None, self._foreign_value, self._shapeless)
+        self._others: list[ShapeProbe] | None = None  # made when unknown dimensions are met
+        self._graph: Graph | None = None
+        self._retyped: set[Tensor] = set()
+
+    def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
+        """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
+
+        Args:
+          graph: whose subgraph this was made for.
+          nodes: that were touched, in an order that they can run in.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE, where stock refuses an op; INVALID_ARGUMENT, for an op that nobody can
+            infer, with inputs that are not as in the file.
+        """
+        self._graph = graph
+        self._retyped.clear()
+        wave, depth = list(nodes), 1
+        must_pass = set(nodes)
+        while wave:
+            changed = self._infer_wave(graph, wave, must_pass)
+            wave = _find_readers(graph, changed, set(wave), depth)
+            must_pass = {node for node in wave if not changed.keys().isdisjoint(node.input_tensors)}
+            depth *= 2
+
+    def find_value(self, port: OutPort) -> Array | None:
+        """The value of an op's output, where it depends on constants and known dimensions alone."""
+        graph = self._graph = port.node.graph
+        if port.node.model_op is None or not _is_stock(port.node.model_op):
+            return None
+        found = self._base.find_value(port.tensor)
+        if found is None:
+            return None
+        values = [probe.find_value(port.tensor) for probe in self._find_probes(graph)]
+        return found if all(_is_same(found, value) for value in values) else None
+
+    def make_static(self, graph: Graph) -> None:
+        """Makes unknown dimensions what the interpreter starts with, but for those that depend on data.
+
+        Args:
+          graph: with `static_shape` set.
+
+        Raises:
+          LiteRtError: as `infer`.
+        """
+        for node in graph.parameters:
+            assert node.tensor is not None
+            node.tensor.shape_signature = None
+        self.infer(graph, graph.nodes)
+
+    # One wave.
+
+    def _infer_wave(
+        self, graph: Graph, nodes: Sequence[Node], must_pass: Container[Node]
+    ) -> dict[Tensor, None]:
+        """Infers nodes, which are in order; gives the tensors of which something has changed."""
+        changed: dict[Tensor, None] = {}
+        batch: list[Node] = []
+        for node in nodes:
+            if _is_stock(node.model_op) and not callable(node.soft_get("infer")):
+                batch.append(node)
+                continue
+            self._infer_batch(graph, batch, must_pass, changed)
+            batch = []
+            self._infer_foreign(graph, node, changed)
+        self._infer_batch(graph, batch, must_pass, changed)
+        return changed
+
+    def _infer_batch(
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        must_pass: Container[Node],
+        changed: dict[Tensor, None],
+    ) -> None:
+        """Lets stock infer builtin ops."""
+        if not nodes:
+            return
+        ops = [_op(node) for node in nodes]
+        for node in nodes:
+            self._infer_types(node, changed)
+            self._note_shapeless(graph, node)
+        probes = [self._base, *self._find_probes(graph)]
+        for probe in probes:
+            probe.infer(ops)
+        for node, op in zip(nodes, ops, strict=True):
+            if all(op in probe.refused for probe in probes) and (
+                node in must_pass or not changed.keys().isdisjoint(op.inputs)
+            ):
+                raise refusal(op, self._base.refused[op])
+            for port in node.out_ports():
+                found = _combine(port.tensor, [probe.shapes.get(port.tensor) for probe in probes])
+                if found is not None and self._set_shape(graph, port, *found):
+                    changed[port.tensor] = None
+                if _may_shape(port.tensor):
+                    changed[port.tensor] = None  # its value may have
+
+    def _infer_foreign(self, graph: Graph, node: Node, changed: dict[Tensor, None]) -> None:
+        """Lets a user's op infer itself; keeps what the file says of one that cannot."""
+        before = [_type(port.tensor) for port in node.out_ports()]
+        infer, type_infer = node.soft_get("infer"), node.soft_get("type_infer")
+        if callable(type_infer):
+            type_infer(node)
+        elif callable(infer):
+            _default_types(node)
+        if callable(infer):
+            infer(node)
+        else:
+            self._keep(node)
+        self._note_shapeless(graph, node)
+        for probe in (self._base, *(self._others or ())):
+            probe.forget(node.output_tensors)
+        for port, old in zip(node.out_ports(), before, strict=True):
+            self._has_seen_unknown |= _has_unknown(port.tensor)
+            if _type(port.tensor) != old or _may_shape(port.tensor):
+                changed[port.tensor] = None
+
+    def _keep(self, node: Node) -> None:
+        """Keeps the outputs of an op that nobody can infer, if its inputs are as they were."""
+        op = _op(node)
+        before = self._file_inputs.get(op)
+        if before is None:  # a new one: what it takes the place of has a shape
+            return
+        for index, (old, tensor) in enumerate(zip(before, op.inputs, strict=False)):
+            new = None if tensor is None else _type(tensor)
+            if new != old:
+                raise _unknown_op(node, index, old, new)
+        if len(before) != len(op.inputs):
+            raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
+
+    def _infer_types(self, node: Node, changed: dict[Tensor, None]) -> None:
+        op = _op(node)
+        for index, tensor in enumerate(op.outputs):
+            is_new = tensor.element_type is ElementType.NONE
+            if not is_new and self._retyped.isdisjoint(op.inputs):
+                continue
+            found = find_output_type(op, index)
+            if found is None and is_new:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"nothing says the type of output {index} of {node}",
+                    hint="Set it: node.out_port(0).set_data_type(...).",
+                )
+            if found is None or found is tensor.element_type:
+                continue
+            tensor.element_type = found
+            if is_new and tensor.quantization is None:
+                tensor.quantization = find_output_quantization(op, index)
+            self._retyped.add(tensor)
+            changed[tensor] = None
+
+    def _set_shape(self, graph: Graph, port: OutPort, shape: Shape, signature: Shape) -> bool:
+        """Sets a shape; whether that changes anything."""
+        tensor = port.tensor
+        is_known = tensor not in self._shapeless
+        self._shapeless.discard(tensor)
+        if is_known and (tensor.shape_signature or tensor.shape) == signature:
+            if tensor.shape == shape:
+                return False
+        else:
+            graph.set_shape(port, signature)
+        tensor.shape = shape
+        tensor.shape_signature = signature if -1 in signature else None
+        self._has_seen_unknown |= -1 in signature
+        return True
+
+    def _note_shapeless(self, graph: Graph, node: Node) -> None:
+        for port in node.out_ports():
+            if graph.has_rank(port):
+                self._shapeless.discard(port.tensor)
+            else:
+                self._shapeless.add(port.tensor)
+
+    # Unknown dimensions.
+
+    def _find_probes(self, graph: Graph) -> Sequence[ShapeProbe]:
+        """Probes with other sizes for unknown dimensions; none where all are known."""
+        self._has_seen_unknown |= any(_has_unknown(t) for t in graph.subgraph.inputs)
+        if graph.static_shape or not self._has_seen_unknown:
+            return ()
+        if self._others is None:
+            ops = [_op(node) for node in graph.nodes if _is_stock(node.model_op)]
+            tried: list[ShapeProbe] = []
+            for sizes in _TRIED:
+                probe = ShapeProbe(sizes, self._foreign_value, self._shapeless)
+                probe.infer(ops)
+                tried.append(probe)
+                if sum(not probe.refused for probe in tried) == _WANTED:
+                    break
+            self._others = sorted(tried, key=lambda probe: len(probe.refused))[:_WANTED]
+        return self._others
+
+    def _foreign_value(self, tensor: Tensor) -> Array | None:
+        assert self._graph is not None
+        return self._graph.out_port_of(tensor).data.get_value()
+
+
+def _is_stock(op: Op | None) -> bool:
+    """Whether stock's own kernels, without the rest of the model, can say what an op does."""
+    return op is not None and not op.is_custom and op.name not in _FOREIGN
+
+
+def _op(node: Node) -> Op:
+    assert node.model_op is not None
+    return node.model_op
+
+
+_TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
+
+
+def _type(tensor: Tensor) -> _TensorType:
+    return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
+
+
+def _types(tensors: Iterable[Tensor | None]) -> list[_TensorType | None]:
+    return [None if tensor is None else _type(tensor) for tensor in tensors]
+
+
+def _has_unknown(tensor: Tensor) -> bool:
+    return tensor.shape_signature is not None and -1 in tensor.shape_signature
+
+
+def _may_shape(tensor: Tensor) -> bool:
+    """Whether it may be what another op's shape is computed from."""
+    return tensor.element_type in _INTEGERS and is_small(
+        tensor.shape, tensor.element_type, _SHAPE_BYTES
+    )
+
+
+def _is_same(value: Array, other: Array | None) -> bool:
+    return other is not None and value.shape == other.shape and bool((value == other).all())
+
+
+def _combine(tensor: Tensor, found: Sequence[Shape | None]) -> tuple[Shape, Shape] | None:
+    """Shape and signature of an op's result, from what probes have found; None where they do not say.
+
+    Args:
+      tensor: the result.
+      found: the first with the sizes that the interpreter starts with.
+    """
+    shapes = [shape for shape in found if shape is not None]
+    if not shapes or len({len(shape) for shape in shapes}) > 1:
+        return None
+    signature = tuple(
+        sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True)
+    )
+    if len(shapes) == 1 and len(found) > 1 and _depends_on_unknown(tensor):
+        signature = (-1,) * len(signature)
+    first = found[0]
+    return tuple(max(size, 1) for size in signature) if first is None else first, signature
+
+
+def _depends_on_unknown(tensor: Tensor) -> bool:
+    op = tensor.producer
+    return op is not None and any(
+        t is not None and (_has_unknown(t) or (t.producer is not None and _may_shape(t)))
+        for t in op.inputs
+    )
+
+
+def _find_readers(
+    graph: Graph, changed: Iterable[Tensor], done: Container[Node], depth: int
+) -> list[Node]:
+    """The ops that read what has changed, and those behind them, in an order that they can run in.
+
+    Args:
+      graph: that they are in.
+      changed: tensors.
+      done: ops that have seen the changes already.
+      depth: how many ops, one behind the other.
+    """
+    found: dict[Op, Node] = {}
+    tensors = list(changed)
+    for level in range(depth):
+        readers = {port.node: None for t in tensors for port in graph.find_readers(t)}
+        tensors = []
+        for node in readers:
+            op = node.model_op
+            if op is not None and op not in found and (level or node not in done):
+                found[op] = node
+                tensors += op.outputs
+    return [found[op] for op in sort_ops(list(found))]
+
+
+def _default_types(node: Node) -> None:
+    """Gives outputs without a type that which the op names, else that of the first input."""
+    data_type = node.soft_get("data_type")
+    for port in node.out_ports():
+        if port.tensor.element_type is ElementType.NONE:
+            if data_type is not None:
+                port.set_data_type(as_element_type(data_type))
+            elif node.is_in_port_connected(0):
+                port.set_data_type(node.in_port(0).get_data_type())
+
+
+def _unknown_op(
+    node: Node, index: int, old: _TensorType | None, new: _TensorType | None
+) -> LiteRtError:
+    def text(known: _TensorType | None) -> str:
+        return "none" if known is None else f"{known[2].name} {list(known[1])}"
+
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"nobody can infer the shapes of {node}: its input {index} is {text(new)}, and was {text(old)}",
+        hint="Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
+    )

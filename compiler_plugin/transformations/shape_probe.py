@@ -1,0 +1,273 @@
+"""What ops' shapes and small values are, if unknown dimensions have certain sizes.
+
+Stock's interpreter finds shapes only of sizes that it is given. So a dimension is unknown where it differs between
+probes with different sizes. The first probe has those that the interpreter starts with.
+
+Values that shapes are computed from (of SHAPE, and ops behind it) are found as stock finds them: by a run of these
+ops alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from compiler_plugin.effects import has_side_effects
+from compiler_plugin.transformations.stock_inference import VALUE_TYPES, is_small, prepare, run
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.model.graph import Op, Tensor
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.stock_model import Array, Shape
+
+Sizes = Callable[[int, int], int]
+"""The size to try for an unknown dimension: from its index, and the size that the interpreter starts with."""
+
+_VALUE_LIMIT = 16 << 20  # bytes of a value that is computed to be looked at
+_SHAPE_LIMIT = 1 << 16  # bytes of what shapes are computed from
+_FIRST_STEP = 32
+_INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
+
+
+class ShapeProbe:
+    """Shapes and values under one assumption.
+
+    Attributes:
+      shapes: of tensors that were inferred; None where they are not known.
+      refused: of ops that stock refuses, its words.
+    """
+
+    def __init__(
+        self,
+        sizes: Sizes | None,
+        foreign_value: Callable[[Tensor], Array | None],
+        shapeless: Collection[Tensor] = (),
+    ) -> None:
+        """Begins without results.
+
+        Args:
+          sizes: None leaves the sizes as they are.
+          foreign_value: gives the value of a tensor that an op writes which is not stock's, where it is known.
+          shapeless: tensors of which nobody has said a shape yet; may change.
+        """
+        self.shapes: dict[Tensor, Shape | None] = {}
+        self.refused: dict[Op, str] = {}
+        self._sizes = sizes
+        self._shapeless = shapeless
+        self._foreign_value = foreign_value
+        self._values: dict[Tensor, Array | None] = {}
+
+    def find_shape(self, tensor: Tensor) -> Shape | None:
+        """A tensor's shape; None where it is not known."""
+        if tensor in self.shapes:
+            return self.shapes[tensor]
+        if tensor in self._shapeless:
+            return None
+        signature = tensor.shape_signature
+        if self._sizes is None or signature is None or len(signature) != len(tensor.shape):
+            return tensor.shape
+        return tuple(
+            self._sizes(index, size) if known < 0 else size
+            for index, (known, size) in enumerate(zip(signature, tensor.shape, strict=True))
+        )
+
+    def forget(self, tensors: Iterable[Tensor]) -> None:
+        """Lets shapes be as the tensors now say, and values be found again."""
+        for tensor in tensors:
+            self.shapes.pop(tensor, None)
+        self._values.clear()
+
+    def infer(self, ops: Sequence[Op]) -> None:
+        """Finds the shapes of ops' results.
+
+        Args:
+          ops: builtin ops, each after those that it reads from.
+        """
+        for op in ops:
+            self.refused.pop(op, None)
+        self._values.clear()
+        start, step = 0, len(ops)
+        while start < len(ops):
+            chunk = self._knowable(ops[start : start + step])
+            stopped = self._prepare([ops[i + start] for i in chunk]) if chunk else None
+            if stopped is None:
+                start += step
+                continue
+            # What it waits for is known now; where it is the first, no value can help it.
+            done = chunk[stopped] + (1 if stopped == 0 else 0)
+            start += done
+            step = max(_FIRST_STEP, 2 * done)
+
+    def find_values(self, tensors: Iterable[Tensor]) -> None:
+        """Computes what depends on constants alone, in one run of stock."""
+        wanted = [tensor for tensor in tensors if tensor not in self._values]
+        needed: dict[Op, None] = {}
+        for tensor in wanted:
+            ops = self._closure(tensor)
+            if ops is not None:
+                needed.update(dict.fromkeys(ops))
+        if not needed:
+            return
+        try:
+            self._run(list(needed))
+        except LiteRtError:
+            for op in needed:  # the others have values all the same
+                try:
+                    self._run([op])
+                except LiteRtError:
+                    self._values.update(dict.fromkeys(op.outputs))
+
+    def find_value(self, tensor: Tensor) -> Array | None:
+        """The value of an op's result, where it depends on constants and known shapes alone."""
+        self.find_values([tensor])
+        return self._values.get(tensor)
+
+    def _knowable(self, ops: Sequence[Op]) -> list[int]:
+        """Positions of the ops that stock can be asked about; of all others the results are unknown."""
+        found: list[int] = []
+        written: set[Tensor] = set()
+        for index, op in enumerate(ops):
+            if all(
+                tensor is None or tensor in written or self.find_shape(tensor) is not None
+                for tensor in op.inputs
+            ):
+                found.append(index)
+                written.update(op.outputs)
+            else:
+                self.shapes.update(dict.fromkeys(op.outputs))
+        return found
+
+    def _prepare(self, ops: Sequence[Op]) -> int | None:
+        """Asks stock; the position of the first op that it must be asked about anew, or has no answer for."""
+        written = {tensor for op in ops for tensor in op.outputs}
+        outside = {
+            tensor: None
+            for op in ops
+            for tensor in op.inputs
+            if tensor is not None and tensor not in written and self._may_shape(tensor)
+        }
+        self.find_values(outside)
+        prepared = prepare(ops, self._known_shape, self._values.get)
+        stopped = prepared.stopped
+        for op in ops[: None if stopped is None else stopped + 1]:
+            for tensor in op.outputs:
+                self.shapes[tensor] = prepared.shapes.get(tensor)
+        if stopped == 0:
+            op = ops[0]
+            if prepared.reason:
+                self.refused[op] = prepared.reason
+            else:
+                self._shape_by_value(op)
+            self._fall_back(op)
+        return stopped
+
+    def _fall_back(self, op: Op) -> None:
+        """Lets results that only a run gives shapes have those that the file says, with its unknown dimensions."""
+        if op not in self.refused:
+            for tensor in op.outputs:
+                if self.shapes[tensor] is None:
+                    del self.shapes[tensor]
+
+    def _may_shape(self, tensor: Tensor) -> bool:
+        """Whether stock may look at a tensor's value to find shapes: at whole numbers, and few of them."""
+        return (
+            not tensor.is_constant
+            and tensor.element_type in _INTEGERS
+            and is_small(self._known_shape(tensor), tensor.element_type, _SHAPE_LIMIT)
+        )
+
+    def _known_shape(self, tensor: Tensor) -> Shape:
+        shape = self.find_shape(tensor)
+        assert shape is not None
+        return shape
+
+    def _shape_by_value(self, op: Op) -> None:
+        """Runs an op whose shapes only its values tell, if they depend on constants alone."""
+        inputs = [tensor for tensor in op.inputs if tensor is not None]
+        self.find_values(tensor for tensor in inputs if not tensor.is_constant)
+        if has_side_effects(op) or not all(self._has_value(tensor) for tensor in inputs):
+            return
+        try:
+            self._run([op])
+        except LiteRtError as error:
+            self.refused[op] = error.what
+            return
+        for tensor in op.outputs:
+            value = self._values.get(tensor)
+            self.shapes[tensor] = None if value is None else value.shape
+
+    def _has_value(self, tensor: Tensor) -> bool:
+        return tensor.is_constant or self._values.get(tensor) is not None
+
+    def _closure(self, tensor: Tensor) -> list[Op] | None:
+        """The ops that give a tensor its value, in an order that they can run in; None where not all is known."""
+        order: dict[Op, None] = {}
+        path = [tensor]
+        while path:
+            last = path[-1]
+            producer = last.producer
+            if self._is_settled(last) or producer in order:
+                if last in self._values and self._values[last] is None:
+                    self._values.update(dict.fromkeys(path))
+                    return None
+                path.pop()
+                continue
+            assert producer is not None
+            unsettled = next(
+                (
+                    t
+                    for t in producer.inputs
+                    if t is not None and not (self._is_settled(t) or t.producer in order)
+                ),
+                None,
+            )
+            unknown = any(
+                t is not None and t in self._values and self._values[t] is None
+                for t in producer.inputs
+            )
+            if unknown:
+                self._values.update(dict.fromkeys(path))
+                return None
+            if unsettled is not None:
+                path.append(unsettled)
+            else:
+                order[producer] = None
+                path.pop()
+        return list(order)
+
+    def _is_settled(self, tensor: Tensor) -> bool:
+        """Whether it is known that a tensor has a value or that it has none, without a run; notes which."""
+        if tensor in self._values or tensor.is_constant:
+            return True
+        op = tensor.producer
+        value: Array | None = None
+        if op is not None and op.is_custom:
+            value = self._foreign_value(tensor)
+        elif op is not None and op.name in ("SHAPE", "RANK"):
+            value = self._shape_value(op, tensor)
+        elif op is not None and not has_side_effects(op):
+            shapes = [self.find_shape(output) for output in op.outputs]
+            if all(
+                shape is not None
+                and output.element_type in VALUE_TYPES
+                and is_small(shape, output.element_type, _VALUE_LIMIT)
+                for shape, output in zip(shapes, op.outputs, strict=True)
+            ):
+                return False
+        self._values[tensor] = value
+        return True
+
+    def _shape_value(self, op: Op, output: Tensor) -> Array | None:
+        import numpy as np  # here: reading a model does without
+
+        shape = self.find_shape(op.inputs[0]) if op.inputs and op.inputs[0] is not None else None
+        if shape is None:
+            return None
+        return np.array(
+            shape if op.name == "SHAPE" else len(shape), output.element_type.numpy_dtype
+        )
+
+    def _run(self, ops: Sequence[Op]) -> None:
+        wanted = [tensor for op in ops for tensor in op.outputs]
+        self._values.update(zip(wanted, run(ops, self._values.get, wanted), strict=True))

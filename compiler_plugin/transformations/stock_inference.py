@@ -1,0 +1,185 @@
+"""Shapes and values of builtin ops, from stock LiteRT's own kernels.
+
+Shapes: the interpreter prepares a region of ops, as it does before a run, and its shapes are read back. Values: it
+runs ops whose inputs are all known. Both on a small model of the region (`stock_model.py`), in this process and
+without delegates: a model that crashes stock when it is loaded crashes it here too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from compiler_plugin.transformations.stock_model import Region
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Tensor
+
+if TYPE_CHECKING:
+    from ai_edge_litert.interpreter import Interpreter
+
+    from compiler_plugin.transformations.stock_model import Array, Shape
+
+_NODE = re.compile(r"Node number (\d+) \(.*?\) failed to \w+\.?")
+_SOURCE = re.compile(r"\S+\.(?:cc|h):\d+ ")
+
+VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
+    ElementType.BFLOAT16, ElementType.FLOAT8_E4M3FN, ElementType.FLOAT8_E5M2, ElementType.COMPLEX128
+}  # fmt: skip
+"""Element types whose values stock's Python gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What stock says of a region.
+
+    Attributes:
+      shapes: of results, as far as it came.
+      stopped: the position of the first op whose results it did not give a shape; None where it gave all.
+      reason: why, in stock's words; "" where only a run tells the shapes.
+    """
+
+    shapes: Mapping[Tensor, Shape]
+    stopped: int | None = None
+    reason: str = ""
+
+
+def prepare(
+    ops: Sequence[Op],
+    shape_of: Callable[[Tensor], Shape],
+    value_of: Callable[[Tensor], Array | None],
+) -> Prepared:
+    """Lets stock find the shapes of results.
+
+    It stops at an op that it refuses, and after one whose shapes depend on values that no constant gives.
+
+    Args:
+      ops: builtin ops, each after those that it reads from.
+      shape_of: gives the shape of a tensor that none of them writes.
+      value_of: gives its value where it is known, beside constants.
+    """
+    region = Region(ops, shape_of, value_of)
+    reason = ""
+    with region.arguments() as arguments:
+        try:
+            interpreter = _interpreter(arguments)
+        except (RuntimeError, ValueError) as error:
+            return _without_refused(ops, shape_of, value_of, _message(error))
+        raw: Any = interpreter._interpreter
+        try:
+            raw.AllocateTensors(-1)
+        except (RuntimeError, ValueError) as error:
+            reason = _message(error)
+        shapes: dict[Tensor, Shape] = {}
+        stopped: int | None = None
+        for position, op in enumerate(ops):
+            for tensor in op.outputs:
+                shape = tuple(raw.TensorSize(region.index[tensor], 0).tolist())
+                if shape != region.not_inferred[tensor]:
+                    shapes[tensor] = shape
+                elif stopped is None:
+                    stopped = position
+        return Prepared(shapes, stopped, reason)
+
+
+def run(
+    ops: Sequence[Op], value_of: Callable[[Tensor], Array | None], wanted: Sequence[Tensor]
+) -> list[Array]:
+    """Lets stock compute values.
+
+    Args:
+      ops: builtin ops, each after those that it reads from.
+      value_of: gives the value of a tensor that none of them writes, unless it is a constant.
+      wanted: results whose values are returned; read-only.
+
+    Raises:
+      LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
+    """
+    region = Region(ops, lambda tensor: tensor.shape, value_of, outputs=wanted, with_all_data=True)
+    with region.arguments() as arguments:
+        try:
+            interpreter = _interpreter(arguments)
+            raw: Any = interpreter._interpreter
+            raw.AllocateTensors(-1)
+            raw.Invoke(0)
+        except (RuntimeError, ValueError) as error:
+            raise refusal(_refused_op(ops, error), _message(error)) from None
+        return [_array(raw, region.index[tensor]) for tensor in wanted]
+
+
+def refusal(op: Op | None, reason: str) -> LiteRtError:
+    """The error for an op that stock refuses."""
+    where = ""
+    if op is not None:
+        inputs = ", ".join("none" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
+        where = f"{op.name} '{op.outputs[0].name if op.outputs else ''}', which reads {inputs}"
+    return LiteRtError(
+        Status.RUNTIME_FAILURE,
+        f"stock LiteRT refuses an op: {reason}",
+        where,
+        "Give the op inputs, types and attributes that its kernel takes.",
+    )
+
+
+def is_small(shape: Shape, element_type: ElementType, limit: int) -> bool:
+    """Whether a tensor has no more than `limit` bytes; one of texts may have as many elements."""
+    return prod(shape) * max(element_type.bits, 8) <= 8 * limit
+
+
+def _interpreter(arguments: Mapping[str, Any]) -> Interpreter:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType  # here: it takes its time
+
+    return Interpreter(
+        **arguments,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+
+
+def _array(raw: Any, index: int) -> Array:
+    import numpy as np
+
+    array = np.asarray(raw.GetTensor(index, 0))
+    array.flags.writeable = False
+    return array
+
+
+def _without_refused(
+    ops: Sequence[Op],
+    shape_of: Callable[[Tensor], Shape],
+    value_of: Callable[[Tensor], Array | None],
+    reason: str,
+) -> Prepared:
+    """The region up to the first op that stock does not know at all, for which it refuses the whole model."""
+    known, unknown = (
+        0,
+        len(ops),
+    )  # the longest beginning that stock takes, the shortest that it refuses
+    while unknown - known > 1:
+        middle = (known + unknown) // 2
+        with Region(ops[:middle], shape_of, value_of).arguments() as arguments:
+            try:
+                _interpreter(arguments)
+                known = middle
+            except (RuntimeError, ValueError) as error:
+                unknown, reason = middle, _message(error)
+    before = prepare(ops[:known], shape_of, value_of) if known else Prepared({})
+    if before.stopped is not None:
+        return before
+    return Prepared(before.shapes, known, reason)
+
+
+def _refused_op(ops: Sequence[Op], error: Exception) -> Op | None:
+    found = _NODE.search(str(error))
+    if found is not None and int(found[1]) < len(ops):
+        return ops[int(found[1])]
+    return ops[0] if len(ops) == 1 else None
+
+
+def _message(error: Exception) -> str:
+    """Stock's words, without places in its sources and numbers in our small model."""
+    text = _SOURCE.sub("", _NODE.sub("", str(error)))
+    return " ".join(text.split()).rstrip(".") or "for no reason that it says"

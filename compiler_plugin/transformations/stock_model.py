@@ -1,0 +1,204 @@
+"""A region of ops as a small model that stock's interpreter takes: what shapes and values are asked from.
+
+Only ops are ours to ask about, so all that is not an op's result is given: shapes of inputs, small constants with
+their data. Large constants keep their place, type and size, but no data: they lie in a hole behind the model,
+that no memory is taken for.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from litert.core.element_type import ElementType
+from litert.core.quantization import BlockwiseQuantization, Quantization
+from litert.model.blob import Blob
+from litert.model.flatbuffer import Source
+from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
+from litert.model.schema_types import table_schema
+from litert.model.tensor_data import encode_constant
+from litert.model.writer import to_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+Shape: TypeAlias = tuple[int, ...]
+
+_NOT_INFERRED: Shape = (104729, 0, 7919, 0, 1299709, 0, 15485863, 0, 7927)
+
+_KEEPS_KNOWN_SHAPE = "SLICE"
+"""An op whose kernel takes the file's word for a result's shape, unless that has unknown dimensions."""
+
+_KEEPS_RANK = "STABLEHLO_GATHER"
+"""An op whose kernel takes the file's word for a result's rank."""
+
+_ALIGNMENT = 64
+_SMALL_INTEGERS = 1 << 20  # shapes, axes, indices: what a shape may depend on
+_SMALL = 1 << 10  # of all other types: a scale, a limit
+_INTEGERS = frozenset({
+    ElementType.INT32, ElementType.INT64, ElementType.BOOL, ElementType.UINT32, ElementType.STRING
+})  # fmt: skip
+
+
+class Region:
+    """The small model, and which of its tensors stands for which.
+
+    Attributes:
+      index: of each tensor of the region in the small model.
+      not_inferred: the shapes that results start with; no kernel makes them.
+      model: the small model.
+    """
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        shape_of: Callable[[Tensor], Shape],
+        value_of: Callable[[Tensor], Array | None],
+        *,
+        outputs: Collection[Tensor] = (),
+        with_all_data: bool = False,
+    ) -> None:
+        """Copies ops and tensors; the graph that they are in is not changed.
+
+        Args:
+          ops: builtin ops, each after those that it reads from.
+          shape_of: gives the shape of a tensor that no op of these writes.
+          value_of: gives its value, where it is known; a constant's own data need not be given.
+          outputs: whose values are read after a run.
+          with_all_data: whether large constants are there with their data.
+        """
+        self.index: dict[Tensor, int] = {}
+        self.not_inferred: dict[Tensor, Shape] = {}
+        self.model = Model(buffers=[Buffer()])
+        self._subgraph = Subgraph("region")
+        self.model.subgraphs.append(self._subgraph)
+        self._shape_of, self._value_of = shape_of, value_of
+        self._with_all_data = with_all_data
+        self._copies: dict[Tensor, Tensor] = {}
+        self._buffers: dict[int, Buffer] = {}
+        self._hole_sizes: dict[int, int] = {}  # by the buffer's index
+        for op in ops:
+            self.not_inferred.update(dict.fromkeys(op.outputs, _NOT_INFERRED))
+        for op in ops:
+            self._add(op)
+        self._subgraph.outputs = [self._copies[tensor] for tensor in outputs]
+        self.model.operator_codes = list({id(op.code): op.code for op in ops}.values())
+
+    @contextmanager
+    def arguments(self) -> Iterator[dict[str, Any]]:
+        """What the interpreter is made of: the model's bytes, or a file's path while the context lasts."""
+        data = to_bytes(self.model)
+        if not self._hole_sizes:
+            yield {"model_content": data}
+            return
+        start = len(data) + -len(data) % _ALIGNMENT
+        with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+            file.write(self._with_holes(bytearray(data), start))
+            file.truncate(start + max(self._hole_sizes.values()))
+            file.flush()
+            yield {"model_path": file.name}
+
+    def _add(self, op: Op) -> None:
+        if op.name == _KEEPS_RANK:
+            for tensor in op.outputs:
+                self.not_inferred[tensor] = _NOT_INFERRED[: len(tensor.shape)]
+        copy = Op(
+            op.code,
+            [None if tensor is None else self._copy(tensor) for tensor in op.inputs],
+            [self._copy(tensor) for tensor in op.outputs],
+            op.options,
+            op.custom_options,
+        )
+        copy.options_2 = op.options_2
+        copy.mutating_variable_inputs = op.mutating_variable_inputs
+        if op.intermediates:
+            copy.intermediates = tuple(
+                None if tensor is None else self._copy(tensor) for tensor in op.intermediates
+            )
+        self._subgraph.ops.append(copy)
+
+    def _copy(self, tensor: Tensor) -> Tensor:
+        found = self._copies.get(tensor)
+        if found is not None:
+            return found
+        copy = self._copies[tensor] = tensor.clone()
+        copy.shape_signature = None
+        copy.external_buffer = 0
+        copy.buffer = self.model.buffers[0]
+        if tensor.blockwise is not None:
+            self._copy_blockwise(copy, tensor.blockwise)
+        self.index[tensor] = len(self._subgraph.tensors)
+        self._subgraph.tensors.append(copy)
+        if tensor in self.not_inferred:
+            copy.shape = self.not_inferred[tensor]
+            if tensor.producer is not None and tensor.producer.name == _KEEPS_KNOWN_SHAPE:
+                copy.shape_signature = (-1,) * len(copy.shape)
+            return copy
+        value = None if tensor.is_constant else self._value_of(tensor)
+        copy.shape = self._shape_of(tensor) if value is None else value.shape
+        if value is not None and value.size:
+            copy.buffer = Buffer(encode_constant(value, tensor.element_type, value.shape)[1])
+            self.model.buffers.append(copy.buffer)
+        elif tensor.is_constant:
+            copy.buffer = self._constant(tensor)
+        elif not tensor.is_variable:
+            self._subgraph.inputs.append(copy)
+        return copy
+
+    def _copy_blockwise(self, copy: Tensor, blockwise: BlockwiseQuantization) -> None:
+        """Makes a copy's quantization name copies too."""
+
+        def copied(tensor: object) -> Tensor | None:
+            return self._copy(tensor) if isinstance(tensor, Tensor) else None
+
+        quantization = copy.quantization
+        assert quantization is not None
+        copy.quantization = Quantization(
+            quantization.scale,
+            quantization.zero_point,
+            quantization.quantized_dimension,
+            blockwise=BlockwiseQuantization(
+                copied(blockwise.scales),
+                copied(blockwise.zero_points),
+                blockwise.block_size,
+                blockwise.block_shape,
+                blockwise.quantized_dimensions,
+            ),
+        )
+
+    def _constant(self, tensor: Tensor) -> Buffer:
+        old = tensor.buffer
+        assert old.blob is not None
+        found = self._buffers.get(id(old))
+        if found is None:
+            limit = _SMALL_INTEGERS if tensor.element_type in _INTEGERS else _SMALL
+            if self._with_all_data or old.blob.size <= limit:
+                found = Buffer(old.blob)
+            else:
+                found = Buffer(_STAND_IN, is_external=True)
+                self._hole_sizes[len(self.model.buffers)] = old.blob.size
+            self._buffers[id(old)] = found
+            self.model.buffers.append(found)
+        return found
+
+    def _with_holes(self, data: bytearray, start: int) -> bytearray:
+        """The model with large constants that lie in the hole, all at its start."""
+        source = Source(memoryview(bytes(data)), "a region")
+        model = source.target(0)
+        slot = table_schema("Model").field("buffers").slot
+        buffers = source.tables(source.target(model + source.fields(model)[slot]))
+        offset, size = (table_schema("Buffer").field(name).slot for name in ("offset", "size"))
+        for index, hole in self._hole_sizes.items():
+            position = buffers[index]
+            fields = source.fields(position)
+            struct.pack_into("<Q", data, position + fields[offset], start)
+            struct.pack_into("<Q", data, position + fields[size], hole)
+        return data
+
+
+_STAND_IN = Blob(b"\0")

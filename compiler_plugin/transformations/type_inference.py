@@ -1,0 +1,150 @@
+"""Element types, and quantization where it stays as it is, of what builtin ops write.
+
+Most ops write what their first input is. The others are here, by the rules of TFLite's kernels: a fixed type, that
+of another input, or what the options say. Where none of these holds (QUANTIZE, BITCAST), the op's maker sets it.
+"""
+
+from __future__ import annotations
+
+from litert.core.element_type import ElementType
+from litert.core.quantization import Quantization, QuantizationKind
+from litert.model.builtin_options import get_builtin_option, option_names
+from litert.model.graph import Op, Tensor
+
+_E = ElementType
+
+_FIXED: dict[str, tuple[ElementType, ...]] = {
+    **dict.fromkeys(
+        ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "LOGICAL_AND",
+         "LOGICAL_OR", "LOGICAL_NOT", "REDUCE_ALL", "REDUCE_ANY", "STABLEHLO_COMPARE"),
+        (_E.BOOL,),
+    ),
+    "BUCKETIZE": (_E.INT32,),
+    "COMPLEX_ABS": (_E.FLOAT32,),
+    "DEQUANTIZE": (_E.FLOAT32,),
+    "HASHTABLE": (_E.RESOURCE,),
+    "HASHTABLE_SIZE": (_E.INT64,),
+    "IMAG": (_E.FLOAT32,),
+    "LSH_PROJECTION": (_E.INT32,),
+    "MULTINOMIAL": (_E.INT64,),
+    "NON_MAX_SUPPRESSION_V4": (_E.INT32, _E.INT32),
+    "NON_MAX_SUPPRESSION_V5": (_E.INT32, _E.FLOAT32, _E.INT32),
+    "RANDOM_STANDARD_NORMAL": (_E.FLOAT32,),
+    "RANDOM_UNIFORM": (_E.FLOAT32,),
+    "RANK": (_E.INT32,),
+    "REAL": (_E.FLOAT32,),
+    "RFFT2D": (_E.COMPLEX64,),
+    "VAR_HANDLE": (_E.RESOURCE,),
+    "WHERE": (_E.INT64,),
+}  # fmt: skip
+
+_BY_INPUT = {
+    "CONV_3D_TRANSPOSE": 2,
+    "FILL": 1,
+    "HASHTABLE_FIND": 2,
+    "ONE_HOT": 2,
+    "SCATTER_ND": 1,
+    "SELECT": 1,
+    "SELECT_V2": 1,
+    "SPARSE_TO_DENSE": 2,
+    "SPLIT": 1,
+    "STABLEHLO_SELECT": 1,
+    "TRANSPOSE_CONV": 2,
+}
+"""The input whose type all outputs have, where that is not the first."""
+
+_BY_OPTION = {
+    "ARG_MAX": "output_type",
+    "ARG_MIN": "output_type",
+    "CAST": "out_data_type",
+    "SHAPE": "out_type",
+}
+
+_SECOND_OUTPUT = {"HASHTABLE_LOOKUP": _E.UINT8, "TOPK_V2": _E.INT32}
+
+_LOOKUPS = {"EMBEDDING_LOOKUP": 1, "EMBEDDING_LOOKUP_SPARSE": 4, "HASHTABLE_LOOKUP": 2}
+"""The input that rows are taken from; integers with a scale come out as real numbers."""
+
+_BY_POSITION = frozenset({"ASSIGN_VARIABLE", "WHILE", "STABLEHLO_WHILE"})
+
+_OPEN = frozenset({
+    "BITCAST", "CALL", "CALL_ONCE", "CUSTOM", "DELEGATE", "IF", "QUANTIZE", "READ_VARIABLE",
+    "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "STABLEHLO_CONVERT", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_IOTA",
+    "STABLEHLO_RNG_BIT_GENERATOR",
+})  # fmt: skip
+
+_SAME_QUANTIZATION = frozenset({
+    "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE",
+    "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS", "FILL", "GATHER", "GATHER_ND", "MAX_POOL_2D", "MIRROR_PAD", "PACK",
+    "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR",
+    "REVERSE_SEQUENCE", "REVERSE_V2", "SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
+    "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TOPK_V2", "TRANSPOSE", "UNPACK",
+})  # fmt: skip
+"""Ops that move numbers, and leave them as they are: integers mean the same before and after."""
+
+
+def find_output_type(op: Op, index: int) -> ElementType | None:
+    """The element type of a builtin op's output.
+
+    Args:
+      op: with the types of its inputs known.
+      index: of the output.
+
+    Returns:
+      None where neither inputs nor options say it.
+    """
+    name = op.name
+    if name in _OPEN:
+        return None
+    if name in _FIXED:
+        types = _FIXED[name]
+        return types[index] if index < len(types) else None
+    if index == 1 and name in _SECOND_OUTPUT:
+        return _SECOND_OUTPUT[name]
+    if name in _BY_OPTION:
+        return _option_type(op, _BY_OPTION[name])
+    if name == "UNIQUE" and index == 1:
+        return _option_type(op, "idx_out_type")
+    if name in _LOOKUPS:
+        table = _input(op, _LOOKUPS[name])
+        return None if table is None else _looked_up_type(table)
+    source = _input(op, _source_index(name, index))
+    if source is None or source.element_type is _E.NONE:
+        return None
+    return source.element_type
+
+
+def find_output_quantization(op: Op, index: int) -> Quantization | None:
+    """The quantization of an output that has that of an input, for the whole tensor; None for all others."""
+    if op.name not in _SAME_QUANTIZATION or find_output_type(op, index) is None:
+        return None
+    source = _input(op, _source_index(op.name, index))
+    if source is None or source.element_type is not find_output_type(op, index):
+        return None
+    quantization = source.quantization
+    if quantization is None or quantization.kind is not QuantizationKind.PER_TENSOR:
+        return None
+    return quantization
+
+
+def _source_index(name: str, output_index: int) -> int:
+    return output_index if name in _BY_POSITION else _BY_INPUT.get(name, 0)
+
+
+def _input(op: Op, index: int) -> Tensor | None:
+    return op.inputs[index] if index < len(op.inputs) else None
+
+
+def _option_type(op: Op, option: str) -> ElementType | None:
+    assert option in option_names(op)
+    name = get_builtin_option(
+        op, option
+    )  # the file's numbers are not those of `ElementType`: its names are
+    return ElementType.__members__.get(name)
+
+
+def _looked_up_type(table: Tensor) -> ElementType:
+    is_scaled = (
+        table.element_type in (_E.INT4, _E.INT8, _E.UINT8) and table.quantization is not None
+    )
+    return _E.FLOAT32 if is_scaled else table.element_type

@@ -1,0 +1,367 @@
+"""Shapes, types and values after edits: as stock's interpreter has them, and no more of them than must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from hypothesis import given, settings
+
+from compiler_plugin.transformations import stock_inference
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.partial_inference import PartialInference
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization
+from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Buffer, Model, Tensor
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+from tests.compiler_plugin.transformations.shape_models import shape_models
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def graph_of(model: Model, **options: Any) -> Graph:
+    subgraph = model.subgraphs[0]
+    return Graph(model, subgraph, PartialInference(subgraph), **options)
+
+
+def infer_all(graph: Graph) -> None:
+    for node in graph.nodes:
+        node.touch()
+    graph.infer()
+
+
+def shapes_of(model: Model) -> Shapes:
+    return {t.name: t.shape for op in model.ops() for t in op.outputs}
+
+
+def signature(tensor: Tensor) -> tuple[int, ...]:
+    return tensor.shape_signature or tensor.shape
+
+
+def stock_shapes(model: Model, sizes: Sequence[Sequence[int]] = ()) -> Shapes:
+    """What stock's interpreter has after a run, with inputs of these sizes."""
+    interpreter = Interpreter(
+        model_content=to_bytes(model),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    for details, size in zip(interpreter.get_input_details(), sizes, strict=False):
+        interpreter.resize_tensor_input(details["index"], size)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    raw = interpreter._interpreter
+    tensors = model.subgraphs[0].tensors
+    return {
+        tensor.name: tuple(raw.TensorSize(index, 0).tolist())
+        for index, tensor in enumerate(tensors)
+        if tensor.producer is not None
+    }
+
+
+@given(model=shape_models())
+@settings(max_examples=60)
+def test_all_shapes_are_those_that_stock_has_on_the_whole_model(model: Model) -> None:
+    infer_all(graph_of(model))
+    assert shapes_of(model) == stock_shapes(model)
+
+
+@given(model=shape_models(resizable=True))
+@settings(max_examples=60)
+def test_a_dimension_that_is_said_to_be_known_is_so_at_every_size(model: Model) -> None:
+    graph = graph_of(model)
+    infer_all(graph)
+    assert shapes_of(model) == stock_shapes(model)
+    unknown = [i for i, size in enumerate(signature(graph.subgraph.inputs[0])) if size < 0]
+    seen = {t.name: [signature(t)] for op in model.ops() for t in op.outputs}
+    for tried in (5, 12, 31):
+        size = list(graph.subgraph.inputs[0].shape)
+        for index in unknown:
+            size[index] = tried + index
+        for name, shape in stock_shapes(model, [size]).items():
+            seen[name].append(shape)
+    for name, (said, *shapes) in seen.items():
+        for dimension, known in enumerate(said):
+            assert known == -1 or {s[dimension] for s in shapes} == {known}, name
+
+
+def test_shapes_of_real_networks_are_those_of_the_file(networks: Path) -> None:
+    for path in sorted(networks.glob("*.tflite")):
+        with read_model(path) as model:
+            graph = graph_of(model)
+            expected = shapes_of(model)
+            for node in graph.nodes:
+                if not node.is_custom:
+                    for tensor in node.output_tensors:
+                        tensor.shape, tensor.shape_signature = (), None
+            infer_all(graph)
+            assert shapes_of(model) == expected, path.name
+            assert all(t.shape_signature is None for op in model.ops() for t in op.outputs)
+
+
+def three_ops() -> Model:
+    """x [1, 8, 8, 4] -> RELU -> MAX_POOL_2D -> ABS."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8, 8, 4))
+    relu = b.op("RELU", [x], [("relu", "float32", (1, 8, 8, 4))])
+    pool = b.op(
+        "MAX_POOL_2D", [relu], [("pool", "float32", (1, 4, 4, 4))],
+        padding="SAME", stride_w=2, stride_h=2, filter_width=2, filter_height=2,
+    )  # fmt: skip
+    b.output(b.op("ABS", [pool], [("abs", "float32", (1, 4, 4, 4))]))
+    return b.build()
+
+
+def node(graph: Graph, name: str) -> Node:
+    found = graph.find_node(name)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The ops of each region that stock is asked about."""
+    from compiler_plugin.transformations import shape_probe
+
+    found: list[list[str]] = []
+    prepare = stock_inference.prepare
+
+    def watched(ops: Any, *args: Any) -> Any:
+        found.append([op.name for op in ops])
+        return prepare(ops, *args)
+
+    monkeypatch.setattr(shape_probe, "prepare", watched)
+    return found
+
+
+def test_nothing_is_inferred_where_nothing_was_touched(asked: list[list[str]]) -> None:
+    graph = graph_of(three_ops())
+    assert node(graph, "pool").out_port(0).data.get_shape() == (1, 4, 4, 4)
+    graph.infer()
+    assert asked == []
+
+
+def test_an_edit_that_changes_no_shape_stops_where_it_is(asked: list[list[str]]) -> None:
+    graph = graph_of(three_ops())
+    node(graph, "pool").filter_width = 3
+    graph.infer()
+    assert asked == [["MAX_POOL_2D"]]
+
+
+def test_a_changed_shape_goes_as_far_as_it_changes_something(asked: list[list[str]]) -> None:
+    graph = graph_of(three_ops())
+    node(graph, "pool").stride_w = 1
+    assert node(graph, "abs").out_port(0).data.get_shape() == (1, 4, 8, 4)
+    assert asked == [["MAX_POOL_2D"], ["ABS"]]
+
+
+def test_a_new_op_gets_shape_type_and_quantization() -> None:
+    b = ModelBuilder()
+    scale = Quantization([0.5], [3])
+    x = b.input("x", "int8", (1, 4, 4, 2), quantization=scale)
+    b.output(b.op("ABS", [x], [b.tensor("y", "int8", (1, 4, 4, 2), quantization=scale)]))
+    graph = graph_of(b.build())
+    reshape = graph.create_op("RESHAPE", [graph.parameters[0], np.array([-1, 2], np.int32)])
+    largest = graph.create_op("ARG_MAX", [reshape, np.int32(1)], {"output_type": "INT32"})
+    port = reshape.out_port(0)
+    assert port.data.get_shape() == (16, 2)
+    assert port.get_data_type() is ElementType.INT8 and port.quantization == scale
+    assert largest.out_port(0).data.get_shape() == (16,)
+    assert largest.out_port(0).get_data_type() is ElementType.INT32
+
+
+def test_an_op_that_stock_refuses_is_an_error_that_names_it() -> None:
+    graph = graph_of(three_ops())
+    graph.create_op("ADD", [node(graph, "relu"), node(graph, "pool")], name="sum")
+    with pytest.raises(LiteRtError, match=r"stock LiteRT refuses .*ADD 'sum', which reads 'relu'"):
+        graph.infer()
+    assert graph.touched
+
+
+def test_an_op_that_stock_does_not_know_is_an_error_that_names_it() -> None:
+    graph = graph_of(three_ops())
+    node(graph, "pool").version = 77
+    node(graph, "relu").touch()
+    with pytest.raises(LiteRtError, match=r"MAX_POOL_2D.*version '77'.*MAX_POOL_2D 'pool'"):
+        graph.infer()
+
+
+def test_quantize_needs_a_type_that_nobody_can_guess() -> None:
+    graph = graph_of(three_ops())
+    quantize = graph.create_op("QUANTIZE", [node(graph, "relu")])
+    with pytest.raises(LiteRtError, match=r"nothing says the type of output 0 of QUANTIZE"):
+        graph.infer()
+    quantize.out_port(0).set_data_type(ElementType.INT8)
+    quantize.out_port(0).quantization = Quantization([0.1], [0])
+    assert quantize.out_port(0).data.get_shape() == (1, 8, 8, 4)
+
+
+# Ops that stock cannot be asked about.
+
+
+def with_custom_op() -> Model:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8))
+    other = b.input("other", "float32", (1, 9))
+    relu = b.op("RELU", [x], [("relu", "float32", (1, 8))])
+    mine = b.custom("Mine", [relu], [("mine", "float32", (2, 3))])
+    b.output(b.op("ABS", [mine], [("abs", "float32", (2, 3))]), other)
+    return b.build()
+
+
+def test_a_custom_op_keeps_the_shapes_of_the_file_while_its_inputs_are_the_same() -> None:
+    graph = graph_of(with_custom_op())
+    infer_all(graph)
+    assert node(graph, "abs").out_port(0).data.get_shape() == (2, 3)
+    square = graph.create_op("SQUARE", [node(graph, "relu")])
+    node(graph, "mine").in_port(0).connect(square.out_port(0))
+    assert node(graph, "abs").out_port(0).data.get_shape() == (2, 3)
+
+
+def test_a_custom_op_whose_input_has_changed_needs_a_definition() -> None:
+    graph = graph_of(with_custom_op())
+    node(graph, "mine").in_port(0).connect(graph.parameters[1].out_port(0))
+    with pytest.raises(
+        LiteRtError, match=r"Mine 'mine': its input 0 is FLOAT32 \[1, 9\], and was FLOAT32 \[1, 8\]"
+    ):
+        graph.infer()
+
+
+def test_a_user_op_infers_itself_between_ops_of_stock() -> None:
+    graph = graph_of(with_custom_op())
+    mine = node(graph, "mine")
+    mine.infer = lambda n: n.out_port(0).data.set_shape((*n.in_port(0).data.get_shape(), 7))
+    mine.in_port(0).connect(graph.parameters[1].out_port(0))
+    assert node(graph, "abs").out_port(0).data.get_shape() == (1, 9, 7)
+
+
+def test_a_value_that_a_user_op_finds_goes_on_through_stock() -> None:
+    graph = graph_of(with_custom_op())
+    mine = graph.create_op("Sizes", [node(graph, "relu")], is_custom=True)
+    mine.infer = lambda n: n.out_port(0).data.set_value(np.array([4, 2], np.int32))
+    mine.data_type = ElementType.INT32
+    reshape = graph.create_op("RESHAPE", [graph.parameters[0], mine])
+    assert reshape.out_port(0).data.get_shape() == (4, 2)
+
+
+# Values.
+
+
+def test_a_value_is_computed_by_stock_from_constants_alone() -> None:
+    graph = graph_of(three_ops())
+    two, three = (
+        graph.create_const(np.array([2, 2.5], np.float32)),
+        graph.create_const(np.float32(3)),
+    )
+    product = graph.create_op("MUL", [two, three])
+    root = graph.create_op("SQRT", [product])
+    value = root.out_port(0).data.get_value()
+    assert value is not None and np.array_equal(value, np.sqrt(np.array([6, 7.5], np.float32)))
+    three.out_port(0).data.set_value(np.float32(2))
+    value = root.out_port(0).data.get_value()
+    assert value is not None and np.array_equal(value, np.sqrt(np.array([4, 5], np.float32)))
+    assert node(graph, "abs").out_port(0).data.get_value() is None
+
+
+def resizable() -> Model:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8), shape_signature=(-1, 8))
+    b.output(b.op("ABS", [x], [("y", "float32", (1, 8))]))
+    return b.build()
+
+
+def test_the_value_of_an_unknown_dimension_is_unknown_and_of_a_known_one_known() -> None:
+    graph = graph_of(resizable())
+    shape = graph.create_op("SHAPE", [graph.parameters[0]], {"out_type": "INT32"})
+    rows, columns = (graph.create_op("GATHER", [shape, np.int32(i)], {"axis": 0}) for i in range(2))
+    assert shape.out_port(0).data.get_value() is None
+    assert rows.out_port(0).data.get_value() is None
+    value = columns.out_port(0).data.get_value()
+    assert value is not None and value == 8
+
+
+def test_a_resized_input_changes_all_that_is_computed_from_its_shape() -> None:
+    graph = graph_of(resizable())
+    shape = graph.create_op("SHAPE", [graph.parameters[0]], {"out_type": "INT32"})
+    twice = graph.create_op("MUL", [shape, np.array([2, 1], np.int32)])
+    zeros = graph.create_op("FILL", [twice, np.float32(0)])
+    assert zeros.out_port(0).data.get_shape() == (-1, 8)
+    assert zeros.out_port(0).tensor.shape == (2, 8)
+    graph.parameters[0].out_port(0).data.set_shape((5, 6))
+    assert zeros.out_port(0).data.get_shape() == (10, 6)
+
+
+def test_a_shape_that_depends_on_data_keeps_what_the_file_says() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8))
+    zero = b.constant("zero", np.float32(0))
+    more = b.op("GREATER", [x, zero], [("more", "bool", (1, 8))])
+    where = b.tensor("where", "int64", (1, 2), shape_signature=(-1, 2))
+    b.op("WHERE", [more], [where])
+    b.output(b.op("NEG", [where], [("neg", "int64", ())]))
+    graph = graph_of(b.build())
+    infer_all(graph)
+    assert node(graph, "where").out_port(0).data.get_shape() == (-1, 2)
+    assert node(graph, "neg").out_port(0).data.get_shape() == (-1, 2)
+
+
+def test_a_shape_that_depends_on_constant_data_is_known() -> None:
+    graph = graph_of(three_ops())
+    where = graph.create_op("WHERE", [np.array([True, False, True])])
+    negative = graph.create_op("NEG", [where])
+    assert negative.out_port(0).data.get_shape() == (2, 1)
+
+
+def test_static_shapes_know_no_unknown_dimension() -> None:
+    model = resizable()
+    graph = graph_of(model, static_shape=True)
+    inference = PartialInference(graph.subgraph)
+    inference.make_static(graph)
+    assert all(t.shape_signature is None for t in model.subgraphs[0].tensors)
+
+
+# Weights.
+
+
+class UnreadBlob(Blob):
+    """Data that nobody may look at."""
+
+    __slots__ = ()
+
+    @property
+    def view(self) -> memoryview:
+        raise AssertionError("weights were read")
+
+
+def test_weights_are_not_read() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 64))
+    w = b.constant("w", np.zeros((8, 64), np.float32))
+    y = b.op("FULLY_CONNECTED", [x, w, None], [("y", "float32", ())])
+    b.output(b.op("SOFTMAX", [y], [("z", "float32", ())], beta=1.0))
+    model = b.build()
+    blob = UnreadBlob.within(memoryview(b""), 0, 8 * 64 * 4)
+    w.buffer = Buffer(blob)
+    graph = graph_of(model)
+    infer_all(graph)
+    assert node(graph, "z").out_port(0).data.get_shape() == (1, 8)
+
+
+def test_ten_thousand_ops_are_few_regions(asked: list[list[str]]) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8, 8, 4))
+    for index in range(2000):
+        x = b.op("RELU" if index % 2 else "ABS", [x], [(f"t{index}", "float32", ())])
+    b.output(x)
+    graph = graph_of(b.build())
+    graph.nodes[0].touch()
+    graph.infer()
+    assert x.shape == (1, 8, 8, 4)
+    assert len(asked) < 20
