@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.transformations.node import CONST, PARAMETER, RESULT, VARIABLE, Node
-from compiler_plugin.transformations.order import sort_ops
+from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import InPort, OutPort
 from litert.core.element_type import ElementType
@@ -89,6 +89,7 @@ class Graph:
         self._is_inferring = False
         self._count = 0
         self._ops = dict.fromkeys(subgraph.ops)
+        self._order = Order(subgraph.ops)
         self._nodes: dict[Op, Node] = {}
         self._ends: dict[Tensor, Node] = {}
         self._inputs = dict.fromkeys(subgraph.inputs)
@@ -105,7 +106,6 @@ class Graph:
             assert result.tensor is not None
             self._results_of.setdefault(result.tensor, []).append(result)
         self._edges = _read_edges(model, subgraph)
-        self._stands_for: dict[Op, Op] = {}  # new ops, and those whose places they have
 
     # Looking.
 
@@ -243,6 +243,7 @@ class Graph:
         model_op = Op(code, tensors, made, options)
         model_op.options_2 = options_2
         self._ops[model_op] = None
+        self._order.add(model_op)
         self._by_name.setdefault(model_op.name, {})[model_op] = None
         node = self.node_of(model_op)
         if is_custom:
@@ -335,11 +336,14 @@ class Graph:
                 kept.quantization = own.quantization
             after.set_output(index, kept)
             self._values.pop(kept, None)
-        self._stands_for[after] = self._stands_for.pop(before, before)
         self._edges = [
             (after if a is before else a, after if b is before else b) for a, b in self._edges
         ]
+        self._order.replace(before, after)
         self._remove_op(before)
+        for tensor in after.outputs:
+            for reader in tensor.uses:
+                self._order.note_input(reader, tensor)
         self.touch(new)
 
     def remove_node(self, node: Node) -> None:
@@ -398,17 +402,16 @@ class Graph:
         Raises:
           LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
         """
-        places = {op: place for place, op in enumerate(self.subgraph.ops)}
-        for op, old in self._stands_for.items():
-            if old in places:
-                places.setdefault(op, places[old])
-        placed = sorted((op for op in self._ops if op in places), key=places.__getitem__)
-        new = dict.fromkeys(op for op in self._ops if op not in places)
-        self._ops = dict.fromkeys(sort_ops([*placed, *new], self.control_edges, new))
-        self._stands_for.clear()
-        self.subgraph.ops = list(self._ops)
+        order = self._order
+        if order.is_settled:
+            return
+        effects = order.find_effects(self._ops)
+        ops = sort_ops(order.list_for_sort(self._ops), self.control_edges, effects)
+        order.settle(ops)
+        self._ops = dict.fromkeys(ops)
+        self.subgraph.ops = ops
         self._by_name = {}
-        for op in self._ops:
+        for op in ops:
             self._by_name.setdefault(op.name, {})[op] = None
 
     # What is known of data.
@@ -432,11 +435,13 @@ class Graph:
             return
         if self._inference is None:
             return
-        self.topological_sort()
+        if not self._order.is_valid:
+            self.topological_sort()
         touched, self.touched = self.touched, {}
         self._is_inferring = True
+        ops = self._order.by_place(n.model_op for n in touched if n.model_op is not None)
         try:
-            self._inference.infer(self, [n for n in self.nodes if n in touched])
+            self._inference.infer(self, [self.node_of(op) for op in ops])
         except BaseException:
             self.touched = {**touched, **self.touched}
             raise
@@ -567,6 +572,11 @@ class Graph:
             if self._names is not None:
                 self._names.add(name)
 
+    def note_input(self, op: Op, tensor: Tensor | None, old: Tensor | None) -> None:
+        """Notes that an op reads another tensor than before."""
+        self._order.note_input(op, tensor)
+        self.note_lost_reader(old)
+
     def note_lost_reader(self, tensor: Tensor | None) -> None:
         """Remembers what an edit may have left without a reader."""
         if tensor is not None and tensor.producer is not None:
@@ -618,6 +628,7 @@ class Graph:
         name = op.name
         op.release()
         del self._ops[op]
+        self._order.remove(op)
         self._by_name[name].pop(op, None)
         node = self._nodes.pop(op, None)
         if node is not None:

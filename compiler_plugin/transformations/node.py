@@ -236,6 +236,7 @@ class Node:
         if source is not None:
             port.check_source(source)
         op.append_input(source.tensor if source else None)
+        self.graph.note_input(op, op.inputs[-1], None)
         self.touch()
         return port
 
@@ -279,7 +280,7 @@ class Node:
         old = self.model_op.inputs[index]
         if old is not tensor:
             self.model_op.set_input(index, tensor)
-            self.graph.note_lost_reader(old)
+            self.graph.note_input(self.model_op, tensor, old)
             self.touch()
 
     def replace_node(self, new: Node) -> None:

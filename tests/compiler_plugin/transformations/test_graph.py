@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.ports import OutPort
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -239,3 +243,57 @@ def test_ports_are_added_and_taken_away(graph: Graph) -> None:
     assert node.model_op.inputs[0] is graph.subgraph.inputs[0]
     extra = node.add_output_port(ElementType.INT32, "extra")
     assert (extra.index, extra.name, extra.get_data_type()) == (1, "extra", ElementType.INT32)
+
+
+def test_a_replaced_custom_op_keeps_its_place_among_others() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    for name in "ABCD":
+        x = b.custom(name, [x], [(name.lower(), "float32", (4,))])
+    b.output(x)
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0])
+    old = graph.get_op_nodes(op="B")[0]
+    source = old.in_port(0).get_source()
+    first = graph.create_op("B1", [source], is_custom=True)
+    graph.replace_node(old, graph.create_op("B2", [first], is_custom=True))
+    graph.topological_sort()
+    assert [op.name for op in model.subgraphs[0].ops] == ["A", "B1", "B2", "C", "D"]
+
+
+def test_ops_that_were_connected_against_their_order_change_places() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    a, c = (b.op("ABS", [x], [(name, "float32", (4,))]) for name in "ac")
+    b.output(a, c)
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0])
+    first, second = graph.nodes
+    first.in_port(0).connect(second.out_port(0))
+    graph.topological_sort()
+    assert [op.outputs[0].name for op in model.subgraphs[0].ops] == ["c", "a"]
+
+
+def test_touched_ops_are_in_order_without_a_sort_of_the_whole() -> None:
+    class Inference:
+        def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
+            seen.append([node.op for node in nodes])
+
+        def find_value(self, port: OutPort) -> None:
+            return None
+
+    seen: list[list[str]] = []
+    model = build_chain()
+    graph = Graph(model, model.subgraphs[0], Inference())
+    before = list(model.subgraphs[0].ops)
+    conv, relu, _ = graph.nodes
+    exp = graph.create_op("EXP", [None])
+    conv.out_port(0).get_connection().insert_node(exp)
+    sin = graph.create_op("SIN", [exp])
+    graph.replace_node(relu, sin)
+    assert sin.out_port(0).data.get_shape() == (1, 4, 4, 3)
+    assert seen == [["EXP", "SIN", "ADD"]]
+    assert model.subgraphs[0].ops == before
+    conv.in_port(0).connect(exp.out_port(0))
+    with pytest.raises(LiteRtError, match="wait for each other"):
+        sin.out_port(0).data.get_shape()
