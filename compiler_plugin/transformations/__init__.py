@@ -6,31 +6,42 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.connection import Connection
+    from compiler_plugin.transformations.extractor import Extractor, flexbuffer_options, raw_options
     from compiler_plugin.transformations.graph import Graph
     from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.op import Op
+    from compiler_plugin.transformations.op_library import OpLibrary
     from compiler_plugin.transformations.options import TransformOptions
     from compiler_plugin.transformations.pattern import Any, Between, Const, Match
     from compiler_plugin.transformations.phase import Phase
     from compiler_plugin.transformations.ports import InPort, OutPort, PortData
     from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
     from compiler_plugin.transformations.transformation import Transformation
+    from litert.model.raw_options import RawField, raw_fields
 
 __all__ = [
     "Any",
     "Between",
     "Connection",
     "Const",
+    "Extractor",
     "Graph",
     "InPort",
     "Match",
     "Node",
+    "Op",
+    "OpLibrary",
     "OpReplacement",
     "OutPort",
     "PatternReplacement",
     "Phase",
     "PortData",
+    "RawField",
     "TransformOptions",
     "Transformation",
+    "flexbuffer_options",
+    "raw_fields",
+    "raw_options",
 ]
 
 _MODULES = {
@@ -38,17 +49,24 @@ _MODULES = {
     "Between": "pattern",
     "Connection": "connection",
     "Const": "pattern",
+    "Extractor": "extractor",
     "Graph": "graph",
     "InPort": "ports",
     "Match": "pattern",
     "Node": "node",
+    "Op": "op",
+    "OpLibrary": "op_library",
     "OpReplacement": "replacement",
     "OutPort": "ports",
     "PatternReplacement": "replacement",
     "Phase": "phase",
     "PortData": "ports",
+    "RawField": "litert.model.raw_options",
     "TransformOptions": "options",
     "Transformation": "transformation",
+    "flexbuffer_options": "extractor",
+    "raw_fields": "litert.model.raw_options",
+    "raw_options": "extractor",
 }
 
 
@@ -57,7 +75,13 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+<<<<<<< HEAD
+    module = _MODULES[name]
+    path = module if "." in module else f"{__name__}.{module}"
+    value: object = getattr(import_module(path), name)
+=======
+    value = getattr(import_module(_MODULES[name]), name)
+>>>>>>> a45469f (transformations: ops of users' own, their extractors and the mapping file)
     globals()[name] = value
     return value
 

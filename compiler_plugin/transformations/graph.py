@@ -34,6 +34,7 @@ from litert.model.tensor_data import decode_constant, encode_constant
 if TYPE_CHECKING:
     import numpy as np
 
+    from compiler_plugin.transformations.op_library import OpLibrary
     from litert.model.tensor_data import DataLike, TypeLike
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -60,6 +61,7 @@ class Graph:
 
     Attributes:
       model, subgraph: what it is a view of.
+      ops: the user's ops; None where there are none.
       stage: the phase that it is in; in FRONT only shapes of inputs and constants are known.
       layout: what tensors of rank 4 and 5 are in; NCHW only within a vendor's partition that asked for it.
       static_shape: whether shapes are final: the model need not be resizable any more.
@@ -74,6 +76,7 @@ class Graph:
         subgraph: Subgraph,
         inference: Inference | None = None,
         *,
+        ops: OpLibrary | None = None,
         stage: Phase = Phase.MIDDLE,
         layout: Literal["NHWC", "NCHW"] = "NHWC",
         static_shape: bool = False,
@@ -112,6 +115,9 @@ class Graph:
             assert result.tensor is not None
             self._results_of.setdefault(result.tensor, []).append(result)
         self._edges = _read_edges(model, subgraph)
+        self.ops = ops
+        if ops is not None:
+            ops.extract(self)
 
     # Looking.
 
@@ -124,6 +130,11 @@ class Graph:
     def parameters(self) -> list[Node]:
         """The inputs of the subgraph, in order."""
         return [self._end_of(tensor) for tensor in self.subgraph.inputs]
+
+    @property
+    def op_names(self) -> list[str]:
+        """What ops there are, by name."""
+        return [name for name, ops in self._by_name.items() if ops]
 
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
@@ -352,6 +363,26 @@ class Graph:
                 self._order.note_input(reader, tensor)
         self.touch(new)
 
+    def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None:
+        """Makes a custom op another, of the same version.
+
+        Args:
+          node: a custom op.
+          op: another custom code, or a builtin operator's name.
+          is_custom: whether it is a custom code.
+        """
+        self._check_own(node)
+        model_op = node.model_op
+        if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):
+            return
+        number = CUSTOM if is_custom else _builtin_number(op)
+        del self._by_name[model_op.name][model_op]
+        model_op.code = self.model.operator_code(
+            number, op if is_custom else None, model_op.code.version
+        )
+        self._by_name.setdefault(op, {})[model_op] = None
+        self.touch(node)
+
     def remove_node(self, node: Node) -> None:
         """Takes out an op or a constant that nobody reads.
 
@@ -423,7 +454,9 @@ class Graph:
     # What is known of data.
 
     def touch(self, node: Node) -> None:
-        """Notes that a node's outputs are to be inferred again."""
+        """Notes that a node's outputs are to be inferred again, unless that is what goes on."""
+        if self._is_inferring:
+            return
         self.edit_count += 1
         if node.is_op:
             self.touched[node] = None

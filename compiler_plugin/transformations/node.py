@@ -9,6 +9,7 @@ emitted. Any other name is free for the transformations, and is not written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.transformations.ports import InPort, OutPort
@@ -22,6 +23,7 @@ from litert.model.graph import Op, Signature, Tensor
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.graph import Graph
+    from compiler_plugin.transformations.op import Op as UserOp
 
 PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
 """What `op` says of nodes that are no ops: an input of the subgraph, constant data, a tensor that keeps its value
@@ -48,7 +50,7 @@ class Node:
     id: str
     model_op: Op | None
     tensor: Tensor | None
-    op_definition: Any
+    op_definition: UserOp | None
     is_internal: bool
     is_changed: bool
     result_index: int
@@ -150,6 +152,12 @@ class Node:
     @property
     def is_custom(self) -> bool:
         return self.model_op is not None and self.model_op.is_custom
+
+    @property
+    def custom_options(self) -> memoryview:
+        """The bytes of a custom op's options, as they are in the model; empty where there are none."""
+        blob = None if self.model_op is None else self.model_op.custom_options
+        return memoryview(b"") if blob is None else blob.view
 
     @property
     def is_alive(self) -> bool:
@@ -302,8 +310,12 @@ class Node:
         return dict(self._custom_options())
 
     def set_extracted(self, attributes: Mapping[str, Any]) -> None:
-        """For extractors: what the bytes of a custom op's options say, in place of what was known."""
-        object.__setattr__(self, "_options", dict(attributes))
+        """For extractors: what the bytes of a custom op's options say, in place of what was known.
+
+        Lists become tuples, and arrays read-only: a change is seen where the attribute is set.
+        """
+        frozen = {name: _freeze(value) for name, value in attributes.items()}
+        object.__setattr__(self, "_options", frozen)
 
     def soft_get(self, name: str, default: Any = None) -> Any:
         """An attribute; the default where there is none."""
@@ -340,11 +352,14 @@ class Node:
             object.__setattr__(self, name, value)
             return
         op = self.model_op
+        known = self._find(name)
+        if type(known) is type(value) and not hasattr(value, "tolist") and known == value:
+            return
         if op is not None and not op.is_custom and name in option_names(op):
             self.check_alive()
             set_builtin_option(op, name, value)
         elif name in self._custom_options():
-            self._custom_options()[name] = value
+            self._custom_options()[name] = _freeze(value)
             object.__setattr__(self, "is_changed", True)
         else:
             free = {} if self._free is None else self._free
@@ -404,3 +419,15 @@ class Node:
                 f"{self} has no {what} port {index}",
                 hint=f"It has {count or 'no'} {what} {ports}.",
             )
+
+
+def _freeze(value: Any) -> Any:
+    """The same value, in which nothing can be changed."""
+    if isinstance(value, list):
+        return tuple(_freeze(element) for element in value)
+    if isinstance(value, dict):
+        return MappingProxyType({key: _freeze(element) for key, element in value.items()})
+    if type(value).__name__ == "ndarray":
+        value = value.copy()
+        value.flags.writeable = False
+    return value

@@ -15,11 +15,13 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.graph import Tensor
+from litert.model.tensor_data import as_element_type
 
 if TYPE_CHECKING:
     import numpy as np
 
     from compiler_plugin.transformations.node import Node
+    from litert.model.tensor_data import TypeLike
 
 
 class PortData:
@@ -96,9 +98,9 @@ class OutPort:
         """The tensor's element type, inferred where an edit has touched it."""
         return self.node.graph.find_type(self)
 
-    def set_data_type(self, element_type: ElementType) -> None:
-        """Sets the tensor's element type; an op's `type_infer` does it."""
-        self.node.graph.set_type(self, element_type)
+    def set_data_type(self, element_type: TypeLike) -> None:
+        """Sets the tensor's element type, or what NumPy or a name say of one; an op's `type_infer` does it."""
+        self.node.graph.set_type(self, as_element_type(element_type))
 
     def get_connection(self) -> Connection:
         """This port, with all that read it."""

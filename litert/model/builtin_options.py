@@ -143,6 +143,20 @@ def set_builtin_option(op: Op, name: str, value: Any) -> None:
         op.options_2 = changed
 
 
+@cache
+def default_builtin_options(op_name: str) -> Mapping[str, Any]:
+    """An operator's options with the schema's defaults, as `get_builtin_option` gives them."""
+    found = find_options_type(op_name)
+    if found is None:
+        return {}
+    return {
+        field.name: enum_name(field.type_name, field.default)
+        if field.type_name in ENUMS and isinstance(field.default, int)
+        else field.default
+        for field in table_schema(found[1]).fields.values()
+    }
+
+
 def _enum_value(type_name: str, name: str, value: Any) -> Any:
     """A field's value, with an enum's name replaced by its number."""
     enum = ENUMS.get(table_schema(type_name).field(name).type_name)

@@ -1,0 +1,58 @@
+"""Calls of an extension's functions for one op: what goes wrong there names the op, the function and its file."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+from litert.host.extensions import find_place
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.node import Node
+
+
+@contextmanager
+def extension_call(
+    function: str, file: str, node: Node, status: Status = Status.INVALID_TRANSFORMATION
+) -> Iterator[None]:
+    """Around a call.
+
+    Args:
+      function: what is called, for messages: `SoftMax.infer`.
+      file: that it is written in; "" for none.
+      node: that it is called for.
+      status: of exceptions that are no `LiteRtError`.
+
+    Raises:
+      LiteRtError: for any exception but KeyboardInterrupt, with the line of the extension's file.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # an extension's code may raise anything
+        what, where, hint = describe(error), "", "Repair the extension."
+        if isinstance(error, LiteRtError):
+            status, what, where, hint = error.status, error.what, error.where, error.hint
+        place = (file and find_place(error, os.path.dirname(file))) or file
+        parts = [f"{function} of {place}" if place else function, describe_node(node)]
+        if where and where not in parts:
+            parts.append(where)
+        raise LiteRtError(status, what, ", ".join(parts), hint) from error
+
+
+def extension_file(cls: type) -> str:
+    """The file that a class is written in; "" where it is in none."""
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except (TypeError, OSError):
+        return ""
+
+
+def describe_node(node: Node) -> str:
+    """An op, for messages, with the file that it is of."""
+    source = node.graph.model.source
+    return f"op {node}{f' of {source.path}' if source else ''}"

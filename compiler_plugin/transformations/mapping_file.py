@@ -1,0 +1,182 @@
+"""The mapping file (`--ops_mapping`): ops that are declared in a few lines of JSON, without any Python.
+
+    {"version": 1, "ops": [
+        {"op": "Upscale", "parameters": "all", "output_shapes": [["B", "INPUT0_SHAPE[1]*2", "X", "F"]]},
+        {"op": "Gate", "parameters": "none", "output_shapes": [{"input": 0}], "output_types": ["int8"]}]}
+
+Formulas are those of custom layers. The format is published as a JSON Schema, `ops_mapping.schema.json`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler_plugin.transformations.op import Op, Record, is_builtin
+from litert.core.checked_json import JsonNode
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.output_shape import OutputShape, output_sizes, read_output_shape
+from litert.core.sizes import Dimension, Size
+from litert.core.status import Status
+from litert.model.blob import MappedFile
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.node import Node
+
+_VERSION = 1
+_TYPES = {t.name.lower(): t for t in ElementType if t is not ElementType.NONE}
+_MOST_PORTS = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class MappedOp:
+    """What the file says of an op.
+
+    Attributes:
+      op: its custom code.
+      has_parameters: whether all of its options become attributes, or none.
+      output_shapes: how each output's shape is found; None for one that stays as the model has it, as do those
+        that are left out at the end.
+      output_types: of each output a type, or the number of the input that has the same; None and left out as
+        above.
+      path: of the file.
+    """
+
+    op: str
+    has_parameters: bool = True
+    output_shapes: Sequence[OutputShape | None] = ()
+    output_types: Sequence[ElementType | int | None] = ()
+    path: str = ""
+
+
+class MappedOpDefinition(Op):
+    """An op of the mapping file, as the definition of one node."""
+
+    def __init__(self, node: Node, mapped: MappedOp) -> None:
+        """Takes what functions the file declares.
+
+        Args:
+          node: a custom op of that name.
+          mapped: what the file says.
+        """
+        functions = {
+            "infer": self._set_shapes if any(mapped.output_shapes) else None,
+            "type_infer": self._set_types
+            if any(t is not None for t in mapped.output_types)
+            else None,
+        }
+        super().__init__(node.graph, {"op": mapped.op, **functions})
+        self._node = node
+        self._mapped = mapped
+
+    @property
+    def source_file(self) -> str:
+        return self._mapped.path
+
+    def backend_attrs(self) -> Sequence[Record]:
+        """All parameters of the node, whatever they are called."""
+        return [
+            (name, lambda node, name=name: node.custom_attributes()[name])
+            for name in self._node.custom_attributes()
+        ]
+
+    def _set_shapes(self, node: Node) -> None:
+        rules, ports = self._mapped.output_shapes, node.out_ports()
+        _check_count("output_shapes", len(rules), len(ports))
+        inputs = [_sizes(node, index) for index in range(len(node.in_ports()))]
+        for port, rule in zip(ports, rules, strict=False):
+            if rule is not None:
+                sizes = output_sizes(rule, inputs)
+                port.data.set_shape([size if isinstance(size, int) else -1 for size in sizes])
+
+    def _set_types(self, node: Node) -> None:
+        types, ports = self._mapped.output_types, node.out_ports()
+        _check_count("output_types", len(types), len(ports))
+        for port, found in zip(ports, types, strict=False):
+            if isinstance(found, ElementType):
+                port.set_data_type(found)
+            elif found is not None:
+                if not node.is_in_port_connected(found):
+                    raise LiteRtError(
+                        Status.INVALID_ARGUMENT,
+                        f"it has the type of input {found}, which the op has not",
+                    )
+                port.set_data_type(node.in_port(found).get_data_type())
+
+
+def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
+    """What a mapping file declares, by op.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with element and reason; NOT_FOUND or FILE_IO, if the file cannot be read.
+    """
+    with MappedFile(path) as file:
+        root = JsonNode.parse(file.view, file.path, Status.INVALID_ARGUMENT)
+    fields = root.fields(("version", "ops"), ("$schema", "description"))
+    fields["version"].integer(_VERSION, _VERSION)
+    _check_texts(fields, ("$schema", "description"))
+    found: dict[str, MappedOp] = {}
+    for node in fields["ops"].items():
+        mapped = _read_op(node)
+        if mapped.op in found:
+            raise node.error(f"'{mapped.op}' is declared twice")
+        found[mapped.op] = mapped
+    return found
+
+
+def _read_op(node: JsonNode) -> MappedOp:
+    fields = node.fields(("op",), ("description", "parameters", "output_shapes", "output_types"))
+    _check_texts(fields, ("description",))
+    name = fields["op"].text()
+    if not name:
+        raise fields["op"].error("an empty name")
+    if is_builtin(name):
+        raise fields["op"].error(
+            f"'{name}' is one of TFLite's own operators, of which all is known",
+            "Declare custom ops, by their custom code.",
+        )
+    parameters = fields["parameters"].text(("all", "none")) if "parameters" in fields else "all"
+    shapes, types = fields.get("output_shapes"), fields.get("output_types")
+    return MappedOp(
+        name,
+        parameters == "all",
+        [read_output_shape(item) for item in shapes.items(1)] if shapes else (),
+        [_read_type(item) for item in types.items(1)] if types else (),
+        node.where,
+    )
+
+
+def _read_type(node: JsonNode) -> ElementType | int | None:
+    if node.value is None:
+        return None
+    if isinstance(node.value, str):
+        return _TYPES[node.text(_TYPES)]
+    return node.fields(("input",))["input"].integer(0, _MOST_PORTS)
+
+
+def _check_texts(fields: Mapping[str, JsonNode], names: Sequence[str]) -> None:
+    for name in names:
+        if name in fields:
+            fields[name].text()
+
+
+def _check_count(what: str, count: int, outputs: int) -> None:
+    if count > outputs:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"{count} {what}, and the op has {outputs} outputs"
+        )
+
+
+def _sizes(node: Node, index: int) -> Sequence[Size] | None:
+    """An input's shape, with sizes that only a run tells as such; None for one that is left out."""
+    if not node.is_in_port_connected(index):
+        return None
+    shape = node.in_port(index).data.get_shape()
+    if shape is None:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"not even the rank of input {index} is known before a run"
+        )
+    return [Dimension(index, d) if size < 0 else size for d, size in enumerate(shape)]

@@ -1,0 +1,320 @@
+"""Ops of users' own: a class says what one is, creates nodes of it, and says what is written to the file.
+
+    class SoftMax(Op):
+        op = "SoftMax"
+
+        def __init__(self, graph, attrs):
+            super().__init__(graph, {"infer": SoftMax.infer, "axis": 1, "in_ports_count": 1}, attrs)
+
+        def backend_attrs(self):
+            return ["axis"]
+
+        @staticmethod
+        def infer(node):
+            node.out_port(0).data.set_shape(node.in_port(0).data.get_shape())
+
+    node = SoftMax(graph, {"axis": -1}).create_node([x])
+
+An instance only holds attributes: nodes get them copied, and live without it. TFLite's own operators have such
+classes too, with the options of the schema: `Op.get_op_class_by_name("CONV_2D")`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from compiler_plugin.transformations.extension_call import extension_file
+from compiler_plugin.transformations.phase import Phase
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builtin_options import default_builtin_options
+from litert.model.raw_options import RawField
+from litert.model.schema import BUILTIN_OPERATORS
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.graph import Graph, InputLike
+    from compiler_plugin.transformations.node import Node
+
+OpClass: TypeAlias = "type[Op]"
+Infer: TypeAlias = Callable[[Any], None]
+Record: TypeAlias = str | tuple[str, str] | tuple[str, Callable[[Any], Any]]
+"""What is written to the file under a name: the attribute of that name; another one; or what a function of the
+node returns. Of the value None nothing is written."""
+
+DEFINITION = (
+    "id", "name", "op", "type", "version", "infer", "type_infer", "in_ports_count", "out_ports_count",
+)  # fmt: skip
+"""Attributes that say what an op is; a node has the others."""
+
+CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
+"""The user's ops by name, while transformations run."""
+
+_OUTPUTS: Mapping[str, int | str] = {
+    "SPLIT": "num_splits", "SPLIT_V": "num_splits", "UNPACK": "num", "TOPK_V2": 2, "UNIQUE": 2,
+    "NON_MAX_SUPPRESSION_V4": 2, "NON_MAX_SUPPRESSION_V5": 3,
+}  # fmt: skip
+"""How many outputs a builtin op has, or the option that says it; others have one."""
+
+
+class Op:
+    """What a kind of op is.
+
+    Attributes:
+      op: its name: the custom code of its nodes while transformations run, and in the file, unless `type` is
+        another.
+      enabled: whether the ops of this name in a model are of this class, where no extractor says what they are:
+        their attributes are then their options.
+      raw_options: the fields of the C struct that its options are; None where they are a FlexBuffer.
+      infer, type_infer: functions of a node that set shapes (and values) and types of its outputs.
+      graph: that nodes are created in.
+      attrs: attributes, with those of `DEFINITION`.
+      keeps_type: whether output 0 has a type of its own, as in the model, and not that of input 0.
+    """
+
+    op: ClassVar[str] = ""
+    enabled: ClassVar[bool] = True
+    raw_options: ClassVar[Sequence[RawField] | None] = None
+    infer: ClassVar[Infer | None] = None
+    type_infer: ClassVar[Infer | None] = None
+
+    def __init__(
+        self,
+        graph: Graph,
+        defaults: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Sets attributes.
+
+        Args:
+          graph: that nodes are created in.
+          defaults: `type` is what is written as the op: a custom code or a builtin operator's name, `op` where it
+            is not given; None for an op that only transformations know. `version` is the operator's. Ports that
+            `in_ports_count` and `out_ports_count` say are there without being connected.
+          attrs: where they differ from the defaults.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for an attribute of `DEFINITION` with a value that it cannot have.
+        """
+        self.graph = graph
+        self.attrs: dict[str, Any] = {**(defaults or {}), **(attrs or {})}
+        self.attrs["op"] = self.attrs.get("op") or self.op
+        self.keeps_type = False
+        _check(self)
+
+    @property
+    def type(self) -> str | None:
+        """What is written as the op; None for an internal one."""
+        found: str | None = self.attrs.get("type", self.attrs["op"])
+        return found
+
+    @property
+    def source_file(self) -> str:
+        """The file that says what the op is; "" for none."""
+        return extension_file(type(self))
+
+    def supported_attrs(self) -> Sequence[Record]:
+        """What of the attributes is written to the file, where `backend_attrs` does not say it."""
+        return [field.name for field in self.raw_options or ()]
+
+    def backend_attrs(self) -> Sequence[Record]:
+        """What of the attributes is written to the file."""
+        return self.supported_attrs()
+
+    def node_attributes(self) -> dict[str, Any]:
+        """The attributes that a node gets."""
+        return {name: value for name, value in self.attrs.items() if name not in DEFINITION}
+
+    def create_node(
+        self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
+    ) -> Node:
+        """Adds a node to the graph, connected to its inputs.
+
+        Args:
+          inputs: output ports, nodes (their output 0), arrays or numbers (new constants), or None for one that is
+            not connected. Without any, ports are there to be connected.
+          attrs: where the node's attributes differ from this op's.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for more inputs than the op has ports, or an attribute that cannot be.
+        """
+        definition = copy.copy(self)
+        definition.attrs = {**self.attrs, **(attrs or {})}
+        _check(definition)
+        return definition._create(_fill_ports(definition, list(inputs or ())))
+
+    def create_node_with_data(
+        self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
+    ) -> Node:
+        """As `create_node`, with the shapes and types of its outputs; for the middle and the back phase.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT in the front phase, where there are none; as `create_node`, and inference.
+        """
+        if self.graph.stage is Phase.FRONT:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"a node of {self.attrs['op']} with data, and there are none in the front phase",
+                hint="Use create_node, or put the transformation into middle or back.",
+            )
+        node = self.create_node(inputs, attrs)
+        self.graph.infer()
+        return node
+
+    @classmethod
+    def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
+        """For extractors: makes a custom op of the model one of this class.
+
+        Args:
+          node: in the model; its ports stay, and its options as they are until an attribute is changed.
+          attrs: that were found in its options; others have the class's defaults.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a node that is no custom op.
+        """
+        if not node.is_custom:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{node} is no custom op, and cannot become a {cls.op}",
+                hint="Replace it by a transformation of the front phase.",
+            )
+        definition = cls(node.graph, attrs or {})
+        node.set_extracted(definition.node_attributes())
+        definition.attach(node)
+
+    @staticmethod
+    def get_op_class_by_name(name: str) -> OpClass:
+        """The class of an op: the user's, else that of one of TFLite's own operators.
+
+        Raises:
+          LiteRtError: NOT_FOUND, with the nearest name.
+        """
+        return find_op_class(name, CLASSES.get({}))
+
+    def attach(self, node: Node) -> None:
+        """Makes a node one of this op; its attributes are as they are."""
+        node.graph.rename_op(node, self.attrs["op"])
+        types = {t.element_type for t in (*node.input_tensors[:1], *node.output_tensors[:1]) if t}
+        self.keeps_type = len(types - {ElementType.NONE}) > 1
+        node.op_definition = self
+        node.is_internal = self.type is None
+
+    def _create(self, inputs: list[InputLike]) -> Node:
+        node = self.graph.create_op(
+            self.attrs["op"],
+            inputs,
+            self.node_attributes(),
+            name=self.attrs.get("name") or "",
+            outputs=self.attrs.get("out_ports_count", 1),
+            version=self.attrs.get("version", 1),
+            is_custom=True,
+        )
+        self.attach(node)
+        return node
+
+
+class BuiltinOp(Op):
+    """One of TFLite's own operators; its attributes are the options of the schema."""
+
+    enabled = False
+
+    def __init__(self, graph: Graph, attrs: Mapping[str, Any] | None = None) -> None:
+        """Sets options, enums by name; the others have the schema's defaults."""
+        super().__init__(graph, attrs)
+
+    def node_attributes(self) -> dict[str, Any]:
+        """All options."""
+        return {**default_builtin_options(self.op), **super().node_attributes()}
+
+    def _create(self, inputs: list[InputLike]) -> Node:
+        outputs = _OUTPUTS.get(self.op, 1)
+        given = super().node_attributes()
+        return self.graph.create_op(
+            self.op,
+            inputs,
+            given,
+            name=self.attrs.get("name") or "",
+            outputs=self.attrs.get("out_ports_count")
+            or (outputs if isinstance(outputs, int) else int(given.get(outputs, 0))),
+            version=self.attrs.get("version", 1),
+        )
+
+
+def find_op_class(name: str, classes: Mapping[str, OpClass]) -> OpClass:
+    """The class of an op: one of those, else that of one of TFLite's own operators.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with the nearest name.
+    """
+    if name in classes:
+        return classes[name]
+    if is_builtin(name):
+        return builtin_op_class(name)
+    from difflib import get_close_matches  # here: few need it
+
+    known = [*classes, *BUILTIN_OPERATORS.values()]
+    near = get_close_matches(name, known, 1) or get_close_matches(name.upper(), known, 1)
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        f"no op is named '{name}'",
+        hint=f"Did you mean '{near[0]}'?" if near else "Put a class with this `op` into ops.",
+    )
+
+
+def is_builtin(name: str) -> bool:
+    """Whether a name is one of TFLite's own operators."""
+    return name in _builtin_names()
+
+
+@cache
+def builtin_op_class(name: str) -> OpClass:
+    """The class of one of TFLite's own operators."""
+    title = "".join(word.capitalize() for word in name.split("_"))
+    return type(title, (BuiltinOp,), {"op": name, "__doc__": f"TFLite's {name}."})
+
+
+@cache
+def _builtin_names() -> frozenset[str]:
+    return frozenset(BUILTIN_OPERATORS.values()) - {"CUSTOM"}
+
+
+def _check(definition: Op) -> None:
+    """Refuses attributes that no op can have."""
+    attrs, name = definition.attrs, definition.attrs["op"]
+    if not isinstance(name, str) or not name:
+        raise _no_value("op", name, type(definition).__name__, "Give the class the op's name.")
+    if definition.type is not None and (
+        not isinstance(definition.type, str) or not definition.type
+    ):
+        raise _no_value(
+            "type", definition.type, name, "Give a custom code, a builtin's name or None."
+        )
+    for count in ("in_ports_count", "out_ports_count", "version"):
+        value, least = attrs.get(count), int(count == "version")
+        if value is None:
+            attrs.pop(count, None)
+        elif isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise _no_value(count, value, name, f"Give a whole number, {least} or more.")
+
+
+def _no_value(attribute: str, value: object, name: str, hint: str) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT, f"'{attribute}' of {name} cannot be {value!r:.100}", hint=hint
+    )
+
+
+def _fill_ports(definition: Op, inputs: list[InputLike]) -> list[InputLike]:
+    count = definition.attrs.get("in_ports_count")
+    if count is None:
+        return inputs
+    if len(inputs) > count:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{definition.attrs['op']} has {count} input ports, and not {len(inputs)}",
+            hint="Say in_ports_count among the attributes.",
+        )
+    return inputs + [None] * (count - len(inputs))

@@ -1,0 +1,134 @@
+"""The ops that are known beside TFLite's own, and whose extractor tells the attributes of an op of the model.
+
+The first of these that there is says what a custom op is: the mapping file, an extractor, an enabled class of that
+name. Where there is none its attributes are the entries of its FlexBuffer; those of TFLite's own operators are the
+fields of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from compiler_plugin.transformations.extension_call import extension_call, extension_file
+from compiler_plugin.transformations.extractor import Extractor, standard_options
+from compiler_plugin.transformations.mapping_file import MappedOp, MappedOpDefinition
+from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, find_op_class, is_builtin
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.extensions import check_unique
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.graph import Graph
+    from compiler_plugin.transformations.node import Node
+
+
+class OpLibrary:
+    """What extensions and the mapping file say of ops."""
+
+    def __init__(
+        self,
+        classes: Sequence[type[Op]] = (),
+        extractors: Sequence[type[Extractor]] = (),
+        mapping: Mapping[str, MappedOp] | None = None,
+    ) -> None:
+        """Collects them.
+
+        Args:
+          classes: of ops, each of another name.
+          extractors: enabled or not.
+          mapping: what the mapping file declares.
+
+        Raises:
+          LiteRtError: ALREADY_EXISTS, for a name taken twice, with both files; INVALID_ARGUMENT, for a class
+            without a name, or with that of one of TFLite's own operators; DYNAMIC_LOADING, for an extractor that
+            cannot be made.
+        """
+        for cls in classes:
+            _check_name(cls)
+        enabled = [cls for cls in extractors if cls.enabled]
+        for kind in (classes, enabled):
+            check_unique(
+                [(cls.op, f"{cls.__name__} of {extension_file(cls)}") for cls in kind],
+                "Rename one of the ops, or leave out a folder.",
+            )
+        self._classes = {cls.op: cls for cls in classes}
+        self._extractors = {cls.op: _make_extractor(cls) for cls in enabled}
+        self._mapping = mapping or {}
+
+    def get_op_class_by_name(self, name: str) -> type[Op]:
+        """The class of an op: the user's, else that of one of TFLite's own operators.
+
+        Raises:
+          LiteRtError: NOT_FOUND, with the nearest name.
+        """
+        return find_op_class(name, self._classes)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While transformations run: `Op.get_op_class_by_name` finds these ops."""
+        token = CLASSES.set(self._classes)
+        try:
+            yield
+        finally:
+            CLASSES.reset(token)
+
+    def extract(self, graph: Graph) -> None:
+        """Gives the ops of a graph their attributes and definitions.
+
+        Raises:
+          LiteRtError: with op and file, where an extractor fails.
+        """
+        for name in graph.op_names:
+            if name in self._mapping or name in self._extractors or name in self._classes:
+                for node in graph.get_op_nodes(op=name):
+                    self._extract(name, node)
+
+    def _extract(self, name: str, node: Node) -> None:
+        if name in self._mapping and node.is_custom:
+            mapped = self._mapping[name]
+            if not mapped.has_parameters:
+                node.set_extracted({})
+            MappedOpDefinition(node, mapped).attach(node)
+        elif name in self._extractors and _run_extractor(self._extractors[name], node):
+            return
+        elif name in self._classes and self._classes[name].enabled:
+            cls = self._classes[name]
+            with extension_call(cls.__name__, extension_file(cls), node):
+                found = standard_options(node, cls.raw_options)
+                cls.update_node_stat(node, {k: v for k, v in found.items() if k not in DEFINITION})
+
+
+def _run_extractor(extractor: Extractor, node: Node) -> bool:
+    cls = type(extractor)
+    with extension_call(f"{cls.__name__}.extract", extension_file(cls), node):
+        found = extractor.extract(node)
+        if not isinstance(found, bool):
+            raise LiteRtError(
+                Status.INVALID_TRANSFORMATION,
+                f"it returns {found!r:.100}",
+                hint="Return True if the attributes are set, False to leave them to the standard.",
+            )
+    return found
+
+
+def _check_name(cls: type[Op] | type[Extractor]) -> None:
+    """Refuses a class whose `op` cannot be an op's name."""
+    where = f"{cls.__name__} of {extension_file(cls)}"
+    if not isinstance(cls.op, str) or not cls.op:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"its op is {cls.op!r:.100}", where, 'Say which: op = "Name".'
+        )
+    if issubclass(cls, Op) and is_builtin(cls.op):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"'{cls.op}' is one of TFLite's own operators, whose class there is",
+            where,
+            "Give your op another name; its `type` may be this one.",
+        )
+
+
+def _make_extractor(cls: type[Extractor]) -> Extractor:
+    _check_name(cls)
+    return cls()
