@@ -75,13 +75,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-<<<<<<< HEAD
     module = _MODULES[name]
     path = module if "." in module else f"{__name__}.{module}"
     value: object = getattr(import_module(path), name)
-=======
-    value = getattr(import_module(_MODULES[name]), name)
->>>>>>> a45469f (transformations: ops of users' own, their extractors and the mapping file)
     globals()[name] = value
     return value
 

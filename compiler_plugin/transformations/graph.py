@@ -460,9 +460,7 @@ class Graph:
         self.edit_count += 1
         if node.is_op:
             self.touched[node] = None
-            if self._values:
-                for tensor in node.output_tensors:
-                    self._values.pop(tensor, None)
+            self.forget_values(node)
 
     def infer(self) -> None:
         """Infers what edits have touched, but in the front phase.
@@ -569,6 +567,11 @@ class Graph:
         array.flags.writeable = False
         self.set_shape(port, array.shape)
         self._values[tensor] = array
+
+    def forget_values(self, node: Node) -> None:
+        """Forgets what an op's `infer` has found its outputs to be."""
+        for tensor in node.output_tensors:
+            self._values.pop(tensor, None)
 
     def has_rank(self, port: OutPort) -> bool:
         """Whether a port's rank is known, as the graph stands; nothing is inferred."""

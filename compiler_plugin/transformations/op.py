@@ -64,13 +64,15 @@ _OUTPUTS: Mapping[str, int | str] = {
 class Op:
     """What a kind of op is.
 
+    Static methods `infer(node)` and `type_infer(node)`, or attributes of these names, set shapes (and values) and
+    types of a node's outputs.
+
     Attributes:
       op: its name: the custom code of its nodes while transformations run, and in the file, unless `type` is
         another.
       enabled: whether the ops of this name in a model are of this class, where no extractor says what they are:
         their attributes are then their options.
       raw_options: the fields of the C struct that its options are; None where they are a FlexBuffer.
-      infer, type_infer: functions of a node that set shapes (and values) and types of its outputs.
       graph: that nodes are created in.
       attrs: attributes, with those of `DEFINITION`.
       keeps_type: whether output 0 has a type of its own, as in the model, and not that of input 0.
@@ -79,8 +81,6 @@ class Op:
     op: ClassVar[str] = ""
     enabled: ClassVar[bool] = True
     raw_options: ClassVar[Sequence[RawField] | None] = None
-    infer: ClassVar[Infer | None] = None
-    type_infer: ClassVar[Infer | None] = None
 
     def __init__(
         self,

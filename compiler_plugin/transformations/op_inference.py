@@ -9,11 +9,22 @@ from compiler_plugin.transformations.extension_call import extension_call
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.tensor_data import as_element_type
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.node import Node
-    from compiler_plugin.transformations.op import Infer, Op
+    from compiler_plugin.transformations.op import Infer
+
+
+def find_infer(node: Node, name: str = "infer") -> Infer | None:
+    """A function that says shapes (`infer`) or types (`type_infer`) of a node: its attribute, else its op's."""
+    found = node.soft_get(name)
+    if callable(found):
+        function: Infer = found
+        return function
+    definition = node.op_definition
+    if definition is None:
+        return None
+    return definition.attrs.get(name) or getattr(definition, name, None)
 
 
 def infer_by_definition(node: Node) -> bool:
@@ -23,20 +34,21 @@ def infer_by_definition(node: Node) -> bool:
       node: whose inputs have been inferred.
 
     Returns:
-      Whether the op has an `infer`; where it has none nothing is set but types.
+      Whether there is an `infer`; where there is none nothing is set but types.
 
     Raises:
       LiteRtError: of the op's functions, with their file; SHAPE_INFERENCE_FAILED for other exceptions of theirs,
         and where an output is left without a shape.
     """
-    definition = node.op_definition
-    if definition is None:
+    infer, type_infer = find_infer(node), find_infer(node, "type_infer")
+    if infer is None and type_infer is None and node.op_definition is None:
         return False
-    _infer_types(node, definition)
-    infer = _function(definition, "infer")
+    with _call(node, "type_infer", type_infer):
+        (type_infer or _infer_default_types)(node)
     if infer is None:
         return False
-    with _call(definition, "infer", node):
+    node.graph.forget_values(node)
+    with _call(node, "infer", infer):
         infer(node)
         for port in node.out_ports():
             if not node.graph.has_rank(port):
@@ -48,37 +60,25 @@ def infer_by_definition(node: Node) -> bool:
     return True
 
 
-def _infer_types(node: Node, definition: Op) -> None:
-    function = _function(definition, "type_infer") or _infer_default_type
-    with _call(definition, "type_infer", node):
-        function(node)
+def _infer_default_types(node: Node) -> None:
+    """Outputs are of the type that the attribute `data_type` says, else of that of input 0.
 
-
-def _infer_default_type(node: Node) -> None:
-    """Output 0 is of the type that the attribute `data_type` says, else of that of input 0.
-
-    A type that the file says stays, where it was another than that of input 0 there.
+    Of output 0 that holds unless the model says another type than that of input 0; others keep what they have.
     """
+    definition, data_type = node.op_definition, node.soft_get("data_type")
+    for port in node.out_ports():
+        is_open = port.index == 0 and not (definition is not None and definition.keeps_type)
+        if port.tensor.element_type is ElementType.NONE or is_open or data_type is not None:
+            if data_type is not None:
+                port.set_data_type(data_type)
+            elif node.is_in_port_connected(0):
+                port.set_data_type(node.in_port(0).get_data_type())
+
+
+def _call(node: Node, name: str, function: Infer | None) -> AbstractContextManager[None]:
     definition = node.op_definition
-    if not node.out_ports() or definition is None:
-        return
-    data_type = node.soft_get("data_type")
-    if data_type is not None:
-        node.out_port(0).set_data_type(as_element_type(data_type))
-    elif definition.keeps_type:
-        return
-    elif node.is_in_port_connected(0):
-        found = node.in_port(0).get_data_type()
-        if found is not ElementType.NONE:
-            node.out_port(0).set_data_type(found)
-
-
-def _call(definition: Op, function: str, node: Node) -> AbstractContextManager[None]:
-    name = f"{definition.attrs['op']}.{function}"
-    return extension_call(name, definition.source_file, node, Status.SHAPE_INFERENCE_FAILED)
-
-
-def _function(definition: Op, name: str) -> Infer | None:
-    """A function that the attributes have, or else the class."""
-    found: Infer | None = definition.attrs.get(name) or getattr(definition, name)
-    return found
+    code = getattr(function, "__code__", None)
+    file = code.co_filename if code is not None else ""
+    if definition is not None and not callable(node.soft_get(name)):
+        file = definition.source_file
+    return extension_call(f"{node.op}.{name}", file, node, Status.SHAPE_INFERENCE_FAILED)

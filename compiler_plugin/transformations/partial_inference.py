@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from compiler_plugin.effects import CONTROL_FLOW
+from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
 from compiler_plugin.transformations.order import sort_ops
 from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
 from compiler_plugin.transformations.stock_inference import is_small, refusal
@@ -22,7 +23,6 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
-from litert.model.tensor_data import as_element_type
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.graph import Graph
@@ -124,7 +124,7 @@ class PartialInference:
         changed: dict[Tensor, None] = {}
         batch: list[Node] = []
         for node in nodes:
-            if _is_stock(node.model_op) and not callable(node.soft_get("infer")):
+            if _is_stock(node.model_op) and find_infer(node) is None:
                 batch.append(node)
                 continue
             self._infer_batch(graph, batch, must_pass, changed)
@@ -165,14 +165,7 @@ class PartialInference:
     def _infer_foreign(self, graph: Graph, node: Node, changed: dict[Tensor, None]) -> None:
         """Lets a user's op infer itself; keeps what the file says of one that cannot."""
         before = [_type(port.tensor) for port in node.out_ports()]
-        infer, type_infer = node.soft_get("infer"), node.soft_get("type_infer")
-        if callable(type_infer):
-            type_infer(node)
-        elif callable(infer):
-            _default_types(node)
-        if callable(infer):
-            infer(node)
-        else:
+        if not infer_by_definition(node):
             self._keep(node)
         self._note_shapeless(graph, node)
         for probe in (self._base, *(self._others or ())):
@@ -347,17 +340,6 @@ def _find_readers(
                 found[op] = node
                 tensors += op.outputs
     return [found[op] for op in sort_ops(list(found))]
-
-
-def _default_types(node: Node) -> None:
-    """Gives outputs without a type that which the op names, else that of the first input."""
-    data_type = node.soft_get("data_type")
-    for port in node.out_ports():
-        if port.tensor.element_type is ElementType.NONE:
-            if data_type is not None:
-                port.set_data_type(as_element_type(data_type))
-            elif node.is_in_port_connected(0):
-                port.set_data_type(node.in_port(0).get_data_type())
 
 
 def _unknown_op(
