@@ -438,6 +438,47 @@ def test_tasks_on_part_of_the_device_keep_their_order(device: Any) -> None:
     assert all(measured.mean_us > 0 for measured in run.function.stop_measuring().tasks)
 
 
+@pytest.mark.parametrize(
+    ("items", "group", "num_shaves", "is_apart"),
+    [
+        ([1], None, 1, False),
+        ([8, 2], [8, 2], 1, False),
+        ([8, 2], [8, 1], 1, True),
+        ([8, 2], None, 1, True),
+    ],
+)
+def test_a_task_is_kept_to_a_part_only_where_it_has_groups_for_more(
+    device: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    items: list[int],
+    group: list[int] | None,
+    num_shaves: int,
+    is_apart: bool,
+) -> None:
+    from vendor_reference.device.shaves import PartLaunch, Shaves
+
+    [cl_device] = device._context.devices[:1]
+    if Shaves(cl_device).find_part(num_shaves) is None:
+        pytest.skip("a device that cannot be split")
+    parts = []
+    run_apart = PartLaunch.run
+
+    def run(launch: PartLaunch, queue: Any) -> Any:
+        parts.append(launch.part)
+        return run_apart(launch, queue)
+
+    monkeypatch.setattr(PartLaunch, "run", run)
+    made = executable(
+        DOUBLE,
+        [task("MyOp", [in_(), out()], items, group, num_shaves=num_shaves)],
+        [floats(16)],
+        [floats(16)],
+    )
+    x = np.arange(16, dtype=np.float32)
+    made_of = Runner(device, made, DOUBLE)(x)
+    assert made_of[0] == 2 * x[0] and bool(parts) is is_apart
+
+
 def test_a_task_with_one_shave_runs_in_one_thread_at_a_time(device: Any) -> None:
     if device.info.compute_units < 2 or device.info.kind != "CPU":
         pytest.skip("a device that cannot be split")

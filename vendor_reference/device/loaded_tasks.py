@@ -19,7 +19,7 @@ from vendor_reference.device.opencl_arena import Arena
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.run_shapes import RunShapes
-from vendor_reference.device.shaves import PartLaunch, Shaves
+from vendor_reference.device.shaves import PartLaunch, Shaves, most_groups
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -106,9 +106,11 @@ class LoadedTasks:
     def settle(self, index: int) -> Launch | None:
         """The launch of a task for the shapes as they are, which it needs; None where it has nothing to do."""
         launch = self.tasks[index].settle(self._programs, self.shapes.__getitem__)
-        if index in self._part_queues and isinstance(launch, tuple):
-            return PartLaunch(launch, self._part_queues[index])
-        return launch
+        task, part = self.function.tasks[index], self._part_queues.get(index)
+        if part is None or not isinstance(launch, tuple) or not isinstance(task, KernelTask):
+            return launch
+        # With no more groups than shaves no more of them are busy, wherever it runs.
+        return PartLaunch(launch, part) if most_groups(launch) > task.num_shaves else launch
 
     def input_type(self, index: int) -> RankedTensorType:
         """The type of an input for the shapes as they are."""
