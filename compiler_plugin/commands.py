@@ -24,6 +24,7 @@ from compiler_plugin.plan import plan_model
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from compiler_plugin.shape_bounds import check_shape_bounds
+from compiler_plugin.transforming import transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -193,6 +194,7 @@ def _asking_plugin(
     report = new_report(cmd, source, options, registered, soc_model)
     with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
+        transform_model(model, options.transform, report)
         check_shape_bounds(model, options.compiler.shape_bounds)
         find_custom_layers(plugin, options.compiler, model, report)
         yield model, plugin, report

@@ -1,7 +1,7 @@
 """From a model and a plugin to a compiled file: the Python API of `apply_plugin`.
 
-Read, partition, compile, replace, embed, write. Until the file is written the input and what was at the output's
-place are untouched, and the file appears when it is complete.
+Read, transform, partition, compile, replace, embed, write. Until the file is written the input and what was at the
+output's place are untouched, and the file appears when it is complete.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compiler_plugin.asset_files import companion_paths, embed_assets, open_assets
 from compiler_plugin.checks import (
@@ -23,7 +24,6 @@ from compiler_plugin.checks import (
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import replace_partitions
-from compiler_plugin.partition_layout import layout_preparation
 from compiler_plugin.plan import SubgraphPlan, plan_model
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
@@ -34,6 +34,7 @@ from compiler_plugin.registry import (
 from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
+from compiler_plugin.transforming import transform_flags, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
@@ -43,6 +44,9 @@ from litert.model.graph import Appended, Model, Op
 from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
 from litert.model.stamp import Stamp, set_stamp
 from litert.model.writer import write_model
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.options import TransformOptions
 
 Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""
@@ -61,6 +65,7 @@ class ApplyOptions:
       subgraphs: indices of those to compile; none for all.
       require_npu: names of ops that must not stay on the CPU, or `all`.
       compiler: what the plugin is told.
+      transform: what is done to the model before the plugin sees it; None for nothing.
     """
 
     soc_manufacturer: str = ""
@@ -69,6 +74,7 @@ class ApplyOptions:
     subgraphs: Sequence[int] = ()
     require_npu: Sequence[str] = ()
     compiler: CompilerOptions = field(default_factory=CompilerOptions)
+    transform: TransformOptions | None = None
 
     @property
     def asset_paths(self) -> Sequence[str]:
@@ -109,6 +115,7 @@ def apply_plugin(
         model = stack.enter_context(read_uncompiled(source))
         plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
+        transform_model(model, options.transform, report)
         check_shape_bounds(model, options.compiler.shape_bounds)
         found = find_custom_layers(plugin, options.compiler, model, report)
         infos = [*by_flag, *found]
@@ -119,11 +126,7 @@ def apply_plugin(
         limit = options.compiler.max_partitions
         plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(
-            plugin,
-            plans,
-            limit,
-            lambda done, total: tell("compile", done, total),
-            layout_preparation(plugin.data_layout),
+            plugin, plans, limit, lambda done, total: tell("compile", done, total)
         )
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
@@ -326,6 +329,7 @@ def _flags(options: ApplyOptions) -> dict[str, str]:
         "compiler_options_max_partitions": str(compiler.max_partitions or ""),
         "check_kernels": "" if compiler.check_kernels else "false",
         "allow_native_assets": "true" if compiler.allow_native_assets else "",
+        **transform_flags(options.transform),
         **{n: v for n, v in compiler.vendor_options.items() if not {"/", "\\"} & set(v)},
     }
     return {name: value for name, value in flags.items() if value}

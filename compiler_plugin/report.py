@@ -68,12 +68,31 @@ class AssetReport:
     is_native: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TransformationReport:
+    """What one transformation did, in all subgraphs.
+
+    Attributes:
+      name: as `--transformations` has it.
+      phase: `front`, `middle` or `back`.
+      matches: how often it matched.
+      seconds: that it took, with what it left to infer and to check.
+      path: of its file; "" for one of ours.
+    """
+
+    name: str
+    phase: str
+    matches: int
+    seconds: float
+    path: str = ""
+
+
 @dataclass(slots=True)
 class Report:
     """What a command did.
 
     Attributes:
-      cmd: `apply`, `partition`, `compile` or `noop`.
+      cmd: `apply`, `partition`, `compile`, `noop` or `transform`.
       model_path, output_path: as they were given; the output is "" where nothing was written.
       output_size: in bytes.
       soc_manufacturer, soc_model: that were compiled for; "" where no vendor was asked.
@@ -84,6 +103,7 @@ class Report:
       calls: those in the output.
       modules: sizes of byte code in bytes.
       assets: that were embedded, in their order.
+      transformations: in the order in which they ran, before a vendor was asked.
       notes: what the vendor has to say.
       warnings: what the host has to say.
       seconds: that the command took.
@@ -102,6 +122,7 @@ class Report:
     calls: Sequence[CallReport] = ()
     modules: Sequence[int] = ()
     assets: Sequence[AssetReport] = ()
+    transformations: Sequence[TransformationReport] = ()
     notes: Sequence[str] = ()
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -130,6 +151,8 @@ class Report:
                 f" (no {' or '.join(self.defaults)} was named: by default)" if self.defaults else ""
             )
             yield f"Target: {self.soc_manufacturer} {self.soc_model}{named}"
+        if self.transformations:
+            yield from self._transformation_lines()
         if self.ops:
             yield from self._op_lines()
         if self.assets:
@@ -146,6 +169,14 @@ class Report:
             else "Nothing was written"
         )
         yield f"{written}, in {self.seconds:.2f} s"
+
+    def _transformation_lines(self) -> Iterator[str]:
+        yield "Transformations:"
+        width = max(len(item.name) for item in self.transformations)
+        for item in self.transformations:
+            matches = f"{item.matches:,} match" + ("" if item.matches == 1 else "es")
+            origin = f", {item.path}" if item.path else ""
+            yield f"  {item.name:{width}}  {item.phase:6}  {matches:>11}, {item.seconds:.3f} s{origin}"
 
     def _op_lines(self) -> Iterator[str]:
         npu, cpu = self.npu_ops, self.cpu_ops

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from .command import describe_flags, usage_error
+from .destinations import STDOUT
+from .transform_flags import define_transform_flags, dump_folder, read_transform_options
 
 if TYPE_CHECKING:
     from compiler_plugin.pipeline import ApplyOptions
     from litert.core.compiler_options import DumpOptions
 
 COMMANDS = ("apply", "partition", "compile", "info", "noop")
-STDOUT, STDERR, NOWHERE = "-", "--", "none"
 
 USAGE = """\
 Compiles a TFLite model for an NPU, and embeds what its custom ops need.
@@ -41,6 +42,7 @@ class Command:
       options: for the pipeline.
       as_json: whether the report is for machines.
       messages: where the report goes: a path, a stream or nowhere; "" for the standard output.
+      lists_transformations: whether it only shows which transformations there are.
     """
 
     cmd: str
@@ -49,6 +51,7 @@ class Command:
     options: ApplyOptions
     as_json: bool
     messages: str
+    lists_transformations: bool = False
 
 
 def define_flags() -> flags.FlagValues:
@@ -119,6 +122,12 @@ def define_flags() -> flags.FlagValues:
     values[
         "shape_bounds"
     ].help = "input:100x3x300x300: the largest shape of an input of dynamic shape. Once for each."
+    define_transform_flags(values, "Without it those of --extensions that are enabled.")
+    switch(
+        "disable_nhwc_to_nchw",
+        False,
+        "Leave partitions in NHWC, also for a vendor who asks for NCHW.",
+    )
     text("dump_ir_after", "Write the vendor's IR after this pass, or after all, to --dump_folder.")
     switch("dump_kernels", False, "Write each kernel as its compiler gets it to --dump_folder.")
     text("dump_folder", "Where dumps go; OUTPUT.dump by default.")
@@ -189,9 +198,13 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 read_shape_bounds(values.shape_bounds),
                 _dump_options(values, output),
             ),
+            transform=read_transform_options(
+                values, output, values.transformations, values.disable_nhwc_to_nchw
+            ),
         ),
         values.report == "json",
         values.err,
+        values.list_transformations,
     )
 
 
@@ -213,9 +226,10 @@ def _paths(values: flags.FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     first, second = [*paths, "", ""][:2]
     model = _same("model", values.model, "first argument", first)
     output = _same("o", values.o, "second argument", second)
-    if values.cmd == "info":
+    if values.cmd == "info" or values.list_transformations:
         if model:
-            raise usage_error(f"--cmd=info takes no model, and was given {model}")
+            flag = "cmd=info" if values.cmd == "info" else "list_transformations"
+            raise usage_error(f"--{flag} takes no model, and was given {model}")
         return "", output
     if not model:
         raise usage_error(f"--cmd={values.cmd} needs a model", "Give it as the first argument.")
@@ -275,14 +289,10 @@ def _dump_options(values: flags.FlagValues, output: str) -> DumpOptions:
     # Here, since --help must not wait for it.
     from litert.core.compiler_options import DumpOptions
 
-    folder = values.dump_folder
-    if not values.dump_ir_after and not values.dump_kernels:
-        if folder:
-            raise usage_error("--dump_folder, and nothing to dump", "Add --dump_ir_after=all.")
-    elif not folder:
-        if output in ("", STDOUT, STDERR, NOWHERE):
-            raise usage_error("a dump needs a folder", "Give one with --dump_folder.")
-        folder = f"{output}.dump"
+    is_asked = bool(values.dump_ir_after or values.dump_kernels)
+    if values.dump_folder and not is_asked and not values.dump_model_after:
+        raise usage_error("--dump_folder, and nothing to dump", "Add --dump_ir_after=all.")
+    folder = dump_folder(values.dump_folder, output) if is_asked else ""
     return DumpOptions(folder, values.dump_ir_after, values.dump_kernels)
 
 

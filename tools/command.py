@@ -31,15 +31,15 @@ class Command:
       usage: arguments, then a blank line and what the command does.
       define_flags: defines its flags.
       run: does it, given flags and arguments; returns the exit status.
-      num_arguments: how many arguments there must be.
-      is_optional: whether none is right too.
+      num_arguments: how many arguments there are at most.
+      num_optional: how many of them may be left out.
     """
 
     usage: str
     define_flags: Callable[[FlagValues], None]
     run: Callable[[FlagValues, Sequence[str]], int]
     num_arguments: int = 0
-    is_optional: bool = False
+    num_optional: int = 0
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
         """Parses a command line and runs it.
@@ -67,7 +67,7 @@ class Command:
             import logging
 
             logging.basicConfig(level=logging.DEBUG)
-        if len(rest) != self.num_arguments and (rest or not self.is_optional):
+        if not 0 <= self.num_arguments - len(rest) <= self.num_optional:
             expected = self.usage.partition("\n")[0]
             raise usage_error(
                 f"{count_text(len(rest), 'argument')}, not {self.num_arguments}",

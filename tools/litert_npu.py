@@ -22,6 +22,7 @@ COMMANDS = {
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",
     "layer": "check, run, measure and begin a kernel for a custom op",
+    "transform": "run transformations on a TFLite model, without a vendor",
     "opt": "run passes of the reference compiler on IR text",
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }

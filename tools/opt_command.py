@@ -73,5 +73,5 @@ COMMAND = Command(
     _define_flags,
     _run,
     num_arguments=1,
-    is_optional=True,
+    num_optional=1,
 )

@@ -235,10 +235,11 @@ def _create_transformation(cls: type[Transformation], origin: Origin) -> Transfo
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, origin.path, error.hint) from error
     except (Exception, SystemExit) as error:  # a foreign class may raise anything
+        place = find_place(error, origin.folder)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"cannot make {cls.__name__}: {describe(error)}",
-            f"{origin.path}, at {find_place(error, origin.folder)}",
+            f"{origin.path}, at {place}" if place else origin.path,
             "Repair the class, or take it out of the folder.",
         ) from error
     return transformation

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.graph import Graph
 
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
@@ -28,7 +31,7 @@ class Transformation(ABC):
     """
 
     enabled: ClassVar[bool] = True
-    graph_condition: ClassVar[Sequence[Callable[[Any], bool]]] = ()
+    graph_condition: ClassVar[Sequence[Callable[[Graph], bool]]] = ()
     force_shape_inference: ClassVar[bool] = False
     force_clean_up: ClassVar[bool] = False
 
@@ -52,7 +55,7 @@ class Transformation(ABC):
         return ()
 
     @abstractmethod
-    def find_and_replace_pattern(self, graph: Any) -> int | None:
+    def find_and_replace_pattern(self, graph: Graph) -> int | None:
         """Does its work on one subgraph.
 
         Args:

@@ -142,22 +142,21 @@ def find_place(error: BaseException, folder: str = "") -> str:
 
     Args:
       error: with its traceback.
-      folder: the last line of a file below it counts, if there is any.
+      folder: only lines of files below it count; "" for any.
 
     Returns:
-      "" where only the import system ran.
+      "" where no such line ran.
     """
     root = os.path.join(os.path.realpath(folder), "") if folder else ""
-    place = inside = ""
+    place = ""
     trace = error.__traceback__
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        if path != __file__ and not path.startswith("<frozen ") and "importlib" not in path:
+        is_import = path == __file__ or path.startswith("<frozen ") or "importlib" in path
+        if not is_import and os.path.realpath(path).startswith(root):
             place = f"{path}:{trace.tb_lineno}"
-            if root and os.path.realpath(path).startswith(root):
-                inside = place
         trace = trace.tb_next
-    return inside or place
+    return place
 
 
 def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:

@@ -1,0 +1,153 @@
+"""Takes a model through the phases: front, inference, middle, back, emission.
+
+Each transformation runs on all subgraphs before the next begins. What no transformation touches stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from compiler_plugin.report import TransformationReport
+from compiler_plugin.transformations.extensions import (
+    ALL,
+    Extensions,
+    LoadedTransformation,
+    load_extensions,
+)
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.options import TransformOptions
+from compiler_plugin.transformations.partial_inference import PartialInference
+from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.running import Journal, naming, run_transformation, settle
+from compiler_plugin.transformations.selection import plan_transformations
+from compiler_plugin.transformations.transformation import snake_case
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Model
+from litert.model.writer import write_model
+
+
+@dataclass(slots=True)
+class Transformations:
+    """The transformations that are to run on a model, and what they have done so far.
+
+    Attributes:
+      options: what was asked.
+      extensions: all that was loaded.
+      planned: those that run, in order.
+      journal: what they have done.
+    """
+
+    options: TransformOptions
+    extensions: Extensions
+    planned: Sequence[LoadedTransformation]
+    journal: Journal
+
+    @classmethod
+    def load(cls, options: TransformOptions) -> Transformations:
+        """Loads, chooses and orders transformations.
+
+        Raises:
+          LiteRtError: of extensions that cannot be loaded, names that nothing has, and rules that contradict each
+            other.
+        """
+        extensions = load_extensions(options.extensions)
+        planned = plan_transformations(extensions.transformations, options.selection)
+        _check_dump(options, planned)
+        return cls(options, extensions, planned, Journal(planned))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What was left alone, in sentences."""
+        return self.extensions.notes
+
+    def reports(self) -> list[TransformationReport]:
+        """What each has done so far, in the order in which they run."""
+        return self.journal.reports()
+
+    def run(self, model: Model) -> None:
+        """Takes all subgraphs of a model through the phases.
+
+        Args:
+          model: is changed; after an error it is not to be used.
+
+        Raises:
+          LiteRtError: naming the transformation, the line of its file and what ran before it.
+        """
+        graphs = [
+            Graph(
+                model,
+                subgraph,
+                PartialInference(subgraph),
+                stage=Phase.FRONT,
+                static_shape=self.options.static_shape,
+            )
+            for subgraph in model.subgraphs
+        ]
+        for phase in Phase:
+            self._run_phase(phase, graphs)
+        for graph in graphs:
+            _drop_orphans(graph)
+
+    def _run_phase(self, phase: Phase, graphs: Sequence[Graph]) -> None:
+        before = [graph.edit_count for graph in graphs]
+        for graph in graphs:
+            graph.stage = phase
+            if graph.touched:
+                with self._naming(f"inference before the {phase.value} phase", graph):
+                    settle(graph)
+        for item in self.planned:
+            if item.phase is phase:
+                for graph in graphs:
+                    run_transformation(item, graph, self.journal)
+                self._dump(item, graphs)
+        for graph, edits in zip(graphs, before, strict=True):
+            if graph.edit_count != edits:
+                with self._naming(f"the end of the {phase.value} phase", graph):
+                    graph.clean_up()
+                    settle(graph)
+
+    def _naming(self, step: str, graph: Graph) -> AbstractContextManager[None]:
+        folders = [item.origin.folder for item in self.extensions.transformations]
+        return naming(step, graph, self.journal, list(dict.fromkeys(folders)))
+
+    def _dump(self, item: LoadedTransformation, graphs: Sequence[Graph]) -> None:
+        """Writes the model as it stands, if that was asked for."""
+        if not graphs or snake_case(self.options.dump_model_after) not in (ALL, item.name):
+            return
+        folder, number = self.options.dump_folder, self.planned.index(item) + 1
+        with naming(f"the dump after {item.name}", graphs[0], self.journal, []):
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
+            for graph in graphs:
+                graph.topological_sort()
+                _drop_orphans(graph)
+            write_model(graphs[0].model, os.path.join(folder, f"{number:02}_{item.name}.tflite"))
+
+
+def _drop_orphans(graph: Graph) -> None:
+    orphans = [
+        tensor
+        for tensor in graph.subgraph.tensors
+        if tensor.element_type is ElementType.NONE and tensor.producer is None and not tensor.uses
+    ]
+    graph.subgraph.remove_tensors(orphans)
+
+
+def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformation]) -> None:
+    name = snake_case(options.dump_model_after)
+    names = [item.name for item in planned]
+    if name and name not in (ALL, *names):
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no transformation '{options.dump_model_after}' runs",
+            "--dump_model_after",
+            f"Those that run are {', '.join(names)}." if names else "None runs.",
+        )

@@ -1,0 +1,84 @@
+"""Runs transformations on a model: before a vendor is asked, or for their own sake (`litert-npu transform`).
+
+Nothing of the transformations is imported where none is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from compiler_plugin.checks import check_output, read_uncompiled
+from compiler_plugin.report import Report
+from litert.model.graph import Model
+from litert.model.writer import write_model
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.options import TransformOptions
+    from litert.model.blob import Progress
+
+
+def transform_file(
+    model_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str],
+    options: TransformOptions,
+    progress: Progress | None = None,
+) -> Report:
+    """Takes a model through the phases, without a vendor: what comes out is a TFLite model again.
+
+    Args:
+      model_path: a TFLite model that is not compiled.
+      output_path: another file; "" to write none.
+      options: which transformations run.
+      progress: told how much is written.
+
+    Returns:
+      What each transformation did.
+
+    Raises:
+      LiteRtError: with nothing written.
+    """
+    start = time.perf_counter()
+    source, target = os.fspath(model_path), os.fspath(output_path)
+    check_output(target, [source])
+    report = Report("transform", source)
+    with read_uncompiled(source) as model:
+        report.warnings += model.warnings
+        before = sum(1 for _ in model.ops())
+        transform_model(model, options, report)
+        report.notes = [f"{before:,} ops before, {sum(1 for _ in model.ops()):,} after"]
+        if target:
+            written = write_model(model, target, progress=progress)
+            report.output_path, report.output_size = written.path, written.size
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def transform_model(model: Model, options: TransformOptions | None, report: Report) -> None:
+    """Runs the transformations that are asked for, and reports them.
+
+    Raises:
+      LiteRtError: of a transformation; the model is not to be used then.
+    """
+    if options is None or not options.is_asked:
+        return
+    # Here, since most models are compiled without.
+    from compiler_plugin.transformations.pipeline import Transformations
+
+    transformations = Transformations.load(options)
+    transformations.run(model)
+    report.transformations = transformations.reports()
+    report.warnings += transformations.notes
+
+
+def transform_flags(options: TransformOptions | None) -> Mapping[str, str]:
+    """The flags that shaped a file, without those that hold a path; some are empty."""
+    if options is None:
+        return {}
+    return {
+        "transformations": ",".join(options.selection),
+        "static_shape": "true" if options.static_shape else "",
+        "disable_nhwc_to_nchw": "true" if options.keep_layout else "",
+    }

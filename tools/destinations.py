@@ -1,0 +1,77 @@
+"""Where a command's output and report go: a path, a standard stream, or nowhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TextIO
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+STDOUT, STDERR, NOWHERE = "-", "--", "none"
+
+
+def check_messages(path: str, others: Iterable[str]) -> None:
+    """Refuses a place of the report that would make a command fail, or lose a file, when its work is done.
+
+    Args:
+      path: or a stream, as `open_stream` has it.
+      others: files that it must not replace; "" is none.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT or FILE_IO.
+    """
+    if path in ("", STDOUT, STDERR, NOWHERE):
+        return
+    for other in others:
+        if other and os.path.realpath(other) == os.path.realpath(path):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"the report would replace {other}", f"--err={path}"
+            )
+    folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder) or os.path.isdir(path):
+        what = "no folder for it" if not os.path.isdir(folder) else "it is a folder"
+    elif os.access(path if os.path.exists(path) else folder, os.W_OK):
+        return
+    else:
+        what = "permission denied"
+    raise LiteRtError(
+        Status.FILE_IO, f"cannot write the report: {what}", path, "Name another file with --err."
+    )
+
+
+@contextmanager
+def open_stream(name: str) -> Iterator[TextIO | None]:
+    """A file for text, or a standard stream; None for nowhere."""
+    standard = {STDOUT: sys.stdout, STDERR: sys.stderr, NOWHERE: None}
+    if name in standard:
+        yield standard[name]
+        return
+    try:
+        stream = open(name, "w", encoding="utf-8")  # noqa: SIM115 (the with below closes it)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", name) from error
+    with stream:
+        yield stream
+
+
+@contextmanager
+def open_output(output: str) -> Iterator[str]:
+    """A path to write to; for the standard streams that of a file, which is copied there at the end."""
+    if output not in (STDOUT, STDERR):
+        yield "" if output == NOWHERE else output
+        return
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    with ExitStack() as stack:
+        path = os.path.join(stack.enter_context(TemporaryDirectory()), "model")
+        yield path
+        stream = sys.stdout if output == STDOUT else sys.stderr
+        stream.flush()
+        shutil.copyfileobj(stack.enter_context(open(path, "rb")), stream.buffer)
+        stream.buffer.flush()
