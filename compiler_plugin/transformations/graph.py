@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.transformations.node import CONST, PARAMETER, RESULT, VARIABLE, Node
+from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
 from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import InPort, OutPort
@@ -65,6 +66,7 @@ class Graph:
       stage: the phase that it is in; in FRONT only shapes of inputs and constants are known.
       layout: what tensors of rank 4 and 5 are in; NCHW only within a vendor's partition that asked for it.
       static_shape: whether shapes are final: the model need not be resizable any more.
+      fold_limit: how many bytes constant folding may still add to the file.
       edit_count: grows with each edit.
       results: the outputs of the subgraph, and what signatures name beside them.
       touched: nodes whose outputs are to be inferred again.
@@ -80,12 +82,14 @@ class Graph:
         stage: Phase = Phase.MIDDLE,
         layout: Literal["NHWC", "NCHW"] = "NHWC",
         static_shape: bool = False,
+        fold_limit: int = DEFAULT_FOLD_LIMIT,
     ) -> None:
         self.model = model
         self.subgraph = subgraph
         self.stage = stage
         self.layout = layout
         self.static_shape = static_shape
+        self.fold_limit = fold_limit
         self.edit_count = 0
         self.touched: dict[Node, None] = {}
         self._inference = inference

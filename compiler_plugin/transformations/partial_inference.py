@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from compiler_plugin.effects import CONTROL_FLOW
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
 from compiler_plugin.transformations.order import sort_ops
 from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
-from compiler_plugin.transformations.stock_inference import is_small, refusal
+from compiler_plugin.transformations.stock_inference import is_self_contained, is_small, refusal
 from compiler_plugin.transformations.type_inference import (
     find_output_quantization,
     find_output_type,
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from compiler_plugin.transformations.node import Node
     from compiler_plugin.transformations.ports import OutPort
     from compiler_plugin.transformations.stock_model import Array, Shape
-
-_FOREIGN = CONTROL_FLOW | {"READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR"}
-"""Builtin ops whose shapes only other subgraphs, or the file, can tell."""
 
 _SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
 _INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
@@ -61,7 +57,9 @@ class PartialInference:
         Args:
           subgraph: of the graph, before any edit.
         """
-        self._file_inputs = {op: _types(op.inputs) for op in subgraph.ops if not _is_stock(op)}
+        self._file_inputs = {
+            op: _types(op.inputs) for op in subgraph.ops if not is_self_contained(op)
+        }
         self._has_seen_unknown = any(_has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
         self._base = ShapeProbe(None, self._foreign_value, self._shapeless)
@@ -93,7 +91,7 @@ class PartialInference:
     def find_value(self, port: OutPort) -> Array | None:
         """The value of an op's output, where it depends on constants and known dimensions alone."""
         graph = self._graph = port.node.graph
-        if port.node.model_op is None or not _is_stock(port.node.model_op):
+        if port.node.model_op is None or not is_self_contained(port.node.model_op):
             return None
         found = self._base.find_value(port.tensor)
         if found is None:
@@ -124,7 +122,7 @@ class PartialInference:
         changed: dict[Tensor, None] = {}
         batch: list[Node] = []
         for node in nodes:
-            if _is_stock(node.model_op) and find_infer(node) is None:
+            if is_self_contained(_op(node)) and find_infer(node) is None:
                 batch.append(node)
                 continue
             self._infer_batch(graph, batch, must_pass, changed)
@@ -239,7 +237,7 @@ class PartialInference:
         if graph.static_shape or not self._has_seen_unknown:
             return ()
         if self._others is None:
-            ops = [_op(node) for node in graph.nodes if _is_stock(node.model_op)]
+            ops = [_op(node) for node in graph.nodes if is_self_contained(_op(node))]
             tried: list[ShapeProbe] = []
             for sizes in _TRIED:
                 probe = ShapeProbe(sizes, self._foreign_value, self._shapeless)
@@ -253,11 +251,6 @@ class PartialInference:
     def _foreign_value(self, tensor: Tensor) -> Array | None:
         assert self._graph is not None
         return self._graph.out_port_of(tensor).data.get_value()
-
-
-def _is_stock(op: Op | None) -> bool:
-    """Whether stock's own kernels, without the rest of the model, can say what an op does."""
-    return op is not None and not op.is_custom and op.name not in _FOREIGN
 
 
 def _op(node: Node) -> Op:

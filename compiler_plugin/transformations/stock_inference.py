@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from compiler_plugin.effects import CONTROL_FLOW
 from compiler_plugin.transformations.stock_model import Region
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -32,6 +33,8 @@ VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
 }  # fmt: skip
 """Element types whose values stock's Python gives."""
 
+_NOT_ALONE = CONTROL_FLOW | {"READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR"}
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -46,6 +49,11 @@ class Prepared:
     shapes: Mapping[Tensor, Shape]
     stopped: int | None = None
     reason: str = ""
+
+
+def is_self_contained(op: Op) -> bool:
+    """Whether stock can say what an op does without the rest of the model, and without the file's word for it."""
+    return not op.is_custom and op.name not in _NOT_ALONE
 
 
 def prepare(

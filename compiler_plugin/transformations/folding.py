@@ -1,0 +1,193 @@
+"""Ops that depend on constants alone become constants, with the values that stock's kernels give them.
+
+All folds of a graph are one run of stock. How many bytes they may add is limited: an op whose result is too large
+stays, and what it reads is folded instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from compiler_plugin.effects import has_side_effects
+from compiler_plugin.transformations.stock_inference import VALUE_TYPES, is_self_contained, run
+from litert.core.errors import LiteRtError
+from litert.model.graph import Op, Tensor
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.graph import Graph
+    from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.ports import OutPort
+    from compiler_plugin.transformations.stock_model import Array
+
+_LOG = logging.getLogger(__name__)
+
+
+def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]) -> int:
+    """Folds ops whose inputs are constant, or become so.
+
+    Results of the model stay what an op writes: delegates do not take constants there. Sparse constants stay too,
+    for kernels that know what to do with them.
+
+    Args:
+      graph: whose `fold_limit` shrinks by what is added.
+      nodes: in an order that they can run in; the last have the first claim to the limit.
+      is_candidate: whether an op may be folded.
+
+    Returns:
+      How many ops became constants, or went since only such ops read them.
+    """
+    foldable: dict[Op, Node] = {}
+    shapes: dict[Tensor, Array] = {}
+    for node in nodes:
+        op = node.model_op
+        if op is None or not is_candidate(op) or not _has_small_type(node):
+            continue
+        if graph.static_shape and op.name in ("RANK", "SHAPE"):
+            shape = node.in_port(0).data.get_shape()
+            if shape is not None and -1 not in shape:
+                foldable[op] = node
+                shapes[op.outputs[0]] = _shape_value(op, shape)
+        elif op.inputs and all(_is_known(tensor, foldable) for tensor in op.inputs):
+            foldable[op] = node
+    wanted = _choose(graph, foldable)
+    made: dict[Tensor, Node] = {}
+    for port, value in zip(wanted, _compute(wanted, foldable, shapes), strict=True):
+        if value is not None:
+            made[port.tensor] = _replace(graph, port, value)
+    gone = 0
+    for node in reversed(foldable.values()):
+        if any(port.get_destinations() for port in node.out_ports()):
+            continue
+        names = [(made[t], t.name) for t in node.output_tensors if t in made]
+        graph.remove_node(node)
+        for constant, name in names:
+            constant.name = name
+        gone += 1
+    return gone
+
+
+def _has_small_type(node: Node) -> bool:
+    """Whether an op can run alone, and its results are constants of known size that Python can hold."""
+    op = node.model_op
+    assert op is not None
+    return (
+        is_self_contained(op)
+        and not has_side_effects(op)
+        and all(tensor.element_type in VALUE_TYPES for tensor in op.outputs)
+        and all(_size(port) is not None for port in node.out_ports())
+    )
+
+
+def _is_known(tensor: Tensor | None, foldable: Container[Op]) -> bool:
+    if tensor is None or tensor.producer in foldable:
+        return True
+    return tensor.is_constant and tensor.sparsity is None
+
+
+def _size(port: OutPort) -> int | None:
+    """Bytes of a port's data; None where its shape is not known."""
+    shape = port.data.get_shape()
+    if shape is None or -1 in shape:
+        return None
+    return prod(shape) * port.tensor.element_type.bits // 8
+
+
+def _shape_value(op: Op, shape: Sequence[int]) -> Array:
+    import numpy as np
+
+    value = shape if op.name == "SHAPE" else len(shape)
+    return np.array(value, op.outputs[0].element_type.numpy_dtype)
+
+
+def _choose(graph: Graph, foldable: dict[Op, Node]) -> list[OutPort]:
+    """The results that become constants: those that ops read which stay, as far as the limit goes."""
+    freed = _freed(graph, foldable)
+    chosen: list[OutPort] = []
+    folded: set[Op | None] = set()
+    for op, node in reversed(foldable.items()):
+        ports = [
+            port
+            for port in node.out_ports()
+            if any(end.node.model_op not in folded for end in port.get_destinations())
+        ]
+        is_result = any(end.node.is_result for port in ports for end in port.get_destinations())
+        added = sum(_size(port) or 0 for port in ports) - (freed[op] if ports else 0)
+        if not is_result and added <= graph.fold_limit:
+            folded.add(op)
+            chosen += ports
+            graph.fold_limit -= max(added, 0)
+    return chosen
+
+
+def _freed(graph: Graph, foldable: Iterable[Op]) -> dict[Op, int]:
+    """How many bytes of constants go with each op, and with those that only it reads."""
+    owners = Counter(
+        id(tensor.buffer)
+        for subgraph in graph.model.subgraphs
+        for tensor in subgraph.tensors
+        if tensor.is_constant
+    )
+    freed: dict[Op, int] = {}
+    for op in foldable:
+        freed[op] = 0
+        for tensor in dict.fromkeys(op.inputs):
+            if tensor is None or any(
+                end.node.model_op is not op for end in graph.find_readers(tensor)
+            ):
+                continue
+            if tensor.producer in freed:
+                freed[op] += freed[tensor.producer]
+            elif tensor.buffer.blob is not None and owners[id(tensor.buffer)] == 1:
+                freed[op] += tensor.buffer.blob.size
+    return freed
+
+
+def _compute(
+    wanted: Sequence[OutPort], foldable: dict[Op, Node], shapes: Mapping[Tensor, Array]
+) -> list[Array | None]:
+    """The values of results; None for one that stock's kernels refuse to compute."""
+    tensors = [port.tensor for port in wanted]
+    if not tensors:
+        return []
+    try:
+        return list(_run(tensors, foldable, shapes))
+    except LiteRtError:
+        values: list[Array | None] = []
+        for tensor in tensors:
+            try:
+                values += _run([tensor], foldable, shapes)
+            except LiteRtError as error:  # it would fail at run time as well
+                _LOG.info("'%s' is not folded: %s", tensor.name, error)
+                values.append(None)
+        return values
+
+
+def _run(
+    wanted: Sequence[Tensor], foldable: dict[Op, Node], shapes: Mapping[Tensor, Array]
+) -> list[Array]:
+    needed = set(wanted)
+    ops: list[Op] = []
+    for op in reversed(foldable):
+        if needed.isdisjoint(op.outputs) or op.outputs[0] in shapes:
+            continue
+        ops.append(op)
+        needed.update(tensor for tensor in op.inputs if tensor is not None)
+    computed = [tensor for tensor in wanted if tensor not in shapes]
+    values = dict(shapes)
+    if ops:
+        values.update(zip(computed, run(ops[::-1], shapes.get, computed), strict=True))
+    return [values[tensor] for tensor in wanted]
+
+
+def _replace(graph: Graph, port: OutPort, value: Array) -> Node:
+    """Lets all readers of a result read a new constant instead."""
+    tensor = port.tensor
+    constant = graph.create_const(
+        value, tensor.name, tensor.element_type, quantization=tensor.quantization
+    )
+    port.get_connection().set_source(constant.out_port(0))
+    return constant
