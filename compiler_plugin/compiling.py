@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from compiler_plugin.outline import Partition, extract
 from compiler_plugin.plan import SubgraphPlan, leave_smallest
@@ -12,6 +13,15 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
+from litert.model.graph import Subgraph
+
+Prepare: TypeAlias = Callable[[Subgraph], str]
+"""Makes of a partition's copy what the vendor gets; says in a sentence what it did, or ""."""
+
+
+def leave_as_is(subgraph: Subgraph) -> str:
+    """Gives the vendor the ops as they are."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +46,7 @@ class Compilation:
 
     Attributes:
       partitions: compiled, by the plan's partition.
-      notes: the vendor's sentences for the report, none twice.
+      notes: sentences for the report, none twice: what partitions went through, and the vendor's.
       native_assets: whose machine code the calls run.
       warnings: the host's.
     """
@@ -52,6 +62,7 @@ def compile_partitions(
     plans: Sequence[SubgraphPlan],
     max_partitions: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    prepare: Prepare = leave_as_is,
 ) -> Compilation:
     """Compiles the partitions of plans.
 
@@ -63,6 +74,8 @@ def compile_partitions(
       plans: whose partitions are compiled; they lose those that are refused.
       max_partitions: of all plans, also where a refused one has become several; 0 is no limit.
       progress: told ops done and ops in all.
+      prepare: called with each partition's copy before the vendor gets it; where it raises UNSUPPORTED, that is as
+        though the vendor had refused.
 
     Raises:
       LiteRtError: any other error of the vendor.
@@ -74,9 +87,10 @@ def compile_partitions(
     batch = waiting[:]
     waiting.clear()
     while batch:
-        result = _compile(plugin, [partition for _, partition in batch])
-        if isinstance(result, CompiledResult):
-            _keep(compilation, result, [partition for _, partition in batch])
+        partitions = [partition for _, partition in batch]
+        result = _compile(plugin, partitions, prepare)
+        if not isinstance(result, LiteRtError):
+            _keep(compilation, *result, partitions)
             done += sum(len(partition.ops) for _, partition in batch)
         elif len(batch) > 1:
             waiting += reversed(batch)
@@ -95,9 +109,14 @@ def compile_partitions(
     return compilation
 
 
-def _compile(plugin: VendorPlugin, partitions: Sequence[Partition]) -> CompiledResult | LiteRtError:
+def _compile(
+    plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare
+) -> tuple[CompiledResult, list[str]] | LiteRtError:
+    """What the vendor makes of partitions, and what was done to them before; or why not."""
     try:
-        return plugin.compile([extract(partition) for partition in partitions])
+        copies = [extract(partition) for partition in partitions]
+        notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
+        return plugin.compile(copies), notes
     except LiteRtError as error:
         if error.status is not Status.UNSUPPORTED:
             raise
@@ -105,7 +124,10 @@ def _compile(plugin: VendorPlugin, partitions: Sequence[Partition]) -> CompiledR
 
 
 def _keep(
-    compilation: Compilation, result: CompiledResult, partitions: Sequence[Partition]
+    compilation: Compilation,
+    result: CompiledResult,
+    notes: Sequence[str],
+    partitions: Sequence[Partition],
 ) -> None:
     for partition, call in zip(partitions, result.calls, strict=True):
         module = result.byte_code[call.byte_code_index]
@@ -118,7 +140,7 @@ def _keep(
         compilation.warnings.append(
             f"no call is in byte code module {index} ({size} bytes): it is left out"
         )
-    for note in result.notes:
+    for note in (*notes, *result.notes):
         if note not in compilation.notes:
             compilation.notes.append(note)
     compilation.native_assets.update(result.native_assets)

@@ -16,6 +16,7 @@ CONTROL_FLOW = frozenset({
 """Builtin ops that run other subgraphs of the model. A composite is none: its name says what it does."""
 
 _GENERATORS = frozenset({"MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"})
+_ALWAYS = CONTROL_FLOW | _GENERATORS
 _HANDLES = frozenset({ElementType.RESOURCE, ElementType.VARIANT})
 
 
@@ -45,9 +46,9 @@ def has_side_effects(op: Op) -> bool:
 
     Nobody knows what a custom op does.
     """
-    if op.is_custom or op.name in CONTROL_FLOW or op.name in _GENERATORS:
+    if op.is_custom or op.name in _ALWAYS:
         return True
-    return any(
-        tensor is not None and (tensor.is_variable or tensor.element_type in _HANDLES)
-        for tensor in (*op.inputs, *op.outputs)
-    )
+    for tensor in (*op.inputs, *op.outputs):
+        if tensor is not None and (tensor.is_variable or tensor.element_type in _HANDLES):
+            return True
+    return False

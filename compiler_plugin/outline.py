@@ -118,6 +118,14 @@ def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
     return copy
 
 
+def model_of(subgraph: Subgraph) -> Model:
+    """A model of one extracted partition, for what works on models: its operator codes and buffers."""
+    tensors = subgraph.tensors
+    codes = dict.fromkeys(op.code for op in subgraph.ops)
+    buffers = dict.fromkeys(tensor.buffer for tensor in tensors if tensor.is_constant)
+    return Model([subgraph], operator_codes=list(codes), buffers=[Buffer(), *buffers])
+
+
 def replace_partitions(
     model: Model, dependencies: Sequence[Sequence[int]], partitions: Sequence[Partition]
 ) -> list[Op]:

@@ -24,6 +24,7 @@ from compiler_plugin.checks import (
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import replace_partitions
+from compiler_plugin.partition_layout import layout_preparation
 from compiler_plugin.plan import SubgraphPlan, plan_model
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
@@ -126,7 +127,11 @@ def apply_plugin(
         limit = options.compiler.max_partitions
         plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(
-            plugin, plans, limit, lambda done, total: tell("compile", done, total)
+            plugin,
+            plans,
+            limit,
+            lambda done, total: tell("compile", done, total),
+            layout_preparation(plugin.data_layout),
         )
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)

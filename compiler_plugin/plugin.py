@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
@@ -19,6 +19,8 @@ from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
+
+DataLayout: TypeAlias = Literal["NHWC", "NCHW"]
 
 
 class Hardware(IntFlag):
@@ -106,7 +108,17 @@ class Companion:
 
 
 class CompilerPlugin(Protocol):
-    """A plugin that has been created; one for each run of the host."""
+    """A plugin that has been created; one for each run of the host.
+
+    Attributes:
+      data_layout: optional; what `compile` gets. `"NCHW"`: in each partition images and filters have their
+        channels first, and convolutions and their like mean that: see
+        `compiler_plugin/transformations/layout_change/layout.py`. The partition's own inputs and outputs stay as
+        the file has them, with a TRANSPOSE where that matters. A plugin without it, or with `"NHWC"`, gets
+        TFLite's own layout, and so do all with `--disable_nhwc_to_nchw`.
+    """
+
+    data_layout: DataLayout = "NHWC"
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from compiler_plugin.effects import why_cpu_only
 from compiler_plugin.plugin import (
@@ -15,6 +15,7 @@ from compiler_plugin.plugin import (
     Companion,
     CompiledResult,
     CompilerPlugin,
+    DataLayout,
     OpList,
     Selection,
 )
@@ -32,6 +33,7 @@ from litert.model.graph import Op, Subgraph
 
 _Item = TypeVar("_Item")
 _CALLS = ("partition", "compile", "companions", "close")
+_LAYOUTS: Sequence[DataLayout] = ("NHWC", "NCHW")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class VendorPlugin:
     Attributes:
       vendor: its manufacturer.
       soc_model: that is compiled for.
+      data_layout: that `compile` is to get partitions in.
     """
 
     def __init__(
@@ -90,6 +93,12 @@ class VendorPlugin:
             raise self._nonsense(
                 "create", f"what it returns ({type(self._plugin).__name__}) has no {missing[0]}"
             )
+        layout: Any = getattr(self._plugin, "data_layout", "NHWC")
+        if layout not in _LAYOUTS:
+            raise self._nonsense(
+                "create", f"its data_layout is {layout!r:.100}, and not {' or '.join(_LAYOUTS)}"
+            )
+        self.data_layout: DataLayout = layout
 
     def __enter__(self) -> VendorPlugin:
         return self

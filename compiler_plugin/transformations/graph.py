@@ -100,6 +100,12 @@ class Graph:
         self._nodes: dict[Op, Node] = {}
         self._ends: dict[Tensor, Node] = {}
         self._inputs = dict.fromkeys(subgraph.inputs)
+        self._unwritten = {
+            tensor
+            for op in subgraph.ops
+            for tensor in op.inputs
+            if tensor is not None and tensor.producer is None
+        }
         self._by_name: dict[str, dict[Op, None]] = {}
         for op in subgraph.ops:
             self._by_name.setdefault(op.name, {})[op] = None
@@ -574,6 +580,16 @@ class Graph:
     def has_rank(self, port: OutPort) -> bool:
         """Whether a port's rank is known, as the graph stands; nothing is inferred."""
         return port.tensor not in self._shapeless
+
+    def has_source(self, tensor: Tensor) -> bool:
+        """Whether a tensor that no op writes has a value all the same, or had no op in the file already."""
+        return (
+            tensor.is_constant
+            or 0 in tensor.shape
+            or tensor.is_variable
+            or tensor in self._inputs
+            or (tensor in self._unwritten and tensor.producer is None)
+        )
 
     # For nodes and ports.
 

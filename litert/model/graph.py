@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from litert.core.element_type import ElementType
 from litert.core.quantization import BlockwiseQuantization, Quantization
@@ -438,6 +439,7 @@ PLACEHOLDER = 127
 """BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: what the deprecated byte says of greater codes."""
 
 
+@cache
 def builtin_name(builtin_code: int) -> str:
     """A builtin operator's name in the schema; `BUILTIN_<number>` if the schema has none."""
     from litert.model.schema import BUILTIN_OPERATORS

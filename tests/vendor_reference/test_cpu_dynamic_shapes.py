@@ -179,6 +179,45 @@ def test_without_one_a_result_of_another_shape_is_refused(
         compiler(one_op("Double", (-1, 3), (-1, 4)), {"x": (10, 3), **bounds}, Double=name)
 
 
+def test_constants_inputs_left_out_and_several_outputs(
+    compiler: Compiler, inits: Callable[[], list[str]]
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 3), shape_signature=(-1, 3))
+    weights = np.array([1, 10, 100], np.float32)
+    outputs = [
+        builder.tensor("sum", "float32", (1,)),
+        opened(builder, "scaled", -1, 3),
+        opened(builder, "long", -1, 2),
+    ]
+    made = builder.custom("Mine", [None, x, builder.constant("w", weights)], outputs)
+    builder.output(*made)
+    name = compiler.library(
+        types='"Mine"',
+        shapes=f"""shapes[1].dims[0] = op->inputs[1].type.dims[0];
+            shapes[2].dims[0] = 3 * op->inputs[1].type.dims[0]; {OK}""",
+        init="""float* kept = malloc(sizeof(float) * 3);
+            if (inputs[2].data != NULL) memcpy(kept, inputs[2].data, sizeof(float) * 3);
+            *kernel = kept; Say("init", &outputs[2].type); return kLiteRtNpuOk;""",
+        destroy='free(kernel); if (log_callback != NULL) log_callback(log_data, 1, "end");',
+        execute="""const float *x = inputs[1].data, *w = kernel; float* sum = outputs[0].data;
+            const int64_t n = 3 * inputs[1].type.dims[0];
+            *sum = 0;
+            for (int64_t i = 0; i < n; ++i) {
+              *sum += x[i]; ((float*)outputs[1].data)[i] = x[i] * w[i % 3]; }
+            for (int64_t i = 0; i < 2 * n; ++i) ((float*)outputs[2].data)[i] = x[i / 2];
+            return kLiteRtNpuOk;""",
+    )
+    model = compiler(builder, {"x": (9, 3)}, Mine=name)
+    for batch in (2, 9, 2):
+        x_data = random(batch, 3)
+        found = model.run({"x": x_data})
+        assert found["sum"][0] == pytest.approx(x_data.sum(), rel=1e-4, abs=1e-4)
+        assert np.array_equal(found["scaled"], x_data * weights)
+        assert np.array_equal(found["long"], x_data.repeat(2).reshape(-1, 2))
+    assert inits() == ["init 6 2", "init 27 2"]
+
+
 def test_layers_kernels_and_ops_of_the_cpu_hand_their_shapes_on(compiler: Compiler) -> None:
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 1), shape_signature=(-1, -1))

@@ -8,9 +8,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from litert.core.errors import LiteRtError
+from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
@@ -26,6 +28,7 @@ from vendor_reference.executable.cpu_op import (
     MemoryLayout,
     TensorConfig,
 )
+from vendor_reference.executable.shape_value import ShapeKind
 from vendor_reference.soc import EMU8
 
 SHAPE = (1, 4, 4, 20)
@@ -85,6 +88,46 @@ def test_the_text_alone_can_be_lowered(layout: MemoryLayout) -> None:
     lowered = transform_text(text.encode(), "text", ",".join(PIPELINE))
     assert lowered.count("VPUIP.CPP @Mine") == 2
     assert hashlib.sha256(LIBRARY).hexdigest() in lowered
+
+
+def open_layer() -> ModuleOp:
+    """A layer whose library says the shape of its result."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 3), shape_signature=(-1, 3))
+    y = b.tensor("y", "float32", (1, 6), shape_signature=(-1, 6))
+    b.output(b.custom("Mine", [x], [y]))
+    partition = b.build().subgraphs[0]
+    (op,) = partition.ops
+    read, made = (
+        CpuOperand(RankedTensorType.of(op.outputs[0].element_type, s)) for s in [(8, 3), (8, 6)]
+    )
+    config = TensorConfig(op.outputs[0].element_type, MemoryLayout.row_order(2))
+    kernel = CpuKernel(
+        CpuOp("Mine", "y", (read,), (made,)), 0, CpuConfig((config,), (config,)), ((-1, 6),)
+    )
+    bounds = {"x": (8, 3), "y": (8, 6)}
+    return import_partitions(EMU8, [partition], {"Mine": LAYER}, {}, {op: kernel}, bounds).module
+
+
+def test_a_shape_that_a_library_says_is_a_value_on_every_level() -> None:
+    text = print_ir(open_layer())
+    assert "asked_shapes = [[-1 : i64, 6 : i64]]" in text
+    assert print_ir(read_ir(text, "text", make_context()).module) == text
+    lowered = transform_text(text.encode(), "text", ",".join(PIPELINE))
+    asked, task = [line for line in lowered.splitlines() if "VPUIP.CPP @" in line]
+    assert "VPUIP.CPP @shapes_of_Mine ()[%" in asked and "VPUIP.CPP @Mine (%" in task
+    module = read_ir(lowered, "text", make_context()).module
+    (function,) = emit_executable(module, {}).executable.functions
+    assert [(s.kind, s.index, s.output) for s in function.shapes] == [
+        (ShapeKind.INPUT, 0, 0), (ShapeKind.ASKED, 0, 0),
+    ]  # fmt: skip
+    assert len(function.tasks) == 1
+
+
+def test_patterns_of_another_rank_are_refused() -> None:
+    text = print_ir(open_layer()).replace("[[-1 : i64, 6 : i64]]", "[[-1 : i64]]")
+    with pytest.raises(LiteRtError, match=r"asked_shapes\[0\]: 1 elements, expected 2 to 2"):
+        transform_text(text.encode(), "text", ",".join(PIPELINE))
 
 
 def test_a_text_with_another_cpu_layer_is_refused() -> None:

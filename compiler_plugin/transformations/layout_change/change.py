@@ -23,13 +23,24 @@ class ChangeReport:
     """What a change of layout has done.
 
     Attributes:
+      to: the layout.
       ops: that work in the other layout now.
       transposes, reshapes: ops that were added where layouts meet; a RESHAPE moves no data.
     """
 
+    to: LayoutName
     ops: int = 0
     transposes: int = 0
     reshapes: int = 0
+
+    def __str__(self) -> str:
+        added = [
+            f"{count} {name}"
+            for count, name in ((self.transposes, "TRANSPOSE"), (self.reshapes, "RESHAPE"))
+            if count
+        ]
+        ops = "1 op is" if self.ops == 1 else f"{self.ops} ops are"
+        return f"{ops} in {self.to}; added: {', '.join(added) or 'none'}"
 
 
 def change_layout(
@@ -64,7 +75,7 @@ def change_layout(
     assignments = assign_layouts(subgraph, plans, change, results)
     rewriter = Rewriter(subgraph, model, change, results)
     rewriter.run(assignments)
-    return ChangeReport(len(assignments), rewriter.transposes, rewriter.reshapes)
+    return ChangeReport(to, len(assignments), rewriter.transposes, rewriter.reshapes)
 
 
 @cache

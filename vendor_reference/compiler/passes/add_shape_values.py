@@ -173,7 +173,7 @@ class _FunctionShapes:
         same: dict[int, SSAValue] = {}
         for port in outputs:
             source = sources[port]
-            if port in own:
+            if port in own or port in given:  # found with another
                 continue
             if isinstance(source, SameShape) and source.input < len(op.operands):
                 same[port] = self._shape(op.operands[source.input])
@@ -190,9 +190,7 @@ class _FunctionShapes:
                 ports = [p for p in outputs if sources[p] == source]
                 largest = shapes_attribute([bounds[p] for p in ports])
                 found = self._find_shape(op, source.function, input_shapes, largest, len(ports))
-                given.update(
-                    {p: shape for p, shape in zip(ports, found, strict=True) if p not in given}
-                )
+                given.update(zip(ports, found, strict=True))
             else:
                 raise self._no_rule(f"function '{symbol}', output {port},")
         function.attributes[DYNAMIC_INPUTS] = ArrayAttr([number(i) for i in inputs])

@@ -1,0 +1,135 @@
+"""Whether a graph holds together: looked at after each transformation that has changed something.
+
+What a port or connection can see it refuses at once. Here is what only the whole shows, and what came about beside
+them: an extension may change the model's own objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.phase import Phase
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Tensor
+
+
+def check_graph(graph: Graph) -> None:
+    """Looks at a whole graph, and brings its ops into an order in which they can run.
+
+    Raises:
+      LiteRtError: INVALID_GRAPH_INVARIANT for the first of these that is found: ops that wait for each other; a
+        tensor that two ops write, or that has a value of its own beside; one that is read and nothing writes, or
+        that is not of this subgraph; data that do not fill a constant's shape; a type that nothing has found; an
+        input, output or signature that names what is not there.
+    """
+    graph.topological_sort()
+    own = set(graph.subgraph.tensors)
+    written = _check_outputs(graph, own)
+    sources = _check_inputs(graph, own, written)
+    _check_ends(graph, own, written)
+    for tensor in sources:
+        _check_data(graph, tensor)
+
+
+def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
+    """Checks what ops write; gives for each tensor who does."""
+    written: dict[Tensor, Op] = {}
+    inputs = set(graph.subgraph.inputs)
+    is_typed = graph.stage is not Phase.FRONT
+    for op in graph.subgraph.ops:
+        for tensor in op.outputs:
+            if tensor in written or tensor.producer is not op:
+                other = written.get(tensor, tensor.producer)
+                raise _problem(f"two ops write {_name(tensor)}: {_ops(other, op)}", graph)
+            if tensor not in own:
+                raise _foreign(tensor, f"{_ops(op)} writes", graph)
+            if tensor in inputs or tensor.is_constant:
+                what = "an input of the model" if tensor in inputs else "a constant"
+                raise _problem(f"{_ops(op)} writes {_name(tensor)}, which is {what}", graph)
+            if is_typed and tensor.element_type is ElementType.NONE:
+                raise _problem(
+                    f"nothing says of what type {_name(tensor)} is, which {_ops(op)} writes",
+                    graph,
+                    "Set it: node.out_port(0).set_data_type(...).",
+                )
+            written[tensor] = op
+    return written
+
+
+def _check_inputs(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> dict[Tensor, None]:
+    """Checks what ops read; gives what of that no op writes."""
+    sources: dict[Tensor, None] = {}
+    for op in graph.subgraph.ops:
+        for tensor in op.inputs:
+            if tensor is None or tensor in written or tensor in sources:
+                continue
+            if tensor not in own:
+                raise _foreign(tensor, f"{_ops(op)} reads", graph)
+            if not graph.has_source(tensor):
+                raise _problem(f"{_ops(op)} reads {_name(tensor)}, which nothing writes", graph)
+            sources[tensor] = None
+        for kept in op.intermediates:
+            if kept is not None and kept not in own:
+                raise _foreign(kept, f"{_ops(op)} has", graph)
+    return sources
+
+
+def _check_ends(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> None:
+    for what, tensors in _ends(graph):
+        for tensor in tensors:
+            if tensor not in own:
+                raise _foreign(tensor, f"{what} have", graph)
+    for result in graph.results:
+        named = result.tensor
+        assert named is not None
+        if named not in written and not graph.has_source(named):
+            raise _problem(f"{result} of the model is {_name(named)}, which nothing writes", graph)
+
+
+def _ends(graph: Graph) -> Iterator[tuple[str, Iterable[Tensor]]]:
+    yield "the inputs", graph.subgraph.inputs
+    yield "the outputs", graph.subgraph.outputs
+    for signature in graph.model.signatures:
+        if signature.subgraph is graph.subgraph:
+            yield f"the inputs of signature '{signature.key}'", (t for _, t in signature.inputs)
+            yield f"the outputs of signature '{signature.key}'", (t for _, t in signature.outputs)
+
+
+def _check_data(graph: Graph, tensor: Tensor) -> None:
+    blob, bits = tensor.buffer.blob, tensor.element_type.bits
+    if blob is None or not blob.size or not bits or tensor.sparsity is not None:
+        return
+    wanted = (prod(tensor.shape) * bits + 7) // 8
+    if blob.size != wanted:
+        raise _problem(
+            f"the data of constant {_name(tensor)} have {blob.size} bytes, where {tensor.type} "
+            f"takes {wanted}",
+            graph,
+        )
+
+
+def _problem(what: str, graph: Graph, hint: str = "") -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_GRAPH_INVARIANT, what, f"subgraph '{graph.subgraph.name}'", hint
+    )
+
+
+def _foreign(tensor: Tensor, who: str, graph: Graph) -> LiteRtError:
+    return _problem(
+        f"{who} {_name(tensor)}, which is not in this subgraph",
+        graph,
+        "Tensors of other subgraphs, and removed ones, have no meaning here.",
+    )
+
+
+def _name(tensor: Tensor) -> str:
+    return f"tensor '{tensor.name}'"
+
+
+def _ops(*ops: Op | None) -> str:
+    names = [f"{op.name} '{op.outputs[0].name if op.outputs else ''}'" for op in ops if op]
+    return " and ".join(names)
