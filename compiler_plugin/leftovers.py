@@ -1,6 +1,4 @@
-"""What a change of a subgraph leaves behind: tensors, buffers and operator codes that nothing has any more, and
-positions of ops in the model's metadata.
-"""
+"""What a change of a subgraph leaves behind: what nothing has any more, and old positions in the metadata."""
 
 from __future__ import annotations
 
@@ -48,9 +46,8 @@ def tensors_of(op: Op) -> Iterator[Tensor]:
 
 def block_scales(tensor: Tensor) -> Iterator[Tensor]:
     """The tensors that a block-wise quantization names: scales, and zero points where it has them."""
-    if tensor.quantization is not None and tensor.quantization.blockwise is not None:
-        blockwise = tensor.quantization.blockwise
-        for named in (blockwise.scales, blockwise.zero_points):
+    if tensor.blockwise is not None:
+        for named in (tensor.blockwise.scales, tensor.blockwise.zero_points):
             if isinstance(named, Tensor):
                 yield named
 
