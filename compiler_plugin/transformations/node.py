@@ -84,7 +84,6 @@ class Node:
         keep(self, "_free", None)
         keep(self, "_options", None)
         keep(self, "op_definition", None)
-        keep(self, False)
         keep(self, "is_changed", False)
         if kind == RESULT:
             keep(self, "result_index", -1)
@@ -101,7 +100,7 @@ class Node:
 
     @property
     def type(self) -> str | None:
-        """What is written as the op; None for one that is for transformations only, and must be gone in the end."""
+        """What is written as the op; None for one that is for transformations only."""
         return self.op if self.op_definition is None else self.op_definition.type
 
     @property
