@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from compiler_plugin.transformations.phase import Phase
     from compiler_plugin.transformations.ports import InPort, OutPort, PortData
     from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
+    from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
+    from compiler_plugin.transformations.sub_graph_replacement import (
+        GeneralReplacement,
+        SubgraphReplacement,
+    )
     from compiler_plugin.transformations.transformation import Transformation
     from litert.model.raw_options import RawField, raw_fields
 
@@ -25,6 +30,7 @@ __all__ = [
     "Connection",
     "Const",
     "Extractor",
+    "GeneralReplacement",
     "Graph",
     "InPort",
     "Match",
@@ -37,6 +43,8 @@ __all__ = [
     "Phase",
     "PortData",
     "RawField",
+    "SubgraphMatch",
+    "SubgraphReplacement",
     "TransformOptions",
     "Transformation",
     "flexbuffer_options",
@@ -50,6 +58,7 @@ _MODULES = {
     "Connection": "connection",
     "Const": "pattern",
     "Extractor": "extractor",
+    "GeneralReplacement": "sub_graph_replacement",
     "Graph": "graph",
     "InPort": "ports",
     "Match": "pattern",
@@ -62,6 +71,8 @@ _MODULES = {
     "Phase": "phase",
     "PortData": "ports",
     "RawField": "litert.model.raw_options",
+    "SubgraphMatch": "sub_graph_match",
+    "SubgraphReplacement": "sub_graph_replacement",
     "TransformOptions": "options",
     "Transformation": "transformation",
     "flexbuffer_options": "extractor",

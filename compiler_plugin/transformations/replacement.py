@@ -132,7 +132,7 @@ def _check_class(cls: type[PatternReplacement]) -> None:
         if parameter.name not in named and parameter.default is parameter.empty:
             names = ", ".join(named) or "none"
             raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+                Status.INVALID_TRANSFORMATION,
                 f"rewrite asks for '{parameter.name}', which the pattern does not name",
                 hint=f"The pattern's names: {names}.",
             )

@@ -37,7 +37,7 @@ def rewrite_all(
       How often it was.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for rewrites that find no end.
+      LiteRtError: INVALID_TRANSFORMATION, for rewrites that find no end.
     """
     count = limit = 0
     while True:
@@ -77,7 +77,7 @@ def rewrite_once(
       Whether anything has changed.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a replacement that cannot take the op's place.
+      LiteRtError: INVALID_TRANSFORMATION, for a replacement that cannot take the op's place.
     """
     edits = graph.edit_count
     outputs = root.out_ports()
@@ -107,7 +107,8 @@ def as_ports(
       replacement: as `Replacement` says.
       name: of the transformation.
     """
-    what = old[0].node if old else "an op without outputs"
+    nodes = {port.node for port in old}
+    what = next(iter(nodes)) if len(nodes) == 1 else "the sub-graph"
     if isinstance(replacement, Node):
         _check_alive(graph, replacement, name)
         ports: list[OutPort | None] = list(replacement.out_ports())
@@ -116,7 +117,7 @@ def as_ports(
         elif len(ports) > len(old):
             raise _error(
                 name,
-                f"gives {replacement}, with {len(ports)} outputs, for the {len(old)} of {what}",
+                f"gives {replacement}, with {len(ports)} outputs, where {what} has {len(old)}",
                 "Return the ports: one for each output.",
             )
     elif isinstance(replacement, OutPort):
@@ -132,7 +133,7 @@ def as_ports(
     if len(ports) != len(old):
         raise _error(
             name,
-            f"gives {len(ports)} ports for the {len(old)} outputs of {what}",
+            f"gives {len(ports)} ports where {what} has {len(old)}",
             "Return one for each output; None for one that nobody reads.",
         )
     for before, port in zip(old, ports, strict=True):
@@ -228,4 +229,4 @@ def _check_alive(graph: Graph, node: Node, name: str) -> None:
 
 
 def _error(name: str, what: str, hint: str = "") -> LiteRtError:
-    return LiteRtError(Status.INVALID_ARGUMENT, f"it {what}", f"transformation {name}", hint)
+    return LiteRtError(Status.INVALID_TRANSFORMATION, f"it {what}", f"transformation {name}", hint)

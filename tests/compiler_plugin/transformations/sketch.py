@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.partial_inference import PartialInference
 from compiler_plugin.transformations.phase import Phase
 from litert.model.builder import ModelBuilder
-from litert.model.graph import Model, Tensor
+from litert.model.graph import Tensor
 from litert.model.writer import write_model
 
 SHAPE = (1, 2, 2, 4)
@@ -49,7 +50,8 @@ class Sketch:
         """The model's graph, once it is done."""
         self.builder.output(*outputs)
         model = self.builder.build()
-        return Graph(model, model.subgraphs[0], stage=stage)
+        subgraph = model.subgraphs[0]
+        return Graph(model, subgraph, PartialInference(subgraph), stage=stage)
 
     def _as_tensor(self, value: Any, name: str) -> Tensor | None:
         if value is None or isinstance(value, Tensor):
@@ -59,15 +61,17 @@ class Sketch:
         return self.builder.constant(name, data.astype(kind))
 
 
-def run_stock(model: Model, path: Path, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+def run_stock(graph: Graph, path: Path, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """What stock LiteRT makes of random inputs; tensors that no op has are taken out of the model first."""
     from ai_edge_litert.interpreter import Interpreter
 
-    for subgraph in model.subgraphs:
-        known = {*subgraph.inputs, *subgraph.outputs}
-        known.update(t for op in subgraph.ops for t in (*op.inputs, *op.outputs) if t is not None)
-        subgraph.tensors = [tensor for tensor in subgraph.tensors if tensor in known]
-    write_model(model, path)
+    graph.infer()
+    graph.topological_sort()
+    subgraph = graph.subgraph
+    known = {*subgraph.inputs, *subgraph.outputs}
+    known.update(t for op in subgraph.ops for t in (*op.inputs, *op.outputs) if t is not None)
+    subgraph.tensors = [tensor for tensor in subgraph.tensors if tensor in known]
+    write_model(graph.model, path)
     interpreter = Interpreter(model_path=str(path), num_threads=1)
     interpreter.allocate_tensors()
     random = np.random.default_rng(seed)

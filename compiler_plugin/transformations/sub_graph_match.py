@@ -1,0 +1,235 @@
+"""A sub-graph that a configuration means: its ops, what it reads from outside, and what is read of it outside.
+
+Constants belong to those that read them; variables too, if nobody else reads them. All else that comes from
+outside is an input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.ports import InPort, OutPort
+from compiler_plugin.transformations.replacement_config import PortName, ReplacementDescription
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_OUTPUT_NUMBER = re.compile(r":\d+$")
+
+
+class SubgraphMatch:
+    """A sub-graph that a description means; MO's class of the same name.
+
+    Attributes:
+      graph: that it is in.
+      description: what it was found by.
+      nodes: its ops, in execution order.
+      scope: the leading part of their names; "" for points.
+      instance: the expression of the description that has taken the scope; "" for points.
+      inputs: the ports outside that it reads, in the order of the description, or else of execution.
+      outputs: the ports inside that are read outside, in the same way.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        description: ReplacementDescription,
+        nodes: Sequence[Node],
+        scope: str = "",
+        instance: str = "",
+        first_inputs: Sequence[OutPort] = (),
+        outputs: Sequence[OutPort] | None = None,
+    ) -> None:
+        """For `matching_instances`.
+
+        Args:
+          graph: that it is in.
+          description: what it was found by.
+          nodes: its ops, in execution order.
+          scope: the leading part of their names.
+          instance: the expression that has taken it.
+          first_inputs: where the description names no inputs, those that come first, if they are read.
+          outputs: where it names none, all that may be; None for any.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where inputs and outputs are not as the description says.
+        """
+        self.graph = graph
+        self.description = description
+        self.nodes = list(nodes)
+        self.scope = scope
+        self.instance = instance
+        self._inside = set(self.nodes)
+        readers = self._read_inputs() if description.inputs else self._find_inputs(first_inputs)
+        self.inputs = list(readers)
+        self._readers = list(readers.values())
+        self.outputs = self._find_outputs(outputs)
+
+    @property
+    def custom_attributes(self) -> Mapping[str, Any]:
+        """Of the description."""
+        return self.description.custom_attributes
+
+    def matched_nodes_names(self) -> list[str]:
+        """The names of its ops."""
+        return [node.name for node in self.nodes]
+
+    def inputs_count(self) -> int:
+        """How many inputs it has; one that several of its ops read counts once."""
+        return len(self.inputs)
+
+    def outputs_count(self) -> int:
+        """How many outputs it has."""
+        return len(self.outputs)
+
+    def input_nodes(self, port: int) -> list[tuple[Node, int]]:
+        """The ops that read an input, each with the number of its own input port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is no input of that number.
+        """
+        self._check(port, self.inputs, "inputs")
+        return [(reader.node, reader.index) for reader in self._readers[port]]
+
+    def single_input_node(self, port: int) -> tuple[Node, int]:
+        """The op that reads an input, with the number of its own input port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is no input of that number, or several read it.
+        """
+        nodes = self.input_nodes(port)
+        if len(nodes) != 1:
+            raise self.error(f"{len(nodes)} ops read input {port}", "Use input_nodes.")
+        return nodes[0]
+
+    def output_node(self, port: int) -> tuple[Node, int]:
+        """The op that an output comes from, with the number of its own output port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is no output of that number.
+        """
+        self._check(port, self.outputs, "outputs")
+        return self.outputs[port].node, self.outputs[port].index
+
+    def node_by_pattern(self, pattern: str) -> Node | None:
+        """The op whose name, behind the scope, begins as a regular expression says; None where there is none.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there are several, and not one whose name it is.
+        """
+        expression = re.compile(pattern)
+        found = [n for n in self.nodes if any(expression.match(p) for p in self._inner_paths(n))]
+        if len(found) > 1:
+            exact = [n for n in found if any(expression.fullmatch(p) for p in self._inner_paths(n))]
+            if len(exact) != 1:
+                names = ", ".join(f"'{node.name}'" for node in found[:4])
+                raise self.error(
+                    f"'{pattern}' means {len(found)} ops: {names}", "End it with $, or say more."
+                )
+            found = exact
+        return found[0] if found else None
+
+    def error(self, what: str, hint: str = "") -> LiteRtError:
+        """An error about this sub-graph."""
+        return description_error(self.description, what, hint, self.scope)
+
+    def _find_inputs(self, first: Sequence[OutPort]) -> dict[OutPort, list[InPort]]:
+        """What it reads from outside, each with the ports that do."""
+        readers: dict[OutPort, list[InPort]] = {port: [] for port in first}
+        for reader in (port for node in self.nodes for port in node.in_ports()):
+            source = reader.get_source()
+            if source is None or source.node in self._inside:
+                continue
+            if source in readers:
+                readers[source].append(reader)
+            elif not self._is_own(source):
+                readers[source] = [reader]
+        return {source: ports for source, ports in readers.items() if ports}
+
+    def _read_inputs(self) -> dict[OutPort, list[InPort]]:
+        """As `_find_inputs`, where the description names them."""
+        found: dict[OutPort, list[InPort]] = {}
+        for names in self.description.inputs:
+            listed = ", ".join(f"{name.port} of '{name.node}'" for name in names)
+            readers = [self._find_port(name).in_port(name.port) for name in names]
+            sources = {reader.get_source() for reader in readers}
+            source = next(iter(sources))
+            if len(sources) > 1:
+                raise self.error(
+                    f"inputs {listed} are one input, and read different values",
+                    "Give each a list of its own.",
+                )
+            if source is None:
+                raise self.error(f"input {listed} is left out in the model")
+            if source.node in self._inside:
+                raise self.error(f"input {listed} reads '{source.name}', which is inside")
+            if source in found:
+                raise self.error(
+                    f"input {listed} reads '{source.name}', as an input before does",
+                    "Join the two lists.",
+                )
+            found[source] = readers
+        return found
+
+    def _find_outputs(self, allowed: Sequence[OutPort] | None) -> list[OutPort]:
+        outward = [port for node in self.nodes for port in node.out_ports() if self._leaves(port)]
+        if self.description.outputs:
+            named = [self._find_port(n).out_port(n.port) for n in self.description.outputs]
+        else:
+            named = outward if allowed is None else [p for p in allowed if self._leaves(p)]
+        for port in outward:
+            if port not in named:
+                reader = next(r for r in port.get_destinations() if r.node not in self._inside)
+                raise self.error(
+                    f"'{port.name}' is read outside, by {reader.node}, and is none of the outputs",
+                    "Add it to the outputs or end points, or the reader to the sub-graph.",
+                )
+        return list(dict.fromkeys(named))
+
+    def _find_port(self, name: PortName) -> Node:
+        node = self.node_by_pattern(name.node)
+        if node is None:
+            raise self.error(f"no op is named '{name.node}' in it")
+        return node
+
+    def _leaves(self, port: OutPort) -> bool:
+        return any(reader.node not in self._inside for reader in port.get_destinations())
+
+    def _is_own(self, source: OutPort) -> bool:
+        """Whether a port outside is a constant or a variable of the sub-graph's own."""
+        if source.node.is_const:
+            return True
+        return source.node.op == "Variable" and not self._leaves(source)
+
+    def _inner_paths(self, node: Node) -> Iterator[str]:
+        """What a node's name is behind the scope."""
+        prefix = f"{self.scope}/" if self.scope else ""
+        for path in name_paths(node.name):
+            if path.startswith(prefix):
+                yield path[len(prefix) :]
+
+    def _check(self, port: int, ports: Sequence[OutPort], what: str) -> None:
+        if not 0 <= port < len(ports):
+            raise self.error(f"it has {len(ports)} {what}, and none of number {port}")
+
+    def __repr__(self) -> str:
+        where = f"scope '{self.scope}'" if self.scope else "sub-graph"
+        return f"{where} of {len(self.nodes)} ops"
+
+
+def name_paths(name: str) -> Iterator[str]:
+    """The paths in a node's name: one, or several where the converter has merged ops; without `:0` at the end."""
+    for part in name.split(";"):
+        yield _OUTPUT_NUMBER.sub("", part)
+
+
+def description_error(
+    description: ReplacementDescription, what: str, hint: str = "", scope: str = ""
+) -> LiteRtError:
+    """An error about what a description says of a model."""
+    where = f"{description.where}, '{description.replacement_id}'"
+    where += f", scope '{scope}'" if scope else ""
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)

@@ -1,0 +1,242 @@
+"""Transformations that a configuration file asks for (`--transformations_config=FILE`, `replacement_config.py`).
+
+Coming from the Model Optimizer:
+
+- `FrontReplacementFromConfigFileSubGraph` is `SubgraphReplacement`. Its `generate_sub_graph`, `input_edges_match`
+  and `output_edges_match` are one method, `replace_sub_graph`: it gets a `SubgraphMatch`, creates what it needs,
+  reads `match.inputs`, and returns what takes the place of `match.outputs`. A `replace_sub_graph(graph, match)`
+  that connects ports by hand and returns nothing works as it does there.
+- `FrontReplacementFromConfigFileOp` needs no class: a description with an `op` is enough.
+- `FrontReplacementFromConfigFileGeneral` is `GeneralReplacement`, with the same `transform_graph`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
+from compiler_plugin.transformations.rewriting import (
+    Replacement,
+    as_ports,
+    remove_unread,
+    replace_ports,
+)
+from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
+from compiler_plugin.transformations.sub_graph_search import matching_instances
+from compiler_plugin.transformations.transformation import Transformation, snake_case
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+class ConfiguredReplacement(Transformation):
+    """What runs once for each description with its id in the configuration; without one it does nothing.
+
+    Attributes:
+      replacement_id: the id.
+      descriptions: those with the id, as `assign_descriptions` gives them.
+    """
+
+    descriptions: Sequence[ReplacementDescription] = ()
+
+    @property
+    @abstractmethod
+    def replacement_id(self) -> str: ...
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        wanted = cls.__dict__.get("replacement_id", property())
+        if not isinstance(wanted, property) and not (isinstance(wanted, str) and wanted):
+            raise LiteRtError(
+                Status.INVALID_TRANSFORMATION,
+                f"replacement_id = {wanted!r:.100} is no id",
+                f"class {cls.__name__}",
+                "Give it the text that descriptions have as their id.",
+            )
+
+    def check_description(self, description: ReplacementDescription) -> None:
+        """Refuses a description of another kind than this class is for."""
+
+    def find_unmatched(self) -> list[str]:
+        """What descriptions say that no graph so far has had, in sentences for the report."""
+        return []
+
+
+class SubgraphReplacement(ConfiguredReplacement):
+    """Replaces sub-graphs that the configuration gives by scope or by points."""
+
+    _matched: frozenset[tuple[str, str]] = frozenset()
+
+    def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
+        """What takes the place of a sub-graph.
+
+        Without one of a class's own: the op that the description names, with its custom attributes, which reads
+        the inputs in their order and has the outputs.
+
+        Args:
+          graph: to be changed.
+          match: the sub-graph.
+
+        Returns:
+          A node, whose outputs are those of the match in their order; a port, for one output; or a port or node
+          for each. None where its readers were connected by hand, or where it is to stay as it is.
+        """
+        if not match.description.op:
+            raise match.error(
+                f"{type(self).__name__} has no replace_sub_graph, and the description no op"
+            )
+        return graph.create_op(
+            match.description.op,
+            match.inputs,
+            match.custom_attributes,
+            outputs=len(match.outputs),
+            is_custom=True,
+        )
+
+    def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node]:
+        """The ops that go after a replacement, if nothing that stays reads them: all of the match."""
+        return match.nodes
+
+    def find_and_replace_pattern(self, graph: Graph) -> int:
+        """Replaces all sub-graphs that the descriptions mean."""
+        count = 0
+        for description in self.descriptions:
+            for match in matching_instances(graph, description):
+                self._matched |= {(description.where, match.instance)}
+                count += self._replace(graph, match)
+        return count
+
+    def check_description(self, description: ReplacementDescription) -> None:
+        """Refuses a general one."""
+        if description.match_kind is MatchKind.GENERAL:
+            raise _wrong_kind(self, description, "scope or points")
+
+    def find_unmatched(self) -> list[str]:
+        """Scopes and points that no graph so far has had, in sentences for the report."""
+        return [
+            f"{d.where}: nothing of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
+            for d in self.descriptions
+            for scope in d.scopes or [""]
+            if (d.where, scope) not in self._matched
+        ]
+
+    def _replace(self, graph: Graph, match: SubgraphMatch) -> bool:
+        edits = graph.edit_count
+        going = list(self.nodes_to_remove(graph, match))
+        replacement = self.replace_sub_graph(graph, match)
+        if replacement is None and graph.edit_count == edits:
+            return False
+        if replacement is not None:
+            ports = as_ports(graph, match.outputs, replacement, self.name)
+            replace_ports(graph, match.outputs, ports, self.name)
+        places = {node: place for place, node in enumerate(match.nodes)}
+        going.sort(key=lambda node: places.get(node, -1), reverse=True)
+        remove_unread(graph, going)
+        return True
+
+
+class OpForSubgraph(SubgraphReplacement):
+    """Puts the op that a description names in the place of each sub-graph that it means."""
+
+    def __init__(self, replacement_id: str) -> None:
+        """For a description with an op that no transformation has the id of."""
+        self._replacement_id = replacement_id
+
+    @property
+    def name(self) -> str:
+        return snake_case(self._replacement_id)
+
+    @property
+    def replacement_id(self) -> str:
+        return self._replacement_id
+
+
+class GeneralReplacement(ConfiguredReplacement):
+    """Changes the whole graph, with attributes from the configuration."""
+
+    @abstractmethod
+    def transform_graph(self, graph: Graph, descriptions: Mapping[str, Any]) -> int | None:
+        """Does its work on one subgraph.
+
+        Args:
+          graph: to be changed.
+          descriptions: the `custom_attributes` of a description.
+
+        Returns:
+          As `find_and_replace_pattern`.
+        """
+
+    def find_and_replace_pattern(self, graph: Graph) -> int:
+        """Runs once for each description."""
+        count = 0
+        for description in self.descriptions:
+            edits = graph.edit_count
+            done = self.transform_graph(graph, dict(description.custom_attributes))
+            count += graph.edit_count != edits if done is None else done
+        return count
+
+    def check_description(self, description: ReplacementDescription) -> None:
+        """Refuses one of a sub-graph."""
+        if description.match_kind is not MatchKind.GENERAL:
+            raise _wrong_kind(self, description, "general")
+
+
+def assign_descriptions(
+    transformations: Iterable[Transformation], descriptions: Sequence[ReplacementDescription]
+) -> list[OpForSubgraph]:
+    """Gives each transformation the descriptions with its id.
+
+    Args:
+      transformations: all that may run.
+      descriptions: of all configuration files.
+
+    Returns:
+      Transformations for the ids that none has, and whose descriptions name an op; of the front phase.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for an id that no transformation has, and without an op; INVALID_ARGUMENT, for a
+        description of another kind than its transformation is for.
+    """
+    by_id: dict[str, list[ConfiguredReplacement]] = {}
+    for transformation in transformations:
+        if isinstance(transformation, ConfiguredReplacement):
+            by_id.setdefault(transformation.replacement_id, []).append(transformation)
+            transformation.descriptions = ()
+    made: list[OpForSubgraph] = []
+    for description in descriptions:
+        name = description.replacement_id
+        if name not in by_id:
+            if not description.op:
+                raise _unknown_id(description, list(by_id))
+            made.append(OpForSubgraph(name))
+            by_id[name] = [made[-1]]
+        for transformation in by_id[name]:
+            transformation.check_description(description)
+            transformation.descriptions = (*transformation.descriptions, description)
+    return made
+
+
+def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> LiteRtError:
+    near = get_close_matches(description.replacement_id, known, 1)
+    meant = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(known) or 'none'}."
+    return LiteRtError(
+        Status.NOT_FOUND,
+        f"no transformation has the replacement_id '{description.replacement_id}'",
+        description.where,
+        f"{meant} With an 'op' it needs none.",
+    )
+
+
+def _wrong_kind(
+    transformation: Transformation, description: ReplacementDescription, kind: str
+) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"match_kind '{description.match_kind.value}' of '{description.replacement_id}', which "
+        f"transformation {transformation.name} has, and which is for {kind}",
+        description.where,
+    )

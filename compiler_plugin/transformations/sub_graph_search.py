@@ -1,0 +1,233 @@
+"""Finds the sub-graphs that a configuration describes: by a scope of names, or between start and end points.
+
+A node's name is that of its first output tensor. Where the converter has merged ops the name has several parts
+(`model/a/Relu;model/a/BiasAdd`): each counts. A `:0` at the end does not. What leaves a sub-graph may not come
+back: no single thing could take its place.
+
+From the Model Optimizer this differs where its result could not be used: a scope ends at a `/`; each different
+text that its expression takes is a sub-graph of its own; what lies behind the start points, but before no end
+point, is not part of the sub-graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
+from compiler_plugin.transformations.sub_graph_match import (
+    SubgraphMatch,
+    description_error,
+    name_paths,
+)
+
+
+def matching_instances(
+    graph: Graph, description: ReplacementDescription
+) -> Iterator[SubgraphMatch]:
+    """The sub-graphs that a description means, in execution order of their first ops.
+
+    Each is looked at when it is asked for, so that those before it may have been replaced.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for points that enclose nothing, or a sub-graph that nothing could take the
+        place of: it is read where it has no output, or its results come back to it.
+    """
+    graph.topological_sort()
+    if description.match_kind is MatchKind.POINTS:
+        match = _find_between(graph, description)
+        if match is not None:
+            _check_enclosed(match)
+            yield match
+        return
+    for scope in description.scopes:
+        for text, nodes in _find_scopes(graph, scope).items():
+            alive = [node for node in nodes if node.is_alive]
+            if alive:
+                graph.topological_sort()
+                match = SubgraphMatch(graph, description, alive, text, scope)
+                _check_enclosed(match)
+                yield match
+
+
+def _find_scopes(graph: Graph, expression: str) -> dict[str, list[Node]]:
+    """The ops of each scope: the shortest leading part of a name, up to a `/`, that an expression takes whole."""
+    takes = re.compile(expression).fullmatch
+    known: dict[str, bool] = {}
+    found: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for path in name_paths(node.name):
+            scope = next((p for p in _leading_parts(path) if _is_taken(p, known, takes)), None)
+            if scope is not None:
+                found.setdefault(scope, []).append(node)
+                break
+    return found
+
+
+def _leading_parts(path: str) -> Iterator[str]:
+    end = path.find("/")
+    while end >= 0:
+        if end:
+            yield path[:end]
+        end = path.find("/", end + 1)
+    yield path
+
+
+def _is_taken(part: str, known: dict[str, bool], takes: Callable[[str], object]) -> bool:
+    if part not in known:
+        known[part] = bool(takes(part))
+    return known[part]
+
+
+def _find_between(graph: Graph, description: ReplacementDescription) -> SubgraphMatch | None:
+    """What lies between the points; None where the graph has none of them."""
+    names = _names(graph)
+    wanted = [*description.start_points, *description.end_points]
+    missing = [name for name in wanted if name not in names]
+    if len(missing) == len(wanted):
+        return None
+    if missing:
+        raise description_error(
+            description,
+            f"no node is named '{missing[0]}', but there is one named "
+            f"'{next(name for name in wanted if name in names)}'",
+        )
+    for name in wanted:
+        if len(names[name]) > 1:
+            raise description_error(description, f"{len(names[name])} nodes are named '{name}'")
+    starts = list(dict.fromkeys(names[name][0] for name in description.start_points))
+    ends = list(dict.fromkeys(names[name][0] for name in description.end_points))
+    for end in ends:
+        if not end.is_op:
+            raise description_error(description, f"end point '{end.name}' is a {end.op}, and no op")
+    inside = _walk_back(description, starts, ends)
+    _check_reached(description, starts, ends, inside)
+    if not description.includes_start_points:
+        inside -= set(starts)
+    if not description.includes_end_points:
+        inside -= set(ends)
+    nodes = [node for node in graph.nodes if node in inside]
+    if not nodes:
+        raise description_error(description, "there is no op between the points")
+    first: list[OutPort] = []
+    for start in starts:
+        if start in inside:
+            first += [p for p in _sources(start) if p.node not in inside and not p.node.is_const]
+        else:
+            first += start.out_ports()
+    outputs: list[OutPort] = []
+    for end in ends:
+        outputs += end.out_ports() if end in inside else _sources(end)
+    outputs = [port for port in dict.fromkeys(outputs) if port.node in inside]
+    return SubgraphMatch(
+        graph, description, nodes, first_inputs=list(dict.fromkeys(first)), outputs=outputs
+    )
+
+
+def _sources(node: Node) -> list[OutPort]:
+    sources = [port.get_source() for port in node.in_ports()]
+    return [source for source in sources if source is not None]
+
+
+def _names(graph: Graph) -> dict[str, list[Node]]:
+    """The ops by their names; then inputs and constants by those that no op has."""
+    names: dict[str, list[Node]] = {}
+    for nodes in (graph.nodes, [*graph.parameters, *graph.constants()]):
+        new: dict[str, list[Node]] = {}
+        for node in nodes:
+            for name in dict.fromkeys((node.name, *name_paths(node.name))):
+                new.setdefault(name, []).append(node)
+        names = {**new, **names}
+    return names
+
+
+def _walk_back(
+    description: ReplacementDescription, starts: Sequence[Node], ends: Sequence[Node]
+) -> set[Node]:
+    """The ops that end points depend on, up to the start points, with these where they are ops."""
+    inside: set[Node] = set()
+    waiting = list(ends)
+    while waiting:
+        node = waiting.pop()
+        if node in inside:
+            continue
+        if node.op == "Parameter":
+            if node in starts:
+                continue
+            raise description_error(
+                description,
+                f"the end points depend on input '{node.name}' of the model other than by the start points",
+                "Add a start point behind that input, or the input itself.",
+            )
+        if not node.is_op:
+            continue
+        inside.add(node)
+        if node not in starts:
+            waiting.extend(source.node for source in _sources(node))
+    return inside
+
+
+def _check_reached(
+    description: ReplacementDescription,
+    starts: Sequence[Node],
+    ends: Sequence[Node],
+    inside: set[Node],
+) -> None:
+    """Each start point must lead to an end point, and each end point be led to."""
+    reached = _walk_forward(starts, inside)
+    for end in ends:
+        if end not in reached:
+            raise description_error(
+                description, f"no start point leads to end point '{end.name}'", "Add one that does."
+            )
+    for start in starts:
+        readers = (r.node for port in start.out_ports() for r in port.get_destinations())
+        if start not in inside and not any(reader in inside for reader in readers):
+            raise description_error(
+                description, f"start point '{start.name}' leads to no end point", "Leave it out."
+            )
+
+
+def _walk_forward(starts: Iterable[Node], inside: set[Node]) -> set[Node]:
+    reached = set(starts)
+    waiting = list(reached)
+    while waiting:
+        node = waiting.pop()
+        for port in node.out_ports():
+            for reader in port.get_destinations():
+                if reader.node in inside and reader.node not in reached:
+                    reached.add(reader.node)
+                    waiting.append(reader.node)
+    return reached
+
+
+def _check_enclosed(match: SubgraphMatch) -> None:
+    """Refuses a sub-graph that reads what depends on its own outputs."""
+    inside = set(match.nodes)
+    places = {node: place for place, node in enumerate(match.graph.nodes)}
+    last = max(places[node] for node in match.nodes)
+    came_from: dict[Node, Node] = {}
+    waiting = list(match.nodes)
+    while waiting:
+        node = waiting.pop()
+        for reader in (r.node for port in node.out_ports() for r in port.get_destinations()):
+            if reader in inside:
+                if node not in inside:
+                    raise match.error(
+                        f"its results come back to it, by {_way(node, came_from)} to '{reader.name}'",
+                        "Take the ops on that way into the sub-graph, or leave out one end of it.",
+                    )
+            elif reader not in came_from and places.get(reader, last) < last:
+                came_from[reader] = node
+                waiting.append(reader)
+
+
+def _way(node: Node, came_from: dict[Node, Node]) -> str:
+    names = [node.name]
+    while node in came_from:
+        node = came_from[node]
+        names.append(node.name)
+    return " -> ".join(f"'{name}'" for name in reversed(names))
