@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compiler_plugin.transformations.extractor import Extractor
-from compiler_plugin.transformations.op import Op
 from compiler_plugin.transformations.ordering import find_rules
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.transformation import Transformation
@@ -83,13 +81,10 @@ class Extensions:
 
     Attributes:
       transformations: of different names.
-      ops, extractors: classes, in the order of folders and files.
       notes: what was left alone, in sentences.
     """
 
     transformations: list[LoadedTransformation] = field(default_factory=list)
-    ops: list[type[Op]] = field(default_factory=list)
-    extractors: list[type[Extractor]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -166,21 +161,15 @@ def _take_extensions(module: ModuleType, origin: Origin, found: Extensions) -> i
     classes = _own_classes(module)
     count = 0
     for cls in classes:
-        if not issubclass(cls, (Transformation, Op, Extractor)):
+        if not issubclass(cls, Transformation):
             _check_kind(cls, origin)
             continue
         count += 1
-        is_base = any(cls in other.__mro__[1:] for other in classes)
-        if is_base and (inspect.isabstract(cls) or (issubclass(cls, Op) and not cls.op)):
+        if inspect.isabstract(cls) and any(cls in other.__mro__[1:] for other in classes):
             continue  # others of the file are made from it
-        if issubclass(cls, Op):
-            found.ops.append(cls)
-        elif issubclass(cls, Extractor):
-            found.extractors.append(cls)
-        else:
-            found.transformations.append(
-                LoadedTransformation(_create_transformation(cls, origin), origin)
-            )
+        found.transformations.append(
+            LoadedTransformation(_create_transformation(cls, origin), origin)
+        )
     return count
 
 

@@ -111,12 +111,9 @@ class Graph:
             self._by_name.setdefault(op.name, {})[op] = None
         self._names: set[str] | None = None
         self._lost_readers: dict[Op, None] = {}
-        self._made: dict[Tensor, None] = {}
-        self._seen_data: dict[Buffer, None] = {}
         self._shapeless: set[Tensor] = set()
         self._values: dict[Tensor, Array] = {}
         self.results = _find_results(self)
-        self._first_sources = {result: result.tensor for result in self.results}
         self._results_of: dict[Tensor, list[Node]] = {}
         for result in self.results:
             assert result.tensor is not None
@@ -147,21 +144,6 @@ class Graph:
     def control_edges(self) -> list[tuple[Op, Op]]:
         """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
         return [(a, b) for a, b in self._edges if a in self._ops and b in self._ops]
-
-    @property
-    def known_nodes(self) -> list[Node]:
-        """The ops that somebody has asked for; of the others nothing but the model itself can have changed."""
-        return list(self._nodes.values())
-
-    @property
-    def made_constants(self) -> list[Tensor]:
-        """The constants that were added."""
-        return list(self._made)
-
-    @property
-    def seen_data(self) -> list[Buffer]:
-        """Data that were made, or whose value somebody has asked for."""
-        return list(self._seen_data)
 
     def constants(self) -> list[Node]:
         """The constants that ops and results read, each once."""
@@ -297,25 +279,26 @@ class Graph:
         name: str = "const",
         element_type: TypeLike | None = None,
         quantization: Quantization | None = None,
+        shape: Sequence[int] | None = None,
     ) -> Node:
         """Adds a constant.
 
         Args:
-          value: an array, number, list or texts. Where neither it nor `element_type` says a type, whole numbers
-            are int32 and others float32.
+          value: an array, number, list or texts; or bytes as they lie in a file, which need type and shape. Where
+            neither it nor `element_type` says a type, whole numbers are int32 and others float32.
           name: of its tensor; a number is added where it is taken.
           element_type: of the elements.
           quantization: of the elements.
+          shape: of the constant; from the value where it is not given.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a value that the type cannot hold.
         """
-        tensor_type, blob = encode_constant(value, element_type or _plain_type(value))
+        tensor_type, blob = encode_constant(value, element_type or _plain_type(value), shape)
         tensor = self.create_tensor(name, tensor_type.element_type, quantization)
         tensor.shape = tensor_type.shape
         self._shapeless.discard(tensor)
         tensor.buffer = self._new_buffer(blob)
-        self._made[tensor] = None
         return self._end_of(tensor)
 
     def create_tensor(
@@ -564,7 +547,6 @@ class Graph:
                 return None
             if tensor.sparsity is not None:
                 return None
-            self._seen_data[tensor.buffer] = None
             return decode_constant(tensor.element_type, tensor.shape, tensor.data)
         if not port.node.is_op or self.stage is Phase.FRONT:
             return None
@@ -626,14 +608,10 @@ class Graph:
             self.subgraph.outputs[result.result_index] = tensor
         for signature, index in result.result_signatures:
             signature.outputs[index] = (signature.outputs[index][0], tensor)
-        if self.name_result(result) and old.name == tensor.name and old not in self._inputs:
+        if self.name_result(result) and old.name == tensor.name:
             old.name = self.unique_name(f"{old.name}/replaced")
         self.note_lost_reader(old)
         self.edit_count += 1
-
-    def has_moved(self, result: Node) -> bool:
-        """Whether a result of the model is another tensor than in the file."""
-        return result.tensor is not self._first_sources[result]
 
     def name_result(self, result: Node) -> bool:
         """Gives a result's tensor the result's name, where no other has a right to its present one."""
@@ -725,7 +703,6 @@ class Graph:
     def _new_buffer(self, blob: Blob) -> Buffer:
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.model.buffers.append(buffer)
-        self._seen_data[buffer] = None
         return buffer
 
 

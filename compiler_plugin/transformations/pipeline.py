@@ -18,9 +18,6 @@ from compiler_plugin.transformations.extensions import (
     load_extensions,
 )
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.mapping_file import read_mapping_file
-from compiler_plugin.transformations.op_attributes import write_attributes, write_options
-from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.options import TransformOptions
 from compiler_plugin.transformations.partial_inference import PartialInference
 from compiler_plugin.transformations.phase import Phase
@@ -41,14 +38,12 @@ class Transformations:
     Attributes:
       options: what was asked.
       extensions: all that was loaded.
-      ops: what they and the mapping file say of ops.
       planned: those that run, in order.
       journal: what they have done.
     """
 
     options: TransformOptions
     extensions: Extensions
-    ops: OpLibrary
     planned: Sequence[LoadedTransformation]
     journal: Journal
 
@@ -63,9 +58,7 @@ class Transformations:
         extensions = load_extensions(options.extensions)
         planned = plan_transformations(extensions.transformations, options.selection)
         _check_dump(options, planned)
-        mapping = read_mapping_file(options.ops_mapping) if options.ops_mapping else None
-        ops = OpLibrary(extensions.ops, extensions.extractors, mapping)
-        return cls(options, extensions, ops, planned, Journal(planned))
+        return cls(options, extensions, planned, Journal(planned))
 
     @property
     def notes(self) -> Sequence[str]:
@@ -85,16 +78,11 @@ class Transformations:
         Raises:
           LiteRtError: naming the transformation, the line of its file and what ran before it.
         """
-        with self.ops.in_use():
-            self._run(model)
-
-    def _run(self, model: Model) -> None:
         graphs = [
             Graph(
                 model,
                 subgraph,
                 PartialInference(subgraph),
-                ops=self.ops,
                 stage=Phase.FRONT,
                 static_shape=self.options.static_shape,
             )
@@ -103,9 +91,6 @@ class Transformations:
         for phase in Phase:
             self._run_phase(phase, graphs)
         for graph in graphs:
-            with self._naming("emission", graph):
-                for node in graph.nodes:
-                    write_attributes(node)
             _drop_orphans(graph)
 
     def _run_phase(self, phase: Phase, graphs: Sequence[Graph]) -> None:
@@ -142,8 +127,6 @@ class Transformations:
                 reason = (error.strerror or str(error)).lower()
                 raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
             for graph in graphs:
-                for node in graph.nodes:
-                    write_options(node)
                 graph.topological_sort()
                 _drop_orphans(graph)
             write_model(graphs[0].model, os.path.join(folder, f"{number:02}_{item.name}.tflite"))

@@ -1,0 +1,25 @@
+"""PRELU becomes RELU, MINIMUM, MUL and ADD, for NPUs that do not have it."""
+
+from __future__ import annotations
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.replacement import OpReplacement
+from litert.core.element_type import ElementType
+
+
+class DecomposePrelu(OpReplacement):
+    """PRELU becomes relu(x) + alpha * min(x, 0), of ops that every NPU has."""
+
+    enabled = False  # slower where the op is known
+    op = "PRELU"
+
+    def replace_op(self, graph: Graph, node: Node) -> Node | None:
+        """The sum. Quantized ones stay: they round once, and their parts would do so each."""
+        x, alpha = (port.get_source() for port in node.in_ports())
+        if x is None or alpha is None or x.get_data_type() is not ElementType.FLOAT32:
+            return None
+        positive = graph.create_op("RELU", [x], name=f"{node.name}/positive")
+        negative = graph.create_op("MINIMUM", [x, 0.0], name=f"{node.name}/negative")
+        scaled = graph.create_op("MUL", [negative, alpha], name=f"{node.name}/scaled")
+        return graph.create_op("ADD", [positive, scaled], name=node.name)

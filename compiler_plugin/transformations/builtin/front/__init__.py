@@ -1,0 +1,1 @@
+"""Our own transformations, written as extensions."""

@@ -1,0 +1,34 @@
+"""RELU, RELU6 or RELU_N1_TO_1 moves into the op before it, where nobody else reads that."""
+
+from __future__ import annotations
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.pattern import Match
+from compiler_plugin.transformations.replacement import PatternReplacement
+
+_HOSTS = (
+    "ADD", "AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV", "FULLY_CONNECTED",
+    "MAX_POOL_2D", "MUL", "SUB",
+)  # fmt: skip
+"""Ops whose kernels in stock take any of these as fused activation."""
+
+
+class FuseActivation(PatternReplacement):
+    """RELU, RELU6 or RELU_N1_TO_1 becomes the fused activation of the op before it."""
+
+    pattern = Match(
+        ("RELU", "RELU6", "RELU_N1_TO_1"),
+        Match(_HOSTS, ..., name="host", uses=1, fused_activation_function="NONE"),
+        name="activation",
+    )
+
+    def rewrite(self, graph: Graph, host: Node, activation: Node) -> Node | None:
+        """The op before, with the activation in it.
+
+        Quantized values of another scale would be rounded once less, which changes results: such are left alone.
+        """
+        if host.out_port(0).quantization != activation.out_port(0).quantization:
+            return None
+        host.fused_activation_function = activation.op
+        return host

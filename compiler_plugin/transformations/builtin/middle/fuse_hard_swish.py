@@ -1,0 +1,55 @@
+"""x * relu6(x + 3) / 6 becomes HARD_SWISH, in all the spellings that converters have for it."""
+
+from __future__ import annotations
+
+from math import isclose
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.replacement import OpReplacement
+from compiler_plugin.transformations.scalar_chains import find_clamp, find_scaled
+from litert.core.element_type import ElementType
+
+
+class FuseHardSwish(OpReplacement):
+    """x * relu6(x + 3) / 6 becomes HARD_SWISH (MobileNetV3, arXiv:1905.02244)."""
+
+    op = ("MUL", "DIV")
+
+    def replace_op(self, graph: Graph, node: Node) -> Node | None:
+        """HARD_SWISH of x, where the op is the last of such a chain; quantized ones round elsewhere, and stay."""
+        result = node.out_port(0)
+        if result.get_data_type() is not ElementType.FLOAT32:
+            return None
+        if node.fused_activation_function != "NONE":
+            return None
+        whole = find_scaled(result)
+        product = whole.port.node
+        if product.op != "MUL" or product.fused_activation_function != "NONE":
+            return None
+        first, second = (port.get_source() for port in product.in_ports())
+        if first is None or second is None:
+            return None
+        for one, other in ((first, second), (second, first)):
+            x = _find_input(one, other, whole.scale)
+            if x is not None and x.data.get_shape() == result.data.get_shape():
+                return graph.create_op("HARD_SWISH", [x], name=node.name)
+        return None
+
+
+def _find_input(one: OutPort, other: OutPort, factor: float) -> OutPort | None:
+    """The x of which `factor * one * other` is the hard swish."""
+    linear, gate = find_scaled(one), find_scaled(other)
+    clamp = find_clamp(gate.port)
+    if clamp is None or clamp.low != 0.0:
+        return None
+    inner = clamp.inner.in_terms_of(linear.port)
+    if inner is None:
+        return None
+    number = factor * linear.scale * gate.scale  # number * clamp(inner) is relu6(x + 3) / 6
+    found = (number * clamp.high, number * inner.scale, number * inner.offset)
+    is_same = all(
+        isclose(a, b, rel_tol=1e-5) for a, b in zip(found, (1, 1 / 6, 1 / 2), strict=True)
+    )
+    return linear.port if is_same else None

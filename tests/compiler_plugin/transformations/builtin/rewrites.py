@@ -1,0 +1,79 @@
+"""What tests of our own transformations share: a model before and after, with stock LiteRT as the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from compiler_plugin.transformations.options import TransformOptions
+from compiler_plugin.transformations.pipeline import Transformations
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model, Tensor
+from litert.model.writer import to_bytes
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Build: TypeAlias = Callable[[ModelBuilder], Any]
+
+TOLERANCE = 1e-5
+"""Of the largest magnitude: what a rewrite of float ops may change."""
+
+
+def build(make: Build) -> Model:
+    """A model whose outputs are the tensors that `make` returns, or the one."""
+    b = ModelBuilder()
+    made = make(b)
+    outputs: tuple[Tensor, ...] = made if isinstance(made, tuple) else (made,)
+    b.output(*outputs)
+    b.signature("serving_default")
+    return b.build()
+
+
+def transform(model: Model, *names: str) -> dict[str, int]:
+    """Runs transformations by name, and says how often each matched."""
+    transformations = Transformations.load(TransformOptions(selection=names))
+    transformations.run(model)
+    return {report.name: report.matches for report in transformations.reports()}
+
+
+def run(model: Model, seed: int = 0) -> dict[str, Array]:
+    """The outputs of stock on random inputs, by name."""
+    interpreter = Interpreter(model_content=bytes(to_bytes(model)), num_threads=1)
+    runner = interpreter.get_signature_runner()
+    random = np.random.default_rng(seed)
+    inputs: dict[str, Array] = {}
+    for name, detail in runner.get_input_details().items():
+        shape, dtype = detail["shape"], detail["dtype"]
+        if np.issubdtype(dtype, np.floating):
+            inputs[name] = random.normal(scale=3, size=shape).astype(dtype)
+        else:
+            limits = np.iinfo(dtype)
+            inputs[name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return dict(runner(**inputs))
+
+
+def check_same(make: Build, *names: str, exact: bool = False) -> tuple[list[str], dict[str, int]]:
+    """Transforms a model, and checks that stock's outputs are the same, with the same names.
+
+    Args:
+      make: of the model.
+      names: of the transformations.
+      exact: whether not a bit may change.
+
+    Returns:
+      The names of the ops that are left, and how often each transformation matched.
+    """
+    before, after = build(make), build(make)
+    matches = transform(after, *names)
+    expected, found = run(before), run(after)
+    assert list(expected) == list(found)
+    for name, array in expected.items():
+        assert array.dtype == found[name].dtype and array.shape == found[name].shape
+        if exact or not np.issubdtype(array.dtype, np.floating):
+            assert np.array_equal(array, found[name])
+        else:
+            largest = max(float(np.abs(array).max()), 1e-30)
+            assert np.abs(array - found[name]).max() <= TOLERANCE * largest
+    return [op.name for op in after.subgraphs[0].ops], matches
