@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compiler_plugin.transformations.extractor import Extractor
+from compiler_plugin.transformations.op import Op
 from compiler_plugin.transformations.ordering import find_rules
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.transformation import Transformation
@@ -81,10 +83,13 @@ class Extensions:
 
     Attributes:
       transformations: of different names.
+      ops, extractors: classes, of which an `OpLibrary` is made.
       notes: what was left alone, in sentences.
     """
 
     transformations: list[LoadedTransformation] = field(default_factory=list)
+    ops: list[type[Op]] = field(default_factory=list)
+    extractors: list[type[Extractor]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -159,18 +164,22 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
 def _take_extensions(module: ModuleType, origin: Origin, found: Extensions) -> int:
     """Adds a module's extensions to those found, and returns how many they are."""
     classes = _own_classes(module)
-    count = 0
+    extensions = [cls for cls in classes if issubclass(cls, (Transformation, Op, Extractor))]
     for cls in classes:
-        if not issubclass(cls, Transformation):
-            _check_kind(cls, origin)
-            continue
-        count += 1
+        if cls not in extensions:
+            _check_helper(cls, origin)
+    for cls in extensions:
         if inspect.isabstract(cls) and any(cls in other.__mro__[1:] for other in classes):
             continue  # others of the file are made from it
-        found.transformations.append(
-            LoadedTransformation(_create_transformation(cls, origin), origin)
-        )
-    return count
+        _check_place(cls, origin)
+        if issubclass(cls, Transformation):
+            transformation = _create_transformation(cls, origin)
+            found.transformations.append(LoadedTransformation(transformation, origin))
+        elif issubclass(cls, Op):
+            found.ops.append(cls)
+        else:
+            found.extractors.append(cls)
+    return len(extensions)
 
 
 def _list(folder: str) -> list[str]:
@@ -194,8 +203,8 @@ def _own_classes(module: ModuleType) -> list[type]:
     ]
 
 
-def _check_kind(cls: type, origin: Origin) -> None:
-    """Refuses a class that looks like a transformation, and is none: it would never run."""
+def _check_helper(cls: type, origin: Origin) -> None:
+    """Refuses a class that looks like an extension, and is none: it would never run."""
     method = next((method for method in _METHODS if callable(getattr(cls, method, None))), "")
     if method:
         raise LiteRtError(
@@ -207,28 +216,32 @@ def _check_kind(cls: type, origin: Origin) -> None:
         )
 
 
+def _check_place(cls: type, origin: Origin) -> None:
+    """Refuses a class that lacks a method, or whose kind does not belong into its folder.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING.
+    """
+    what = hint = ""
+    if inspect.isabstract(cls):
+        what = f"{cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
+        hint = "Write it; the name of a class that others are made from begins with an underscore."
+    elif issubclass(cls, Transformation) and origin.phase is None:
+        what = f"{cls.__name__} is a transformation, and lies in no phase's folder"
+        hint = "Put it into front, middle or back."
+    elif issubclass(cls, Extractor) and origin.phase is not Phase.FRONT:
+        what = f"{cls.__name__} is an extractor, and does not lie in front"
+        hint = f"Put it into {_FRONT}/{_FRAMEWORK}: attributes are found before the front phase."
+    if what:
+        raise LiteRtError(Status.DYNAMIC_LOADING, what, origin.path, hint)
+
+
 def _create_transformation(cls: type[Transformation], origin: Origin) -> Transformation:
     """A transformation of a user's class.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, for a class that lacks a method, cannot be made, or has no phase;
-        INVALID_ARGUMENT, for rules that are no names.
+      LiteRtError: DYNAMIC_LOADING, for a class that cannot be made; INVALID_ARGUMENT, for rules that are no names.
     """
-    if origin.phase is None:
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING,
-            f"{cls.__name__} is a transformation, and lies in no phase's folder",
-            origin.path,
-            "Put it into front, middle or back.",
-        )
-    if inspect.isabstract(cls):
-        lacks = ", ".join(sorted(cls.__abstractmethods__))
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING,
-            f"{cls.__name__} lacks {lacks}",
-            origin.path,
-            "Write it; the name of a class that others are made from begins with an underscore.",
-        )
     try:
         transformation = cls()
         find_rules(transformation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.transformations.extensions import (
@@ -18,6 +18,8 @@ from compiler_plugin.transformations.extensions import (
     load_extensions,
 )
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.mapping_file import read_mapping_file
+from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.options import TransformOptions
 from compiler_plugin.transformations.partial_inference import PartialInference
 from compiler_plugin.transformations.phase import Phase
@@ -39,13 +41,19 @@ class Transformations:
       options: what was asked.
       extensions: all that was loaded.
       planned: those that run, in order.
+      ops: that the extensions and the mapping file know.
       journal: what they have done.
     """
 
     options: TransformOptions
     extensions: Extensions
     planned: Sequence[LoadedTransformation]
+    ops: OpLibrary
     journal: Journal
+    _fold_limit: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._fold_limit = self.options.fold_limit
 
     @classmethod
     def load(cls, options: TransformOptions) -> Transformations:
@@ -58,7 +66,9 @@ class Transformations:
         extensions = load_extensions(options.extensions)
         planned = plan_transformations(extensions.transformations, options.selection)
         _check_dump(options, planned)
-        return cls(options, extensions, planned, Journal(planned))
+        mapping = read_mapping_file(options.ops_mapping) if options.ops_mapping else None
+        ops = OpLibrary(extensions.ops, extensions.extractors, mapping)
+        return cls(options, extensions, planned, ops, Journal(planned))
 
     @property
     def notes(self) -> Sequence[str]:
@@ -78,32 +88,42 @@ class Transformations:
         Raises:
           LiteRtError: naming the transformation, the line of its file and what ran before it.
         """
-        graphs = [
-            Graph(
-                model,
-                subgraph,
-                PartialInference(subgraph),
-                stage=Phase.FRONT,
-                static_shape=self.options.static_shape,
-            )
-            for subgraph in model.subgraphs
-        ]
-        for phase in Phase:
-            self._run_phase(phase, graphs)
-        for graph in graphs:
-            _drop_orphans(graph)
+        with self.ops.in_use():
+            inferences = [PartialInference(subgraph) for subgraph in model.subgraphs]
+            graphs = [
+                Graph(
+                    model,
+                    subgraph,
+                    inference,
+                    ops=self.ops,
+                    stage=Phase.FRONT,
+                    static_shape=self.options.static_shape,
+                )
+                for subgraph, inference in zip(model.subgraphs, inferences, strict=True)
+            ]
+            self._run_phase(Phase.FRONT, graphs)
+            for graph, inference in zip(graphs, inferences, strict=True):
+                graph.stage = Phase.MIDDLE
+                with self._naming("partial inference", graph):
+                    if self.options.static_shape:
+                        inference.make_static(graph)
+                    if graph.edit_count:
+                        settle(graph)
+            self._run_phase(Phase.MIDDLE, graphs)
+            self._run_phase(Phase.BACK, graphs)
+            for graph in graphs:
+                _drop_orphans(graph)
 
     def _run_phase(self, phase: Phase, graphs: Sequence[Graph]) -> None:
         before = [graph.edit_count for graph in graphs]
         for graph in graphs:
             graph.stage = phase
-            if graph.touched:
-                with self._naming(f"inference before the {phase.value} phase", graph):
-                    settle(graph)
         for item in self.planned:
             if item.phase is phase:
                 for graph in graphs:
+                    graph.fold_limit = self._fold_limit  # one for the whole file
                     run_transformation(item, graph, self.journal)
+                    self._fold_limit = graph.fold_limit
                 self._dump(item, graphs)
         for graph, edits in zip(graphs, before, strict=True):
             if graph.edit_count != edits:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.transformations.extensions import LoadedTransformation
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.graph_check import check_graph
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.host.extensions import find_place
@@ -93,7 +94,7 @@ def settle(graph: Graph) -> None:
       LiteRtError: that of inference or of the check.
     """
     graph.infer()
-    graph.topological_sort()
+    check_graph(graph)
 
 
 @contextmanager

@@ -243,3 +243,49 @@ def test_a_repaired_file_loads_the_next_time(tmp_path: Path) -> None:
     refusal(tmp_path)
     write(tmp_path, {"front/a.py": small("Repaired"), "front/b.py": small("Added")})
     assert names(load(tmp_path)) == ["repaired", "added"]
+
+
+OP = """
+    from compiler_plugin.transformations import Op
+
+    class {name}(Op):
+        op = "{name}"
+
+        def __init__(self, graph, attrs):
+            super().__init__(graph, {{"infer": {name}.infer, "scale": 2.0}}, attrs)
+
+        @staticmethod
+        def infer(node):
+            node.out_port(0).data.set_shape(node.in_port(0).data.get_shape())
+"""
+
+EXTRACTOR = """
+    from compiler_plugin.transformations import Extractor
+
+    class {name}Extractor(Extractor):
+        op = "{name}"
+
+        def extract(self, node):
+            return False
+"""
+
+
+def test_ops_and_extractors_are_found_beside_transformations(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "ops/twice.py": OP.format(name="Twice"),
+            "front/tflite/twice.py": EXTRACTOR.format(name="Twice"),
+            "middle/both.py": small("Both") + OP.format(name="Thrice"),
+        },
+    )
+    found = load(tmp_path)
+    assert [cls.__name__ for cls in found.ops] == ["Twice", "Thrice"]
+    assert [cls.__name__ for cls in found.extractors] == ["TwiceExtractor"]
+    assert names(found) == ["both"]
+
+
+def test_an_extractor_belongs_to_the_front(tmp_path: Path) -> None:
+    write(tmp_path, {"back/twice.py": EXTRACTOR.format(name="Twice")})
+    error = refusal(tmp_path)
+    assert "TwiceExtractor is an extractor" in error.what and "front/tflite" in error.hint
