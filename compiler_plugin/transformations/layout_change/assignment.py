@@ -48,7 +48,7 @@ class Assignment:
 
 
 @dataclass(slots=True)
-class _Use:
+class Use:
     """A tensor between an op's output and its readers, as nodes: a choice, SOURCE (permuted) or SINK."""
 
     producer: int
@@ -90,7 +90,7 @@ def assign_layouts(
                 homes[tensor] = nodes[op]
     uses = _find_uses(subgraph, plans, nodes, homes, change, results)
     costs = {nodes[op]: plan.cost for op, plan in plans.items() if plan.cost and not plan.is_bound}
-    is_changed = _solve(number + 1, uses, costs)
+    is_changed = find_permuted(number + 1, uses, costs)
     return _spread(plans, nodes, homes, is_changed, change)
 
 
@@ -101,8 +101,8 @@ def _find_uses(
     homes: Mapping[Tensor, int],
     change: LayoutChange,
     results: Collection[Tensor],
-) -> list[_Use]:
-    uses: dict[Tensor, _Use] = {}
+) -> list[Use]:
+    uses: dict[Tensor, Use] = {}
     for op in subgraph.ops:
         plan = plans.get(op)
         for index, tensor in enumerate(op.inputs):
@@ -116,12 +116,12 @@ def _find_uses(
             use = uses.get(tensor)
             if use is None:
                 cost = _transpose_cost(tensor, image)
-                use = uses[tensor] = _Use(homes.get(tensor, SINK), [], cost)
+                use = uses[tensor] = Use(homes.get(tensor, SINK), [], cost)
             use.readers.append(reader)
     for tensor in results:
         image = change.image(len(tensor.shape))
         if image is not None and tensor in homes:
-            use = uses.setdefault(tensor, _Use(homes[tensor], [], _transpose_cost(tensor, image)))
+            use = uses.setdefault(tensor, Use(homes[tensor], [], _transpose_cost(tensor, image)))
             use.readers.append(SINK)
     return list(uses.values())
 
@@ -133,7 +133,7 @@ def _transpose_cost(tensor: Tensor, permutation: Permutation) -> int:
     return prod(tensor.shape) + 1
 
 
-def _solve(count: int, uses: Sequence[_Use], costs: Mapping[int, int]) -> list[bool]:
+def find_permuted(count: int, uses: Sequence[Use], costs: Mapping[int, int]) -> list[bool]:
     """For each node whether it is permuted."""
     groups = _Groups(count)
     for use in uses:
@@ -144,7 +144,7 @@ def _solve(count: int, uses: Sequence[_Use], costs: Mapping[int, int]) -> list[b
     for node in range(SINK + 1, count):
         members.setdefault(groups.find(node), []).append(node)
     borders: dict[int, set[int]] = {}
-    uses_of: dict[int, list[_Use]] = {}
+    uses_of: dict[int, list[Use]] = {}
     for use in uses:
         ends = (use.producer, *use.readers)
         group = next((groups.find(node) for node in ends if node > SINK), None)
@@ -165,7 +165,7 @@ def _solve(count: int, uses: Sequence[_Use], costs: Mapping[int, int]) -> list[b
     return is_changed
 
 
-def _cut(nodes: Sequence[int], uses: Sequence[_Use], costs: Mapping[int, int]) -> set[int]:
+def _cut(nodes: Sequence[int], uses: Sequence[Use], costs: Mapping[int, int]) -> set[int]:
     """The nodes of a group that are permuted."""
     network = Network()
     place = {SOURCE: SOURCE, SINK: SINK}

@@ -1,8 +1,8 @@
 """Ops about shapes: TRANSPOSE, RESHAPE, SQUEEZE, EXPAND_DIMS, SHAPE, RANK.
 
-A TRANSPOSE takes each layout in, and gives each out, by another permutation; one that then does nothing goes. A
-RESHAPE does so where memory stays as it is: a `[1, 1, 1, C]` has one order in both layouts. SHAPE of a permuted
-tensor is followed by a GATHER, which brings the sizes back into the old order.
+A TRANSPOSE takes each layout in, and gives each out, by another permutation. A RESHAPE does so where
+memory stays as it is: a `[1, 1, 1, C]` has one order in both layouts. What then does nothing goes. SHAPE of a
+permuted tensor is followed by a GATHER, which brings the sizes back into the old order.
 """
 
 from __future__ import annotations
@@ -75,17 +75,24 @@ class Reshape:
 
         def edit(inputs: Layouts, outputs: Layouts) -> Edit:
             order = outputs[0]
+            shapes = [
+                permute(sizes, layout) if layout else tuple(sizes)
+                for sizes, layout in ((old, inputs[0]), (new, order))
+            ]
+            is_identity = shapes[0] == shapes[1] and -1 not in shapes[0]
             if order is None:
-                return Edit()
+                return Edit(is_identity=is_identity)
             stated = _stated_shape(op)
             options = {"new_shape": permute(stated, order)} if len(stated) == len(order) else {}
-            return Edit(options=options, vectors={} if shape is None else {1: order})
+            vectors = {} if shape is None else {1: order}
+            return Edit(options=options, vectors=vectors, is_identity=is_identity)
 
         rest: list[PortLayout] = [None] * (len(op.inputs) - 1)
-        if before is not None and after is not None and _regroups_alike(old, new, before, after):
-            return OpPlan([before, *rest], [after], edit)
         into: PortLayout = FREE if before is not None and keeps_memory(old, before) else None
         out: PortLayout = FREE if after is not None and keeps_memory(new, after) else None
+        if before is not None and after is not None and into is not FREE and out is not FREE:
+            alike = _regroups_alike(old, new, before, after)
+            return OpPlan([before, *rest], [after], edit) if alike else None
         return OpPlan([into, *rest], [out], edit) if into is FREE or out is FREE else None
 
 

@@ -45,11 +45,11 @@ def shapes_of(model: Model) -> list[tuple[str, tuple[int, ...]]]:
 
 def check_change(
     model: Model, tolerance: float = 1e-6, **options: Any
-) -> tuple[Model, ChangeReport]:
+) -> tuple[Model, ChangeReport, Model]:
     """Changes a copy to NCHW, and that back; both must give stock's outputs of the original.
 
     Returns:
-      The NCHW model, and what it took.
+      The NCHW model, what it took, and the model that was changed back.
     """
     data = to_bytes(model)
     inputs = random_inputs(model)
@@ -65,8 +65,7 @@ def check_change(
     change_layout(back, back.subgraphs[0], "NHWC", **options)
     assert shapes_of(back) == shapes_of(model)
     _compare(run_stock(back, inputs), wanted, tolerance)
-    assert count_ops(back)["TRANSPOSE"] <= count_ops(model)["TRANSPOSE"]
-    return changed, report
+    return changed, report, back
 
 
 def _compare(

@@ -256,7 +256,8 @@ CASES: dict[str, Build] = {
 @pytest.mark.parametrize("name", CASES)
 def test_an_op_between_convolutions_is_in_nchw_and_means_the_same(name: str) -> None:
     model = sandwich(CASES[name])
-    changed, report = check_change(model)
+    changed, report, back = check_change(model)
+    assert count_ops(back)["TRANSPOSE"] == count_ops(model)["TRANSPOSE"]
     images = [t for t in model.subgraphs[0].outputs if len(t.shape) == 4 and t.shape[1:3] != (1, 1)]
     extra = 1 if name == "transpose" else 0  # the user's own stays
     assert count_ops(changed)["TRANSPOSE"] == 1 + len(images) + extra
