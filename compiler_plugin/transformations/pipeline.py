@@ -11,6 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from compiler_plugin.report import TransformationReport
+from compiler_plugin.transformations.configured_replacements import (
+    configure_replacements,
+    find_unmatched,
+)
 from compiler_plugin.transformations.extensions import (
     ALL,
     Extensions,
@@ -60,10 +64,13 @@ class Transformations:
         """Loads, chooses and orders transformations.
 
         Raises:
-          LiteRtError: of extensions that cannot be loaded, names that nothing has, and rules that contradict each
-            other.
+          LiteRtError: of extensions and configurations that cannot be loaded, names that nothing has, and rules
+            that contradict each other.
         """
         extensions = load_extensions(options.extensions)
+        extensions.transformations.extend(
+            configure_replacements(extensions.transformations, options.config)
+        )
         planned = plan_transformations(extensions.transformations, options.selection)
         _check_dump(options, planned)
         mapping = read_mapping_file(options.ops_mapping) if options.ops_mapping else None
@@ -72,8 +79,8 @@ class Transformations:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was left alone, in sentences."""
-        return self.extensions.notes
+        """What was left alone, and what of a configuration no model so far has had, in sentences."""
+        return [*self.extensions.notes, *find_unmatched(self.planned)]
 
     def reports(self) -> list[TransformationReport]:
         """What each has done so far, in the order in which they run."""

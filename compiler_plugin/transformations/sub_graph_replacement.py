@@ -19,6 +19,7 @@ from typing import Any
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.op import CLASSES, is_builtin
 from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
 from compiler_plugin.transformations.rewriting import (
     Replacement,
@@ -74,8 +75,8 @@ class SubgraphReplacement(ConfiguredReplacement):
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
         """What takes the place of a sub-graph.
 
-        Without one of a class's own: the op that the description names, with its custom attributes, which reads
-        the inputs in their order and has the outputs.
+        Without one of a class's own: the op that the description names (the user's, TFLite's own, or any custom
+        op), with the custom attributes, which reads the inputs in their order and has the outputs.
 
         Args:
           graph: to be changed.
@@ -89,13 +90,7 @@ class SubgraphReplacement(ConfiguredReplacement):
             raise match.error(
                 f"{type(self).__name__} has no replace_sub_graph, and the description no op"
             )
-        return graph.create_op(
-            match.description.op,
-            match.inputs,
-            match.custom_attributes,
-            outputs=len(match.outputs),
-            is_custom=True,
-        )
+        return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node]:
         """The ops that go after a replacement, if nothing that stays reads them: all of the match."""
@@ -218,6 +213,18 @@ def assign_descriptions(
             transformation.check_description(description)
             transformation.descriptions = (*transformation.descriptions, description)
     return made
+
+
+def _create_op(graph: Graph, match: SubgraphMatch) -> Node:
+    """The op that a description names: a user's, TFLite's own, or a custom op that nobody has described."""
+    name, attributes = match.description.op, match.custom_attributes
+    cls = CLASSES.get({}).get(name)
+    if cls is not None:
+        attributes = {**attributes, "out_ports_count": len(match.outputs)}
+        return cls(graph, attributes).create_node(match.inputs)
+    return graph.create_op(
+        name, match.inputs, attributes, outputs=len(match.outputs), is_custom=not is_builtin(name)
+    )
 
 
 def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> LiteRtError:
