@@ -24,7 +24,6 @@ from compiler_plugin.checks import (
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import replace_partitions
-from compiler_plugin.partition_layout import layout_preparation
 from compiler_plugin.plan import SubgraphPlan, plan_model
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
@@ -35,7 +34,7 @@ from compiler_plugin.registry import (
 from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
-from compiler_plugin.transforming import transform_flags, transform_model
+from compiler_plugin.transforming import prepare_partitions, transform_flags, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
@@ -116,7 +115,7 @@ def apply_plugin(
         model = stack.enter_context(read_uncompiled(source))
         plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
-        transform_model(model, options.transform, report)
+        transformations = transform_model(model, options.transform, report)
         check_shape_bounds(model, options.compiler.shape_bounds)
         found = find_custom_layers(plugin, options.compiler, model, report)
         infos = [*by_flag, *found]
@@ -131,8 +130,10 @@ def apply_plugin(
             plans,
             limit,
             lambda done, total: tell("compile", done, total),
-            layout_preparation(plugin.data_layout),
+            prepare_partitions(plugin.data_layout, options.transform, transformations),
         )
+        if transformations:
+            report.transformations = transformations.reports()
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)

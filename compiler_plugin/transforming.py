@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compiler_plugin.checks import check_output, read_uncompiled
+from compiler_plugin.compiling import Prepare, leave_as_is
+from compiler_plugin.partition_layout import layout_preparation
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import Report
 from litert.model.graph import Model
 from litert.model.writer import write_model
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.options import TransformOptions
+    from compiler_plugin.transformations.pipeline import Transformations
     from litert.model.blob import Progress
 
 
@@ -56,14 +60,19 @@ def transform_file(
     return report
 
 
-def transform_model(model: Model, options: TransformOptions | None, report: Report) -> None:
+def transform_model(
+    model: Model, options: TransformOptions | None, report: Report
+) -> Transformations | None:
     """Runs the transformations that are asked for, and reports them.
+
+    Returns:
+      The transformations; None where none is asked for.
 
     Raises:
       LiteRtError: of a transformation; the model is not to be used then.
     """
     if options is None or not options.is_asked:
-        return
+        return None
     # Here, since most models are compiled without.
     from compiler_plugin.transformations.pipeline import Transformations
 
@@ -71,6 +80,26 @@ def transform_model(model: Model, options: TransformOptions | None, report: Repo
     transformations.run(model)
     report.transformations = transformations.reports()
     report.warnings += transformations.notes
+    return transformations
+
+
+def prepare_partitions(
+    layout: DataLayout, options: TransformOptions | None, transformations: Transformations | None
+) -> Prepare:
+    """What partitions go through before the vendor compiles them.
+
+    Args:
+      layout: that the vendor asks for.
+      options: may forbid it.
+      transformations: whose back phase partitions go through in that layout.
+    """
+    if options is not None and options.keep_layout:
+        return leave_as_is
+    if transformations is None:
+        return layout_preparation(layout)
+    return layout_preparation(
+        layout, transformations.custom_layouts, transformations.run_in_partition
+    )
 
 
 def transform_flags(options: TransformOptions | None) -> Mapping[str, str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
-from compiler_plugin.transformations.extensions import LoadedTransformation, Origin
+from compiler_plugin.transformations.extensions import LoadedTransformation, Origin, check_names
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.replacement_config import read_replacement_config
 from compiler_plugin.transformations.sub_graph_replacement import (
     ConfiguredReplacement,
     assign_descriptions,
 )
-from litert.host.extensions import check_unique
 
 
 def configure_replacements(
@@ -37,10 +35,9 @@ def configure_replacements(
     further = []
     for transformation in made:
         path = next(p for p, found in files if transformation.descriptions[0] in found)
-        origin = Origin(Phase.FRONT, path, os.path.dirname(path), is_builtin=False)
+        origin = Origin(Phase.FRONT, path, path, is_builtin=False)
         further.append(LoadedTransformation(transformation, origin))
-    names = [(item.name, item.origin.path) for item in (*loaded, *further)]
-    check_unique(names, "Give the description another id.")
+    check_names([*loaded, *further])
     return further
 
 

@@ -110,12 +110,21 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
         package = open_package(folder)
         found.notes.extend(_check_parts(folder))
         _load_folder(folder, package, found)
+    check_names(found.transformations)
+    return found
+
+
+def check_names(loaded: Sequence[LoadedTransformation]) -> None:
+    """Refuses a name that is taken twice, or that means many in `--transformations`.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, with the files.
+    """
     reserved = [(word, "--transformations, where it stands for many") for word in RESERVED]
     check_unique(
-        reserved + [(loaded.name, loaded.origin.path) for loaded in found.transformations],
-        "Rename one of the classes, or leave out a folder.",
+        reserved + [(item.name, item.origin.path) for item in loaded],
+        "Rename one of them, or leave one out.",
     )
-    return found
 
 
 def _check_parts(folder: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.phase import Phase
@@ -73,6 +73,9 @@ class Op:
       enabled: whether the ops of this name in a model are of this class, where no extractor says what they are:
         their attributes are then their options.
       raw_options: the fields of the C struct that its options are; None where they are a FlexBuffer.
+      layout: in a vendor's partition that is in NCHW: "image" for an op whose tensors of rank 4 and 5 are images
+        and in that layout; "any" for one that takes them in either, all in the same; None for one that must
+        have them as in the file.
       graph: that nodes are created in.
       attrs: attributes, with those of `DEFINITION`.
       keeps_type: whether output 0 has a type of its own, as in the model, and not that of input 0.
@@ -81,6 +84,7 @@ class Op:
     op: ClassVar[str] = ""
     enabled: ClassVar[bool] = True
     raw_options: ClassVar[Sequence[RawField] | None] = None
+    layout: ClassVar[Literal["any", "image"] | None] = None
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ while their inputs are as in the file.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
@@ -51,15 +51,15 @@ _WANTED = 2
 class PartialInference:
     """The inference of one graph: gives `Graph` what it asks for."""
 
-    def __init__(self, subgraph: Subgraph) -> None:
+    def __init__(self, subgraph: Subgraph, unknown: Collection[str] = ()) -> None:
         """Remembers what the file says of ops that cannot be inferred.
 
         Args:
           subgraph: of the graph, before any edit.
+          unknown: builtin ops of which stock cannot be asked, by name.
         """
-        self._file_inputs = {
-            op: _types(op.inputs) for op in subgraph.ops if not is_self_contained(op)
-        }
+        self._unknown = unknown
+        self._file_inputs = {op: _types(op.inputs) for op in subgraph.ops if not self._is_stock(op)}
         self._has_seen_unknown = any(_has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
         self._base = ShapeProbe(None, self._foreign_value, self._shapeless)
@@ -91,7 +91,7 @@ class PartialInference:
     def find_value(self, port: OutPort) -> Array | None:
         """The value of an op's output, where it depends on constants and known dimensions alone."""
         graph = self._graph = port.node.graph
-        if port.node.model_op is None or not is_self_contained(port.node.model_op):
+        if port.node.model_op is None or not self._is_stock(port.node.model_op):
             return None
         found = self._base.find_value(port.tensor)
         if found is None:
@@ -113,6 +113,9 @@ class PartialInference:
             node.tensor.shape_signature = None
         self.infer(graph, graph.nodes)
 
+    def _is_stock(self, op: Op) -> bool:
+        return op.name not in self._unknown and is_self_contained(op)
+
     # One wave.
 
     def _infer_wave(
@@ -122,7 +125,7 @@ class PartialInference:
         changed: dict[Tensor, None] = {}
         batch: list[Node] = []
         for node in nodes:
-            if is_self_contained(_op(node)) and find_infer(node) is None:
+            if self._is_stock(_op(node)) and find_infer(node) is None:
                 batch.append(node)
                 continue
             self._infer_batch(graph, batch, must_pass, changed)
@@ -237,7 +240,7 @@ class PartialInference:
         if graph.static_shape or not self._has_seen_unknown:
             return ()
         if self._others is None:
-            ops = [_op(node) for node in graph.nodes if is_self_contained(_op(node))]
+            ops = [_op(node) for node in graph.nodes if self._is_stock(_op(node))]
             tried: list[ShapeProbe] = []
             for sizes in _TRIED:
                 probe = ShapeProbe(sizes, self._foreign_value, self._shapeless)

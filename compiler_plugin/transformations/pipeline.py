@@ -6,10 +6,11 @@ Each transformation runs on all subgraphs before the next begins. What no transf
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.transformations.configured_replacements import (
     configure_replacements,
@@ -22,6 +23,8 @@ from compiler_plugin.transformations.extensions import (
     load_extensions,
 )
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.layout_change.change import find_bound_ops
+from compiler_plugin.transformations.layout_change.custom import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
 from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.options import TransformOptions
@@ -121,6 +124,38 @@ class Transformations:
             for graph in graphs:
                 _drop_orphans(graph)
 
+    @property
+    def custom_layouts(self) -> Mapping[str, CustomLayout]:
+        """What the user's ops say of their layout, by name."""
+        return {cls.op: cls.layout for cls in self.extensions.ops if cls.layout is not None}
+
+    def run_in_partition(self, model: Model, layout: DataLayout) -> None:
+        """Takes a vendor's partition, whose layout has changed, through the back phase.
+
+        Args:
+          model: whose only subgraph is the partition.
+          layout: that it is in.
+
+        Raises:
+          LiteRtError: as `run`.
+        """
+        if not any(item.phase is Phase.BACK for item in self.planned):
+            return
+        with self.ops.in_use():
+            (subgraph,) = model.subgraphs
+            inference = PartialInference(subgraph, find_bound_ops())
+            graph = Graph(
+                model,
+                subgraph,
+                inference,
+                ops=self.ops,
+                stage=Phase.BACK,
+                layout=layout,
+                static_shape=self.options.static_shape,
+            )
+            self._run_phase(Phase.BACK, [graph])
+            _drop_orphans(graph)
+
     def _run_phase(self, phase: Phase, graphs: Sequence[Graph]) -> None:
         before = [graph.edit_count for graph in graphs]
         for graph in graphs:
@@ -143,8 +178,12 @@ class Transformations:
         return naming(step, graph, self.journal, list(dict.fromkeys(folders)))
 
     def _dump(self, item: LoadedTransformation, graphs: Sequence[Graph]) -> None:
-        """Writes the model as it stands, if that was asked for."""
-        if not graphs or snake_case(self.options.dump_model_after) not in (ALL, item.name):
+        """Writes the model as it stands, if that was asked for; no partition, which is the vendor's to show."""
+        if (
+            not graphs
+            or graphs[0].layout != "NHWC"
+            or snake_case(self.options.dump_model_after) not in (ALL, item.name)
+        ):
             return
         folder, number = self.options.dump_folder, self.planned.index(item) + 1
         with naming(f"the dump after {item.name}", graphs[0], self.journal, []):
