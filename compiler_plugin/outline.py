@@ -6,13 +6,17 @@ once for all partitions of a subgraph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler_plugin.execution_order import find_execution_order
-from litert.model.control_dependencies import (
-    read_control_dependencies,
-    set_control_dependencies,
+from compiler_plugin.leftovers import (
+    block_scales,
+    drop_buffers,
+    drop_operator_codes,
+    find_dead_tensors,
+    move_control_dependencies,
+    tensors_of,
 )
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
@@ -39,15 +43,6 @@ class Partition:
     outputs: Sequence[Tensor]
 
 
-def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
-    """The tensors of a subgraph that are read from outside its ops: its outputs, and its signatures'."""
-    results = set(subgraph.outputs)
-    for signature in model.signatures:
-        if signature.subgraph is subgraph:
-            results.update(tensor for _, tensor in signature.outputs)
-    return results
-
-
 def make_partition(
     name: str, subgraph: Subgraph, positions: Sequence[int], results: set[Tensor]
 ) -> Partition:
@@ -57,7 +52,7 @@ def make_partition(
       name: of the partition.
       subgraph: that its ops are in.
       positions: of the ops, ascending.
-      results: of the subgraph, from `find_results`.
+      results: of the subgraph, from `leftovers.find_results`.
     """
     ops = [subgraph.ops[position] for position in positions]
     own = set(ops)
@@ -148,34 +143,21 @@ def replace_partitions(
     order = find_execution_order(dependencies, [p.positions for p in partitions])
     code = _dispatch_code(model)
     replaced = [op for partition in partitions for op in partition.ops]
-    touched = {tensor for op in replaced for tensor in _tensors_of(op)}
-    touched |= {scales for tensor in touched for scales in _block_scales(tensor)}
+    touched = {tensor for op in replaced for tensor in tensors_of(op)}
+    touched |= {scales for tensor in touched for scales in block_scales(tensor)}
     for op in replaced:
         op.release()
     calls = [Op(code, p.inputs, p.outputs) for p in partitions]
     subgraph.ops = [subgraph.ops[place] if place >= 0 else calls[~place] for place in order]
-    _move_control_dependencies(model, partitions, order)
-    dead = _find_dead(model, subgraph, touched)
-    subgraph.remove_tensors(dead)
-    _drop_buffers(model, dead)
-    _drop_codes(model, {op.code for op in replaced})
-    return calls
-
-
-def _move_control_dependencies(
-    model: Model, partitions: Sequence[Partition], order: Sequence[int]
-) -> None:
-    """Names ops by their places in the new order, where the metadata of a model name any."""
-    edges = read_control_dependencies(model)
-    index = model.subgraphs.index(partitions[0].subgraph)
-    if not any(edges):
-        return
-    place = {old: new for new, old in enumerate(order)}
+    places = {old: new for new, old in enumerate(order)}
     for number, partition in enumerate(partitions):
-        place.update(dict.fromkeys(partition.positions, place[~number]))
-    moved = [(place[a], place[b]) for a, b in edges[index] if a in place and b in place]
-    edges[index] = [(a, b) for a, b in moved if a != b]
-    set_control_dependencies(model, edges)
+        places.update(dict.fromkeys(partition.positions, places[~number]))
+    move_control_dependencies(model, subgraph, places)
+    dead = find_dead_tensors(model, subgraph, touched)
+    subgraph.remove_tensors(dead)
+    drop_buffers(model, {tensor.buffer for tensor in dead})
+    drop_operator_codes(model, {op.code for op in replaced})
+    return calls
 
 
 def _copy_op(op: Op, code: OperatorCode, copy_tensor: Callable[[Tensor], Tensor]) -> Op:
@@ -225,50 +207,3 @@ def _dispatch_code(model: Model) -> OperatorCode:
     code = OperatorCode(CUSTOM, DISPATCH_OP)
     model.operator_codes.append(code)
     return code
-
-
-def _tensors_of(op: Op) -> Iterator[Tensor]:
-    for tensor in (*op.inputs, *op.outputs, *op.intermediates):
-        if tensor is not None:
-            yield tensor
-
-
-def _block_scales(tensor: Tensor) -> Iterator[Tensor]:
-    """The tensors that a block-wise quantization names: scales, and zero points where it has them."""
-    if tensor.quantization is not None and tensor.quantization.blockwise is not None:
-        blockwise = tensor.quantization.blockwise
-        for named in (blockwise.scales, blockwise.zero_points):
-            if isinstance(named, Tensor):
-                yield named
-
-
-def _find_dead(model: Model, subgraph: Subgraph, touched: Iterable[Tensor]) -> set[Tensor]:
-    """Which of the tensors nothing has any more."""
-    alive = {*subgraph.inputs, *find_results(model, subgraph)}
-    for signature in model.signatures:
-        if signature.subgraph is subgraph:
-            alive.update(tensor for _, tensor in signature.inputs)
-    for op in subgraph.ops:
-        alive.update(tensor for tensor in op.intermediates if tensor is not None)
-    dead = {t for t in touched if not t.producer and not t.uses and t not in alive}
-    for tensor in subgraph.tensors:
-        if tensor not in dead:
-            dead.difference_update(_block_scales(tensor))
-    return dead
-
-
-def _drop_buffers(model: Model, dead: Iterable[Tensor]) -> None:
-    unused = {tensor.buffer for tensor in dead}
-    unused.difference_update(model.buffers[:1])  # the schema's empty one
-    for subgraph in model.subgraphs:
-        unused.difference_update(tensor.buffer for tensor in subgraph.tensors)
-    unused.difference_update(entry.buffer for entry in model.metadata)
-    unused.difference_update(b for b in model.metadata_buffers if isinstance(b, Buffer))
-    if unused:
-        model.buffers = [buffer for buffer in model.buffers if buffer not in unused]
-
-
-def _drop_codes(model: Model, codes: set[OperatorCode]) -> None:
-    unused = codes.difference(op.code for op in model.ops())
-    if unused:
-        model.operator_codes = [code for code in model.operator_codes if code not in unused]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from compiler_plugin.dependencies import find_dependencies
-from compiler_plugin.outline import Partition, find_results, make_partition
+from compiler_plugin.leftovers import find_results
+from compiler_plugin.outline import Partition, make_partition
 from compiler_plugin.partition import find_partitions, keep_largest, split
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError

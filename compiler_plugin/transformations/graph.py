@@ -111,9 +111,12 @@ class Graph:
             self._by_name.setdefault(op.name, {})[op] = None
         self._names: set[str] | None = None
         self._lost_readers: dict[Op, None] = {}
+        self._made: dict[Tensor, None] = {}
+        self._seen_data: dict[Buffer, None] = {}
         self._shapeless: set[Tensor] = set()
         self._values: dict[Tensor, Array] = {}
         self.results = _find_results(self)
+        self._first_sources = {result: result.tensor for result in self.results}
         self._results_of: dict[Tensor, list[Node]] = {}
         for result in self.results:
             assert result.tensor is not None
@@ -144,6 +147,21 @@ class Graph:
     def control_edges(self) -> list[tuple[Op, Op]]:
         """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
         return [(a, b) for a, b in self._edges if a in self._ops and b in self._ops]
+
+    @property
+    def known_nodes(self) -> list[Node]:
+        """The ops that somebody has asked for; of the others nothing but the model itself can have changed."""
+        return list(self._nodes.values())
+
+    @property
+    def made_constants(self) -> list[Tensor]:
+        """The constants that were added."""
+        return list(self._made)
+
+    @property
+    def seen_data(self) -> list[Buffer]:
+        """Data that were made, or whose value somebody has asked for."""
+        return list(self._seen_data)
 
     def constants(self) -> list[Node]:
         """The constants that ops and results read, each once."""
@@ -299,6 +317,7 @@ class Graph:
         tensor.shape = tensor_type.shape
         self._shapeless.discard(tensor)
         tensor.buffer = self._new_buffer(blob)
+        self._made[tensor] = None
         return self._end_of(tensor)
 
     def create_tensor(
@@ -547,6 +566,7 @@ class Graph:
                 return None
             if tensor.sparsity is not None:
                 return None
+            self._seen_data[tensor.buffer] = None
             return decode_constant(tensor.element_type, tensor.shape, tensor.data)
         if not port.node.is_op or self.stage is Phase.FRONT:
             return None
@@ -608,10 +628,14 @@ class Graph:
             self.subgraph.outputs[result.result_index] = tensor
         for signature, index in result.result_signatures:
             signature.outputs[index] = (signature.outputs[index][0], tensor)
-        if self.name_result(result) and old.name == tensor.name:
+        if self.name_result(result) and old.name == tensor.name and old not in self._inputs:
             old.name = self.unique_name(f"{old.name}/replaced")
         self.note_lost_reader(old)
         self.edit_count += 1
+
+    def has_moved(self, result: Node) -> bool:
+        """Whether a result of the model is another tensor than in the file."""
+        return result.tensor is not self._first_sources[result]
 
     def name_result(self, result: Node) -> bool:
         """Gives a result's tensor the result's name, where no other has a right to its present one."""
@@ -703,6 +727,7 @@ class Graph:
     def _new_buffer(self, blob: Blob) -> Buffer:
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.model.buffers.append(buffer)
+        self._seen_data[buffer] = None
         return buffer
 
 

@@ -42,7 +42,6 @@ class Node:
       model_op: the op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
       tensor: of these four their tensor.
       op_definition: the user's definition of a custom op (`Op`); None where there is none.
-      is_internal: whether the op is for transformations only (its `type` is None), and must be gone in the end.
       is_changed: whether attributes were set that are not in the model yet.
     """
 
@@ -51,7 +50,6 @@ class Node:
     model_op: Op | None
     tensor: Tensor | None
     op_definition: UserOp | None
-    is_internal: bool
     is_changed: bool
     result_index: int
     result_name: str
@@ -61,7 +59,7 @@ class Node:
     _options: dict[str, Any] | None
 
     __slots__ = (
-        "_free", "_kind", "_options", "graph", "id", "is_changed", "is_internal", "model_op",
+        "_free", "_kind", "_options", "graph", "id", "is_changed", "model_op",
         "op_definition", "result_index", "result_name", "result_signatures", "tensor",
     )  # fmt: skip
 
@@ -86,7 +84,6 @@ class Node:
         keep(self, "_free", None)
         keep(self, "_options", None)
         keep(self, "op_definition", None)
-        keep(self, "is_internal", False)
         keep(self, "is_changed", False)
         if kind == RESULT:
             keep(self, "result_index", -1)
@@ -103,8 +100,8 @@ class Node:
 
     @property
     def type(self) -> str | None:
-        """What is written as the op; None for an internal one."""
-        return None if self.is_internal else self.op
+        """What is written as the op; None for one that is for transformations only."""
+        return self.op if self.op_definition is None else self.op_definition.type
 
     @property
     def name(self) -> str:

@@ -205,7 +205,7 @@ class Op:
         types = {t.element_type for t in (*node.input_tensors[:1], *node.output_tensors[:1]) if t}
         self.keeps_type = len(types - {ElementType.NONE}) > 1
         node.op_definition = self
-        node.is_internal = self.type is None
+        node.touch()
 
     def _create(self, inputs: list[InputLike]) -> Node:
         node = self.graph.create_op(

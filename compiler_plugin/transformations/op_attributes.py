@@ -32,10 +32,9 @@ def write_attributes(node: Node) -> None:
       LiteRtError: INVALID_ARGUMENT, with op and attribute, for a value that cannot be written; INVALID_IR_TYPE for
         an op without a type.
     """
-    definition, op = node.op_definition, node.model_op
-    if op is None or not op.is_custom:
+    if not node.is_custom:
         return
-    op_type = node.op if definition is None else definition.type
+    op_type = node.type
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
@@ -45,13 +44,24 @@ def write_attributes(node: Node) -> None:
         )
     if is_builtin(op_type):
         _become_builtin(node, op_type)
+    else:
+        node.graph.rename_op(node, op_type)
+        write_options(node)
+
+
+def write_options(node: Node) -> None:
+    """Puts a custom op's attributes into the model, if they were changed; its name stays.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, as `write_attributes`.
+    """
+    op = node.model_op
+    if op is None or not op.is_custom or not node.is_changed or is_builtin(node.type or ""):
         return
-    node.graph.rename_op(node, op_type)
-    if node.is_changed:
-        written = _find_bytes(node, definition)
-        if written is not None:
-            op.custom_options = Blob(written)
-        node.is_changed = False
+    written = _find_bytes(node, node.op_definition)
+    if written is not None:
+        op.custom_options = Blob(written)
+    node.is_changed = False
 
 
 def find_written(node: Node, definition: Op | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from compiler_plugin.transformations.configured_replacements import (
     configure_replacements,
     find_unmatched,
 )
+from compiler_plugin.transformations.emission import emit, tidy
 from compiler_plugin.transformations.extensions import (
     ALL,
     Extensions,
@@ -26,6 +27,7 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.layout_change.change import find_bound_ops
 from compiler_plugin.transformations.layout_change.custom import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
+from compiler_plugin.transformations.op_attributes import write_options
 from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.options import TransformOptions
 from compiler_plugin.transformations.partial_inference import PartialInference
@@ -122,7 +124,9 @@ class Transformations:
             self._run_phase(Phase.MIDDLE, graphs)
             self._run_phase(Phase.BACK, graphs)
             for graph in graphs:
-                _drop_orphans(graph)
+                with self._naming("emission", graph):
+                    emit(graph)
+            tidy(graphs)
 
     @property
     def custom_layouts(self) -> Mapping[str, CustomLayout]:
@@ -193,6 +197,8 @@ class Transformations:
                 reason = (error.strerror or str(error)).lower()
                 raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
             for graph in graphs:
+                for node in graph.known_nodes:
+                    write_options(node)
                 graph.topological_sort()
                 _drop_orphans(graph)
             write_model(graphs[0].model, os.path.join(folder, f"{number:02}_{item.name}.tflite"))

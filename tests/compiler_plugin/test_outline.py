@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.effects import why_cpu_only
-from compiler_plugin.outline import extract, find_results, make_partition, replace_partitions
+from compiler_plugin.leftovers import find_results
+from compiler_plugin.outline import extract, make_partition, replace_partitions
 from compiler_plugin.partition import find_partitions
 from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization, Quantization

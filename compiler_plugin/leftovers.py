@@ -1,0 +1,88 @@
+"""What a change of a subgraph leaves behind: what nothing has any more, and old positions in the metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from litert.model.control_dependencies import (
+    read_control_dependencies,
+    set_control_dependencies,
+)
+from litert.model.graph import Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+
+
+def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
+    """The tensors of a subgraph that are read from outside its ops: its outputs, and its signatures'."""
+    results = set(subgraph.outputs)
+    for signature in model.signatures:
+        if signature.subgraph is subgraph:
+            results.update(tensor for _, tensor in signature.outputs)
+    return results
+
+
+def move_control_dependencies(model: Model, subgraph: Subgraph, places: Mapping[int, int]) -> None:
+    """Names ops by their new positions, where the metadata of a model name any.
+
+    Args:
+      model: to change.
+      subgraph: of the model, in its new order.
+      places: new positions by the old ones; ops that are gone have none, and several may have become one.
+    """
+    edges = read_control_dependencies(model)
+    if not any(edges):
+        return
+    index = model.subgraphs.index(subgraph)
+    moved = [(places[a], places[b]) for a, b in edges[index] if a in places and b in places]
+    edges[index] = [(a, b) for a, b in moved if a != b]
+    set_control_dependencies(model, edges)
+
+
+def tensors_of(op: Op) -> Iterator[Tensor]:
+    """All tensors that an op has."""
+    for tensor in (*op.inputs, *op.outputs, *op.intermediates):
+        if tensor is not None:
+            yield tensor
+
+
+def block_scales(tensor: Tensor) -> Iterator[Tensor]:
+    """The tensors that a block-wise quantization names: scales, and zero points where it has them."""
+    if tensor.blockwise is not None:
+        for named in (tensor.blockwise.scales, tensor.blockwise.zero_points):
+            if isinstance(named, Tensor):
+                yield named
+
+
+def find_dead_tensors(
+    model: Model, subgraph: Subgraph, candidates: Iterable[Tensor]
+) -> set[Tensor]:
+    """Which of a subgraph's tensors nothing has any more."""
+    alive = {*subgraph.inputs, *find_results(model, subgraph)}
+    for signature in model.signatures:
+        if signature.subgraph is subgraph:
+            alive.update(tensor for _, tensor in signature.inputs)
+    for op in subgraph.ops:
+        alive.update(tensor for tensor in op.intermediates if tensor is not None)
+    dead = {t for t in candidates if not t.producer and not t.uses and t not in alive}
+    for tensor in subgraph.tensors:
+        if tensor not in dead:
+            dead.difference_update(block_scales(tensor))
+    return dead
+
+
+def drop_buffers(model: Model, candidates: Collection[Buffer]) -> None:
+    """Takes out buffers that no tensor and no metadata have any more."""
+    unused = set(candidates)
+    unused.difference_update(model.buffers[:1])  # the schema's empty one
+    for subgraph in model.subgraphs:
+        unused.difference_update(tensor.buffer for tensor in subgraph.tensors)
+    unused.difference_update(entry.buffer for entry in model.metadata)
+    unused.difference_update(b for b in model.metadata_buffers if isinstance(b, Buffer))
+    if unused:
+        model.buffers = [buffer for buffer in model.buffers if buffer not in unused]
+
+
+def drop_operator_codes(model: Model, candidates: Collection[OperatorCode]) -> None:
+    """Takes out operator codes that no op has any more."""
+    unused = set(candidates).difference(op.code for op in model.ops())
+    if unused:
+        model.operator_codes = [code for code in model.operator_codes if code not in unused]
