@@ -201,7 +201,9 @@ class Op:
 
     def attach(self, node: Node) -> None:
         """Makes a node one of this op; its attributes are as they are."""
-        node.graph.rename_op(node, self.attrs["op"])
+        if node.op != self.attrs["op"]:
+            node.graph.rename_op(node, self.attrs["op"])
+            node.is_changed = True  # what its options are to be is this op's to say
         types = {t.element_type for t in (*node.input_tensors[:1], *node.output_tensors[:1]) if t}
         self.keeps_type = len(types - {ElementType.NONE}) > 1
         node.op_definition = self

@@ -173,6 +173,8 @@ class PartialInference:
             probe.forget(node.output_tensors)
         for port, old in zip(node.out_ports(), before, strict=True):
             self._has_seen_unknown |= _has_unknown(port.tensor)
+            if port.tensor.element_type is not old[2]:
+                self._retyped.add(port.tensor)
             if _type(port.tensor) != old or _may_shape(port.tensor):
                 changed[port.tensor] = None
 
