@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from compiler_plugin.transformations.data_shapes import find_data_shape
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
 from compiler_plugin.transformations.order import sort_ops
-from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
-from compiler_plugin.transformations.stock_inference import is_self_contained, is_small, refusal
+from compiler_plugin.transformations.shape_probe import ShapeProbe
+from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
 from compiler_plugin.transformations.type_inference import (
     find_output_quantization,
     find_output_type,
+)
+from compiler_plugin.transformations.unknown_dimensions import (
+    combine,
+    has_unknown,
+    make_probes,
+    may_shape,
 )
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -28,24 +35,6 @@ if TYPE_CHECKING:
     from compiler_plugin.transformations.node import Node
     from compiler_plugin.transformations.ports import OutPort
     from compiler_plugin.transformations.stock_model import Array, Shape
-
-_SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
-_INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
-
-
-def _by_index(index: int, size: int) -> int:
-    """Another size for each dimension, so that exchanged ones show; a batch is kept small."""
-    tried = 32 * (index + 1) if index else 3
-    return tried if tried != size else 2 * tried
-
-
-def _all(tried: int) -> Sizes:
-    return lambda index, size: tried if tried != size else 2 * tried
-
-
-_TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _all(224), _all(299))
-"""What unknown dimensions are tried with, until two are taken: many networks take only multiples of 32."""
-_WANTED = 2
 
 
 class PartialInference:
@@ -60,12 +49,13 @@ class PartialInference:
         """
         self._unknown = unknown
         self._file_inputs = {op: _types(op.inputs) for op in subgraph.ops if not self._is_stock(op)}
-        self._has_seen_unknown = any(_has_unknown(tensor) for tensor in subgraph.tensors)
+        self._has_seen_unknown = any(has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
         self._base = ShapeProbe(None, self._foreign_value, self._shapeless)
         self._others: list[ShapeProbe] | None = None  # made when unknown dimensions are met
         self._graph: Graph | None = None
         self._retyped: set[Tensor] = set()
+        self._is_static = False
 
     def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
         """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
@@ -100,18 +90,24 @@ class PartialInference:
         return found if all(_is_same(found, value) for value in values) else None
 
     def make_static(self, graph: Graph) -> None:
-        """Makes unknown dimensions what the interpreter starts with, but for those that depend on data.
+        """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data.
 
         Args:
-          graph: with `static_shape` set.
+          graph: beyond its front phase.
 
         Raises:
           LiteRtError: as `infer`.
         """
-        for node in graph.parameters:
-            assert node.tensor is not None
-            node.tensor.shape_signature = None
-        self.infer(graph, graph.nodes)
+        self._is_static = True
+        ends = [node.tensor for node in graph.parameters]
+        foreign = [tensor for op in self._file_inputs for tensor in op.outputs]
+        for tensor in (*ends, *foreign):
+            if tensor is not None:
+                tensor.shape_signature = None
+        self._others = None
+        for node in graph.nodes:
+            node.touch()
+        graph.infer()
 
     def _is_stock(self, op: Op) -> bool:
         return op.name not in self._unknown and is_self_contained(op)
@@ -142,26 +138,68 @@ class PartialInference:
         changed: dict[Tensor, None],
     ) -> None:
         """Lets stock infer builtin ops."""
-        if not nodes:
-            return
-        ops = [_op(node) for node in nodes]
         for node in nodes:
             self._infer_types(node, changed)
             self._note_shapeless(graph, node)
-        probes = [self._base, *self._find_probes(graph)]
-        for probe in probes:
-            probe.infer(ops)
-        for node, op in zip(nodes, ops, strict=True):
-            if all(op in probe.refused for probe in probes) and (
-                node in must_pass or not changed.keys().isdisjoint(op.inputs)
-            ):
-                raise refusal(op, self._base.refused[op])
-            for port in node.out_ports():
-                found = _combine(port.tensor, [probe.shapes.get(port.tensor) for probe in probes])
-                if found is not None and self._set_shape(graph, port, *found):
-                    changed[port.tensor] = None
-                if _may_shape(port.tensor):
-                    changed[port.tensor] = None  # its value may have
+        while nodes:
+            probes = self._ask_stock(graph, [_op(node) for node in nodes])
+            for position, node in enumerate(nodes):
+                op = _op(node)
+                if all(op in probe.refused for probe in probes) and (
+                    node in must_pass or not changed.keys().isdisjoint(op.inputs)
+                ):
+                    raise refusal(op, self._base.refused[op])
+                if self._take_shapes(graph, node, probes, changed):
+                    nodes = nodes[position + 1 :]  # stock had to do without them
+                    break
+            else:
+                return
+
+    def _ask_stock(self, graph: Graph, ops: Sequence[Op]) -> Sequence[ShapeProbe]:
+        is_first = self._others is None
+        others = self._find_probes(graph)
+        self._base.infer(ops)
+        for probe in others:
+            if not is_first:  # it was made of the graph as it is
+                probe.infer(ops)
+        return [self._base, *others]
+
+    def _take_shapes(
+        self,
+        graph: Graph,
+        node: Node,
+        probes: Sequence[ShapeProbe],
+        changed: dict[Tensor, None],
+    ) -> bool:
+        """Sets the shapes of a node's outputs; whether stock leaves some open, of which the rank is known."""
+        is_open = False
+        for port in node.out_ports():
+            tensor = port.tensor
+            found = combine(tensor, [probe.shapes.get(tensor) for probe in probes])
+            if found is None and tensor in self._shapeless:
+                found = self._find_data_shape(_op(node), port.index)
+                is_open |= found is not None
+            if found is not None and self._set_shape(graph, port, *found):
+                changed[tensor] = None
+            if may_shape(tensor):
+                changed[tensor] = None  # its value may have
+        return is_open
+
+    def _find_data_shape(self, op: Op, index: int) -> tuple[Shape, Shape] | None:
+        """What is known beforehand of a shape that depends on data."""
+        signature = find_data_shape(op, index, self._find_signature)
+        if signature is None:
+            return None
+        self._forget(op.outputs[index])
+        return tuple(1 if size < 0 else size for size in signature), signature
+
+    def _find_signature(self, tensor: Tensor) -> Shape | None:
+        return None if tensor in self._shapeless else tensor.shape_signature or tensor.shape
+
+    def _forget(self, *tensors: Tensor) -> None:
+        """Lets all probes see tensors as they are now."""
+        for probe in (self._base, *(self._others or ())):
+            probe.forget(tensors)
 
     def _infer_foreign(self, graph: Graph, node: Node, changed: dict[Tensor, None]) -> None:
         """Lets a user's op infer itself; keeps what the file says of one that cannot."""
@@ -169,13 +207,12 @@ class PartialInference:
         if not infer_by_definition(node):
             self._keep(node)
         self._note_shapeless(graph, node)
-        for probe in (self._base, *(self._others or ())):
-            probe.forget(node.output_tensors)
+        self._forget(*node.output_tensors)
         for port, old in zip(node.out_ports(), before, strict=True):
-            self._has_seen_unknown |= _has_unknown(port.tensor)
+            self._has_seen_unknown |= has_unknown(port.tensor)
             if port.tensor.element_type is not old[2]:
                 self._retyped.add(port.tensor)
-            if _type(port.tensor) != old or _may_shape(port.tensor):
+            if _type(port.tensor) != old or may_shape(port.tensor):
                 changed[port.tensor] = None
 
     def _keep(self, node: Node) -> None:
@@ -186,7 +223,7 @@ class PartialInference:
             return
         for index, (old, tensor) in enumerate(zip(before, op.inputs, strict=False)):
             new = None if tensor is None else _type(tensor)
-            if new != old:
+            if new != old and not (self._is_static and _is_static_form(old, new)):
                 raise _unknown_op(node, index, old, new)
         if len(before) != len(op.inputs):
             raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
@@ -238,19 +275,14 @@ class PartialInference:
 
     def _find_probes(self, graph: Graph) -> Sequence[ShapeProbe]:
         """Probes with other sizes for unknown dimensions; none where all are known."""
-        self._has_seen_unknown |= any(_has_unknown(t) for t in graph.subgraph.inputs)
-        if graph.static_shape or not self._has_seen_unknown:
+        self._has_seen_unknown |= any(has_unknown(t) for t in graph.subgraph.inputs)
+        if not self._has_seen_unknown:
             return ()
         if self._others is None:
             ops = [_op(node) for node in graph.nodes if self._is_stock(_op(node))]
-            tried: list[ShapeProbe] = []
-            for sizes in _TRIED:
-                probe = ShapeProbe(sizes, self._foreign_value, self._shapeless)
-                probe.infer(ops)
-                tried.append(probe)
-                if sum(not probe.refused for probe in tried) == _WANTED:
-                    break
-            self._others = sorted(tried, key=lambda probe: len(probe.refused))[:_WANTED]
+            self._others = make_probes(
+                lambda sizes: ShapeProbe(sizes, self._foreign_value, self._shapeless), ops
+            )
         return self._others
 
     def _foreign_value(self, tensor: Tensor) -> Array | None:
@@ -274,46 +306,13 @@ def _types(tensors: Iterable[Tensor | None]) -> list[_TensorType | None]:
     return [None if tensor is None else _type(tensor) for tensor in tensors]
 
 
-def _has_unknown(tensor: Tensor) -> bool:
-    return tensor.shape_signature is not None and -1 in tensor.shape_signature
-
-
-def _may_shape(tensor: Tensor) -> bool:
-    """Whether it may be what another op's shape is computed from."""
-    return tensor.element_type in _INTEGERS and is_small(
-        tensor.shape, tensor.element_type, _SHAPE_BYTES
-    )
+def _is_static_form(old: _TensorType | None, new: _TensorType | None) -> bool:
+    """Whether a type is what another was, with its unknown dimensions as the interpreter starts with them."""
+    return old is not None and new is not None and new == (old[0], old[0], old[2])
 
 
 def _is_same(value: Array, other: Array | None) -> bool:
     return other is not None and value.shape == other.shape and bool((value == other).all())
-
-
-def _combine(tensor: Tensor, found: Sequence[Shape | None]) -> tuple[Shape, Shape] | None:
-    """Shape and signature of an op's result, from what probes have found; None where they do not say.
-
-    Args:
-      tensor: the result.
-      found: the first with the sizes that the interpreter starts with.
-    """
-    shapes = [shape for shape in found if shape is not None]
-    if not shapes or len({len(shape) for shape in shapes}) > 1:
-        return None
-    signature = tuple(
-        sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True)
-    )
-    if len(shapes) == 1 and len(found) > 1 and _depends_on_unknown(tensor):
-        signature = (-1,) * len(signature)
-    first = found[0]
-    return tuple(max(size, 1) for size in signature) if first is None else first, signature
-
-
-def _depends_on_unknown(tensor: Tensor) -> bool:
-    op = tensor.producer
-    return op is not None and any(
-        t is not None and (_has_unknown(t) or (t.producer is not None and _may_shape(t)))
-        for t in op.inputs
-    )
 
 
 def _find_readers(

@@ -30,6 +30,14 @@ def graph_of(model: Model, **options: Any) -> Graph:
     return Graph(model, subgraph, PartialInference(subgraph), **options)
 
 
+def static_graph_of(model: Model) -> Graph:
+    subgraph = model.subgraphs[0]
+    inference = PartialInference(subgraph)
+    graph = Graph(model, subgraph, inference, static_shape=True)
+    inference.make_static(graph)
+    return graph
+
+
 def names(graph: Graph) -> list[str]:
     return [node.op for node in graph.nodes]
 
@@ -201,10 +209,7 @@ def test_what_comes_of_a_shape_is_folded_only_where_shapes_are_final() -> None:
     for signature in (None, (-1, 3)):
         assert FoldConstants().find_and_replace_pattern(graph_of(shape_computation(signature))) == 0
     model = shape_computation((-1, 3))
-    subgraph = model.subgraphs[0]
-    inference = PartialInference(subgraph)
-    graph = Graph(model, subgraph, inference, static_shape=True)
-    inference.make_static(graph)
+    graph = static_graph_of(model)
     assert FoldConstants().find_and_replace_pattern(graph) == 2
     assert names(graph) == ["RESHAPE"]
     assert values(graph, "RESHAPE", 1).tolist() == [2, 3]

@@ -33,6 +33,14 @@ def graph_of(model: Model, **options: Any) -> Graph:
     return Graph(model, subgraph, PartialInference(subgraph), **options)
 
 
+def static_graph_of(model: Model) -> Graph:
+    subgraph = model.subgraphs[0]
+    inference = PartialInference(subgraph)
+    graph = Graph(model, subgraph, inference, static_shape=True)
+    inference.make_static(graph)
+    return graph
+
+
 def infer_all(graph: Graph) -> None:
     for node in graph.nodes:
         node.touch()
@@ -319,12 +327,18 @@ def test_a_shape_that_depends_on_constant_data_is_known() -> None:
     assert negative.out_port(0).data.get_shape() == (2, 1)
 
 
-def test_static_shapes_know_no_unknown_dimension() -> None:
-    model = resizable()
-    graph = graph_of(model, static_shape=True)
-    inference = PartialInference(graph.subgraph)
-    inference.make_static(graph)
-    assert all(t.shape_signature is None for t in model.subgraphs[0].tensors)
+def test_static_shapes_are_unknown_only_where_they_depend_on_data() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 8), shape_signature=(-1, 8))
+    mine = b.custom("Mine", [x], [b.tensor("mine", "float32", (1, 8), shape_signature=(-1, 8))])
+    more = b.tensor("more", "bool", (1, 8), shape_signature=(-1, 8))
+    b.op("GREATER", [mine, b.constant("zero", np.float32(0))], [more])
+    where = b.tensor("where", "int64", (1, 2), shape_signature=(-1, 2))
+    b.op("WHERE", [more], [where])
+    b.output(b.op("NEG", [where], [b.tensor("neg", "int64", (1, 2), shape_signature=(-1, 2))]))
+    graph = static_graph_of(b.build())
+    shapes = {n.name: n.out_port(0).data.get_shape() for n in graph.nodes}
+    assert shapes == {"mine": (1, 8), "more": (1, 8), "where": (-1, 2), "neg": (-1, 2)}
 
 
 # Weights.
