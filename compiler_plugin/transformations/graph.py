@@ -25,6 +25,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
 from litert.model.control_dependencies import read_control_dependencies
@@ -266,14 +267,19 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
-        ports = [self._as_port(value, f"{name or op}/input_{i}") for i, value in enumerate(inputs)]
+        values = [self._check_input(value) for value in inputs]
         options = options_2 = None
-        if is_custom:
-            code = self.model.operator_code(CUSTOM, op, version)
-        else:
-            number = _builtin_number(op)
+        number = CUSTOM if is_custom else _builtin_number(op)
+        if not is_custom:
             options, options_2 = make_builtin_options(op, attributes or {})
-            code = self.model.operator_code(number, None, version)
+        # Nothing was changed up to here, and nothing is refused from here on.
+        code = self.model.operator_code(number, op if is_custom else None, version)
+        ports = [
+            self._add_constant(*value, f"{name or op}/input_{index}").out_port(0)
+            if isinstance(value, tuple)
+            else value
+            for index, value in enumerate(values)
+        ]
         tensors = [port.tensor if port else None for port in ports]
         base = name or op.lower()
         made = [
@@ -312,13 +318,8 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a value that the type cannot hold.
         """
-        tensor_type, blob = encode_constant(value, element_type or _plain_type(value), shape)
-        tensor = self.create_tensor(name, tensor_type.element_type, quantization)
-        tensor.shape = tensor_type.shape
-        self._shapeless.discard(tensor)
-        tensor.buffer = self._new_buffer(blob)
-        self._made[tensor] = None
-        return self._end_of(tensor)
+        found = encode_constant(value, element_type or _plain_type(value), shape)
+        return self._add_constant(*found, name, quantization)
 
     def create_tensor(
         self,
@@ -679,15 +680,29 @@ class Graph:
             node = self._ends[tensor] = Node(self, self._next_id(), kind, None, tensor)
         return node
 
-    def _as_port(self, value: InputLike, name: str) -> OutPort | None:
+    def _check_input(self, value: InputLike) -> OutPort | tuple[RankedTensorType, Blob] | None:
+        """What an op is to read: a port of this graph, a constant that is to be added, or nothing."""
         if value is None:
             return None
-        if isinstance(value, Node):
-            value = value.out_port(0)
-        elif not isinstance(value, OutPort):
-            value = self.create_const(value, name).out_port(0)
-        self._check_own(value.node)
-        return value
+        if not isinstance(value, Node | OutPort):
+            return encode_constant(value, _plain_type(value))
+        node = value if isinstance(value, Node) else value.node
+        self._check_own(node)
+        return node.out_port(0 if isinstance(value, Node) else value.index)
+
+    def _add_constant(
+        self,
+        tensor_type: RankedTensorType,
+        blob: Blob,
+        name: str,
+        quantization: Quantization | None = None,
+    ) -> Node:
+        tensor = self.create_tensor(name, tensor_type.element_type, quantization)
+        tensor.shape = tensor_type.shape
+        self._shapeless.discard(tensor)
+        tensor.buffer = self._new_buffer(blob)
+        self._made[tensor] = None
+        return self._end_of(tensor)
 
     def _check_own(self, node: Node) -> None:
         if node.graph is not self:
@@ -765,7 +780,7 @@ def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
     return [
         (subgraph.ops[a], subgraph.ops[b])
         for a, b in read_control_dependencies(model)[index]
-        if a < count and b < count
+        if a < b < count
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ from compiler_plugin.transformations.ports import OutPort
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
+from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
+from litert.model.control_dependencies import (
+    CONTROL_DEPENDENCIES_KEY,
+    set_control_dependencies,
+)
 from litert.model.graph import Model
 
 
@@ -297,3 +303,23 @@ def test_touched_ops_are_in_order_without_a_sort_of_the_whole() -> None:
     conv.in_port(0).connect(exp.out_port(0))
     with pytest.raises(LiteRtError, match="wait for each other"):
         sin.out_port(0).data.get_shape()
+
+
+def test_an_op_that_cannot_be_made_leaves_no_constants_behind(graph: Graph) -> None:
+    before = list(graph.subgraph.tensors), list(graph.model.buffers)
+    one, other = np.ones(4, np.float32), cast(OutPort, other_port())
+    with pytest.raises(LiteRtError, match="not in this graph"):
+        graph.create_op("ADD", [one, other])
+    with pytest.raises(LiteRtError, match="no_option"):
+        graph.create_op("ADD", [one, one], {"no_option": 1})
+    with pytest.raises(LiteRtError, match="ADDD"):
+        graph.create_op("ADDD", [one, one])
+    assert (graph.subgraph.tensors, graph.model.buffers) == before
+
+
+def test_metadata_that_wait_for_later_ops_are_no_cycle() -> None:
+    model = build_chain()
+    model.set_metadata(CONTROL_DEPENDENCIES_KEY, Blob(b""))
+    set_control_dependencies(model, [[(2, 0), (1, 1), (0, 2)]])
+    graph = Graph(model, model.subgraphs[0])
+    assert [(a.name, b.name) for a, b in graph.control_edges] == [("CONV_2D", "ADD")]
