@@ -38,7 +38,10 @@ _FOLDERS: Mapping[str, Phase | None] = {
 }
 ALL = "all"
 RESERVED = (ALL, *(phase.value for phase in Phase))
-_METHODS = ("find_and_replace_pattern", "replace_op", "rewrite", "replace_sub_graph", "extract")
+_METHODS = (
+    "find_and_replace_pattern", "replace_op", "rewrite", "replace_sub_graph", "transform_graph",
+    "extract",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ point, is not part of the sub-graph.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
@@ -37,19 +37,19 @@ def matching_instances(
         place of: it is read where it has no output, or its results come back to it.
     """
     graph.topological_sort()
+    places = {node: place for place, node in enumerate(graph.nodes)}
     if description.match_kind is MatchKind.POINTS:
         match = _find_between(graph, description)
         if match is not None:
-            _check_enclosed(match)
+            _check_enclosed(match, places)
             yield match
         return
     for scope in description.scopes:
         for text, nodes in _find_scopes(graph, scope).items():
             alive = [node for node in nodes if node.is_alive]
             if alive:
-                graph.topological_sort()
                 match = SubgraphMatch(graph, description, alive, text, scope)
-                _check_enclosed(match)
+                _check_enclosed(match, places)
                 yield match
 
 
@@ -204,10 +204,14 @@ def _walk_forward(starts: Iterable[Node], inside: set[Node]) -> set[Node]:
     return reached
 
 
-def _check_enclosed(match: SubgraphMatch) -> None:
-    """Refuses a sub-graph that reads what depends on its own outputs."""
+def _check_enclosed(match: SubgraphMatch, places: Mapping[Node, int]) -> None:
+    """Refuses a sub-graph that reads what depends on its own outputs.
+
+    Args:
+      match: whose ops have places.
+      places: in execution order, of all ops but new ones, which may be anywhere.
+    """
     inside = set(match.nodes)
-    places = {node: place for place, node in enumerate(match.graph.nodes)}
     last = max(places[node] for node in match.nodes)
     came_from: dict[Node, Node] = {}
     waiting = list(match.nodes)
@@ -220,7 +224,7 @@ def _check_enclosed(match: SubgraphMatch) -> None:
                         f"its results come back to it, by {_way(node, came_from)} to '{reader.name}'",
                         "Take the ops on that way into the sub-graph, or leave out one end of it.",
                     )
-            elif reader not in came_from and places.get(reader, last) < last:
+            elif reader not in came_from and places.get(reader, -1) < last:
                 came_from[reader] = node
                 waiting.append(reader)
 
