@@ -13,7 +13,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
-from compiler_plugin.transformations.stock_inference import VALUE_TYPES, is_self_contained, run
+from compiler_plugin.transformations.stock_inference import (
+    VALUE_TYPES,
+    Layout,
+    is_self_contained,
+    run,
+)
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
 
@@ -55,7 +60,7 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
             foldable[op] = node
     wanted = _choose(graph, foldable)
     made: dict[Tensor, Node] = {}
-    for port, value in zip(wanted, _compute(wanted, foldable, shapes), strict=True):
+    for port, value in zip(wanted, _compute(wanted, foldable, shapes, graph.layout), strict=True):
         if value is not None:
             made[port.tensor] = _replace(graph, port, value)
     gone = 0
@@ -147,19 +152,22 @@ def _freed(graph: Graph, foldable: Iterable[Op]) -> dict[Op, int]:
 
 
 def _compute(
-    wanted: Sequence[OutPort], foldable: dict[Op, Node], shapes: Mapping[Tensor, Array]
+    wanted: Sequence[OutPort],
+    foldable: dict[Op, Node],
+    shapes: Mapping[Tensor, Array],
+    layout: Layout,
 ) -> list[Array | None]:
     """The values of results; None for one that stock's kernels refuse to compute."""
     tensors = [port.tensor for port in wanted]
     if not tensors:
         return []
     try:
-        return list(_run(tensors, foldable, shapes))
+        return list(_run(tensors, foldable, shapes, layout))
     except LiteRtError:
         values: list[Array | None] = []
         for tensor in tensors:
             try:
-                values += _run([tensor], foldable, shapes)
+                values += _run([tensor], foldable, shapes, layout)
             except LiteRtError as error:  # it would fail at run time as well
                 _LOG.info("'%s' is not folded: %s", tensor.name, error)
                 values.append(None)
@@ -167,7 +175,10 @@ def _compute(
 
 
 def _run(
-    wanted: Sequence[Tensor], foldable: dict[Op, Node], shapes: Mapping[Tensor, Array]
+    wanted: Sequence[Tensor],
+    foldable: dict[Op, Node],
+    shapes: Mapping[Tensor, Array],
+    layout: Layout,
 ) -> list[Array]:
     needed = set(wanted)
     ops: list[Op] = []
@@ -179,7 +190,8 @@ def _run(
     computed = [tensor for tensor in wanted if tensor not in shapes]
     values = dict(shapes)
     if ops:
-        values.update(zip(computed, run(ops[::-1], shapes.get, computed), strict=True))
+        found = run(ops[::-1], shapes.get, computed, layout)
+        values.update(zip(computed, found, strict=True))
     return [values[tensor] for tensor in wanted]
 
 

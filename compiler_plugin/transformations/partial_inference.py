@@ -7,14 +7,14 @@ while their inputs are as in the file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from compiler_plugin.transformations.data_shapes import find_data_shape
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
 from compiler_plugin.transformations.order import sort_ops
-from compiler_plugin.transformations.shape_probe import ShapeProbe
-from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
+from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
+from compiler_plugin.transformations.stock_inference import Layout, is_self_contained, refusal
 from compiler_plugin.transformations.type_inference import (
     find_output_quantization,
     find_output_type,
@@ -40,18 +40,20 @@ if TYPE_CHECKING:
 class PartialInference:
     """The inference of one graph: gives `Graph` what it asks for."""
 
-    def __init__(self, subgraph: Subgraph, unknown: Collection[str] = ()) -> None:
+    def __init__(self, subgraph: Subgraph, layout: Layout = "NHWC") -> None:
         """Remembers what the file says of ops that cannot be inferred.
 
         Args:
           subgraph: of the graph, before any edit.
-          unknown: builtin ops of which stock cannot be asked, by name.
+          layout: of the graph.
         """
-        self._unknown = unknown
-        self._file_inputs = {op: _types(op.inputs) for op in subgraph.ops if not self._is_stock(op)}
+        self._file_inputs = {
+            op: _types(op.inputs) for op in subgraph.ops if not is_self_contained(op)
+        }
         self._has_seen_unknown = any(has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
-        self._base = ShapeProbe(None, self._foreign_value, self._shapeless)
+        self._layout = layout
+        self._base = self._make_probe(None)
         self._others: list[ShapeProbe] | None = None  # made when unknown dimensions are met
         self._graph: Graph | None = None
         self._retyped: set[Tensor] = set()
@@ -81,7 +83,7 @@ class PartialInference:
     def find_value(self, port: OutPort) -> Array | None:
         """The value of an op's output, where it depends on constants and known dimensions alone."""
         graph = self._graph = port.node.graph
-        if port.node.model_op is None or not self._is_stock(port.node.model_op):
+        if port.node.model_op is None or not is_self_contained(port.node.model_op):
             return None
         found = self._base.find_value(port.tensor)
         if found is None:
@@ -109,9 +111,6 @@ class PartialInference:
             node.touch()
         graph.infer()
 
-    def _is_stock(self, op: Op) -> bool:
-        return op.name not in self._unknown and is_self_contained(op)
-
     # One wave.
 
     def _infer_wave(
@@ -121,7 +120,7 @@ class PartialInference:
         changed: dict[Tensor, None] = {}
         batch: list[Node] = []
         for node in nodes:
-            if self._is_stock(_op(node)) and find_infer(node) is None:
+            if is_self_contained(_op(node)) and find_infer(node) is None:
                 batch.append(node)
                 continue
             self._infer_batch(graph, batch, must_pass, changed)
@@ -273,16 +272,17 @@ class PartialInference:
 
     # Unknown dimensions.
 
+    def _make_probe(self, sizes: Sizes | None) -> ShapeProbe:
+        return ShapeProbe(sizes, self._foreign_value, self._shapeless, self._layout)
+
     def _find_probes(self, graph: Graph) -> Sequence[ShapeProbe]:
         """Probes with other sizes for unknown dimensions; none where all are known."""
         self._has_seen_unknown |= any(has_unknown(t) for t in graph.subgraph.inputs)
         if not self._has_seen_unknown:
             return ()
         if self._others is None:
-            ops = [_op(node) for node in graph.nodes if self._is_stock(_op(node))]
-            self._others = make_probes(
-                lambda sizes: ShapeProbe(sizes, self._foreign_value, self._shapeless), ops
-            )
+            ops = [_op(node) for node in graph.nodes if is_self_contained(_op(node))]
+            self._others = make_probes(self._make_probe, ops)
         return self._others
 
     def _foreign_value(self, tensor: Tensor) -> Array | None:

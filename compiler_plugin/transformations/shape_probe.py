@@ -13,7 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
-from compiler_plugin.transformations.stock_inference import VALUE_TYPES, is_small, prepare, run
+from compiler_plugin.transformations.stock_inference import (
+    VALUE_TYPES,
+    Layout,
+    is_small,
+    prepare,
+    run,
+)
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
@@ -43,6 +49,7 @@ class ShapeProbe:
         sizes: Sizes | None,
         foreign_value: Callable[[Tensor], Array | None],
         shapeless: Collection[Tensor] = (),
+        layout: Layout = "NHWC",
     ) -> None:
         """Begins without results.
 
@@ -50,11 +57,13 @@ class ShapeProbe:
           sizes: None leaves the sizes as they are.
           foreign_value: gives the value of a tensor that an op writes which is not stock's, where it is known.
           shapeless: tensors of which nobody has said a shape yet; may change.
+          layout: of the graph.
         """
         self.shapes: dict[Tensor, Shape | None] = {}
         self.refused: dict[Op, str] = {}
         self._sizes = sizes
         self._shapeless = shapeless
+        self._layout = layout
         self._foreign_value = foreign_value
         self._values: dict[Tensor, Array | None] = {}
 
@@ -148,7 +157,7 @@ class ShapeProbe:
             if tensor is not None and tensor not in written and self._may_shape(tensor)
         }
         self.find_values(outside)
-        prepared = prepare(ops, self._known_shape, self._values.get)
+        prepared = prepare(ops, self._known_shape, self._values.get, self._layout)
         stopped = prepared.stopped
         for op in ops[: None if stopped is None else stopped + 1]:
             for tensor in op.outputs:
@@ -270,4 +279,5 @@ class ShapeProbe:
 
     def _run(self, ops: Sequence[Op]) -> None:
         wanted = [tensor for op in ops for tensor in op.outputs]
-        self._values.update(zip(wanted, run(ops, self._values.get, wanted), strict=True))
+        values = run(ops, self._values.get, wanted, self._layout)
+        self._values.update(zip(wanted, values, strict=True))

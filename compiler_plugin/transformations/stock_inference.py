@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from compiler_plugin.effects import CONTROL_FLOW
 from compiler_plugin.transformations.stock_model import Region
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ai_edge_litert.interpreter import Interpreter
 
     from compiler_plugin.transformations.stock_model import Array, Shape
+
+Layout: TypeAlias = Literal["NHWC", "NCHW"]
 
 _NODE = re.compile(r"Node number (\d+) \(.*?\) failed to \w+\.?")
 _SOURCE = re.compile(r"\S+\.(?:cc|h):\d+ ")
@@ -60,6 +62,7 @@ def prepare(
     ops: Sequence[Op],
     shape_of: Callable[[Tensor], Shape],
     value_of: Callable[[Tensor], Array | None],
+    layout: Layout = "NHWC",
 ) -> Prepared:
     """Lets stock find the shapes of results.
 
@@ -69,14 +72,15 @@ def prepare(
       ops: builtin ops, each after those that it reads from.
       shape_of: gives the shape of a tensor that none of them writes.
       value_of: gives its value where it is known, beside constants.
+      layout: of the graph that the ops are in.
     """
-    region = Region(ops, shape_of, value_of)
+    region = Region(ops, shape_of, value_of, layout=layout)
     reason = ""
     with region.arguments() as arguments:
         try:
             interpreter = _interpreter(arguments)
         except (RuntimeError, ValueError) as error:
-            return _without_refused(ops, shape_of, value_of, _message(error))
+            return _without_refused(ops, shape_of, value_of, layout, _message(error))
         raw: Any = interpreter._interpreter
         try:
             raw.AllocateTensors(-1)
@@ -95,7 +99,10 @@ def prepare(
 
 
 def run(
-    ops: Sequence[Op], value_of: Callable[[Tensor], Array | None], wanted: Sequence[Tensor]
+    ops: Sequence[Op],
+    value_of: Callable[[Tensor], Array | None],
+    wanted: Sequence[Tensor],
+    layout: Layout = "NHWC",
 ) -> list[Array]:
     """Lets stock compute values.
 
@@ -103,11 +110,19 @@ def run(
       ops: builtin ops, each after those that it reads from.
       value_of: gives the value of a tensor that none of them writes, unless it is a constant.
       wanted: results whose values are returned; read-only.
+      layout: of the graph that the ops are in.
 
     Raises:
       LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
     """
-    region = Region(ops, lambda tensor: tensor.shape, value_of, outputs=wanted, with_all_data=True)
+    region = Region(
+        ops,
+        lambda tensor: tensor.shape,
+        value_of,
+        outputs=wanted,
+        with_all_data=True,
+        layout=layout,
+    )
     with region.arguments() as arguments:
         try:
             interpreter = _interpreter(arguments)
@@ -115,7 +130,7 @@ def run(
             raw.AllocateTensors(-1)
             raw.Invoke(0)
         except (RuntimeError, ValueError) as error:
-            raise refusal(_refused_op(ops, error), _message(error)) from None
+            raise refusal(_refused_op(ops, region, error), _message(error)) from None
         return [_array(raw, region.index[tensor]) for tensor in wanted]
 
 
@@ -159,6 +174,7 @@ def _without_refused(
     ops: Sequence[Op],
     shape_of: Callable[[Tensor], Shape],
     value_of: Callable[[Tensor], Array | None],
+    layout: Layout,
     reason: str,
 ) -> Prepared:
     """The region up to the first op that stock does not know at all, for which it refuses the whole model."""
@@ -168,22 +184,24 @@ def _without_refused(
     )  # the longest beginning that stock takes, the shortest that it refuses
     while unknown - known > 1:
         middle = (known + unknown) // 2
-        with Region(ops[:middle], shape_of, value_of).arguments() as arguments:
+        region = Region(ops[:middle], shape_of, value_of, layout=layout)
+        with region.arguments() as arguments:
             try:
                 _interpreter(arguments)
                 known = middle
             except (RuntimeError, ValueError) as error:
                 unknown, reason = middle, _message(error)
-    before = prepare(ops[:known], shape_of, value_of) if known else Prepared({})
+    before = prepare(ops[:known], shape_of, value_of, layout) if known else Prepared({})
     if before.stopped is not None:
         return before
     return Prepared(before.shapes, known, reason)
 
 
-def _refused_op(ops: Sequence[Op], error: Exception) -> Op | None:
+def _refused_op(ops: Sequence[Op], region: Region, error: Exception) -> Op | None:
     found = _NODE.search(str(error))
-    if found is not None and int(found[1]) < len(ops):
-        return ops[int(found[1])]
+    op = None if found is None else region.op_of(int(found[1]))
+    if op is not None:
+        return op
     return ops[0] if len(ops) == 1 else None
 
 

@@ -11,7 +11,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from litert.core.element_type import ElementType
 from litert.core.quantization import BlockwiseQuantization, Quantization
@@ -62,6 +62,7 @@ class Region:
         *,
         outputs: Collection[Tensor] = (),
         with_all_data: bool = False,
+        layout: Literal["NHWC", "NCHW"] = "NHWC",
     ) -> None:
         """Copies ops and tensors; the graph that they are in is not changed.
 
@@ -71,6 +72,7 @@ class Region:
           value_of: gives its value, where it is known; a constant's own data need not be given.
           outputs: whose values are read after a run.
           with_all_data: whether large constants are there with their data.
+          layout: of the graph that the ops are in.
         """
         self.index: dict[Tensor, int] = {}
         self.not_inferred: dict[Tensor, Shape] = {}
@@ -88,6 +90,17 @@ class Region:
             self._add(op)
         self._subgraph.outputs = [self._copies[tensor] for tensor in outputs]
         self.model.operator_codes = list({id(op.code): op.code for op in ops}.values())
+        self._places = dict(zip(self._subgraph.ops, ops, strict=True))
+        if layout == "NCHW":
+            # Here, since few graphs are.
+            from compiler_plugin.transformations.layout_change.stock_form import to_stock_form
+
+            to_stock_form(self.model, self._subgraph, self._permuted)
+
+    def op_of(self, node: int) -> Op | None:
+        """The op that stock's node of this number stands for; None where it is none's."""
+        following = self._subgraph.ops[node:]
+        return next((self._places[op] for op in following if op in self._places), None)
 
     @contextmanager
     def arguments(self) -> Iterator[dict[str, Any]]:
@@ -170,6 +183,19 @@ class Region:
                 blockwise.quantized_dimensions,
             ),
         )
+
+    def _permuted(self, tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
+        """A constant in another order, also one without data."""
+        from compiler_plugin.transformations.layout_change.constants import (
+            permute_constant,
+            permute_type,
+        )
+
+        if tensor.buffer.blob is not _STAND_IN:
+            return permute_constant(tensor, permutation)
+        copy = tensor.clone()
+        permute_type(copy, permutation)
+        return copy
 
     def _constant(self, tensor: Tensor) -> Buffer:
         old = tensor.buffer

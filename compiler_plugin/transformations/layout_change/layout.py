@@ -63,9 +63,9 @@ def permute(values: Sequence[int], permutation: Permutation) -> tuple[int, ...]:
     return tuple(values[axis] for axis in permutation)
 
 
-def step(start: Permutation | None, end: Permutation | None, rank: int) -> Permutation:
-    """The permutation from one order of a tensor's dimensions to another; None is the original order."""
-    known = tuple(range(rank))
+def step(start: Permutation | None, end: Permutation | None) -> Permutation:
+    """The permutation from one order of a tensor's dimensions to another; None, for one, is the original order."""
+    known = tuple(range(len(start or end or ())))
     return tuple((start or known).index(axis) for axis in end or known)
 
 

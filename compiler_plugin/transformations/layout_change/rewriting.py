@@ -7,7 +7,7 @@ or a RESHAPE where that is the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from compiler_plugin.transformations.layout_change.assignment import Assignment
 from compiler_plugin.transformations.layout_change.constants import (
@@ -49,6 +49,7 @@ class Rewriter:
         model: Model,
         change: LayoutChange,
         results: Collection[Tensor],
+        permute: Callable[[Tensor, Permutation], Tensor] = permute_constant,
     ) -> None:
         """Prepares to rewrite a subgraph of a model.
 
@@ -57,12 +58,14 @@ class Rewriter:
           model: that gets new operator codes and buffers.
           change: to the other layout.
           results: tensors that are read from outside: their names and orders stay.
+          permute: gives a constant in another order.
         """
         self._subgraph = subgraph
         self._model = model
         self._suffix = f"_{change.to.lower()}"
         self._back_suffix = "_nhwc" if change.to == "NCHW" else "_nchw"
         self._results = results
+        self._permute = permute
         self._settled = change.settled
         self._ops: list[Op] = []
         self._homes: dict[Tensor, Permutation] = {}
@@ -184,7 +187,7 @@ class Rewriter:
             return found
         of_rank = tensor if len(tensor.shape) == rank else with_rank(tensor, rank)
         if tensor.is_constant:
-            form = permute_constant(of_rank, layout)
+            form = self._permute(of_rank, layout)
             if form.buffer is not tensor.buffer:
                 self._model.buffers.append(form.buffer)
             self._add_tensor(form, self._suffix)
@@ -203,7 +206,7 @@ class Rewriter:
     def _transposed(self, tensor: Tensor, layout: Permutation | None) -> Tensor:
         home = self._homes.get(tensor)
         source = self._forms[tensor][home]
-        permutation = step(home, layout, len(tensor.shape))
+        permutation = step(home, layout)
         if layout is None and tensor in self._results:
             form = tensor
         else:

@@ -18,24 +18,35 @@ class ImageOp:
     """An op on images.
 
     Attributes:
+      rank: of the images.
       image: index of the input that is one; so is output 0.
       filter: index of the filter; -1 is none.
       filter_order: how a filter is permuted on the way to NCHW.
       shape: index of the input with the output's shape; -1 is none.
+      blocks: index of the input with a size for each dimension of space; -1 is none. It may be for other ranks.
     """
 
     ops: Sequence[str]
+    rank: int = 4
     image: int = 0
     filter: int = -1
     filter_order: Permutation = ()
     shape: int = -1
+    blocks: int = -1
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
         image = op.inputs[self.image] if self.image < len(op.inputs) else None
         if image is None or len(op.outputs) != 1:
             return None
-        permutation = change.image(len(image.shape))
-        if permutation is None or len(op.outputs[0].shape) != len(image.shape):
+        if len(image.shape) != self.rank or len(op.outputs[0].shape) != self.rank:
+            return None
+        return self.plan_any(op, change)
+
+    def plan_any(self, op: Op, change: LayoutChange) -> OpPlan | None:
+        """The same, where nobody knows yet of what rank images are."""
+        permutation = change.image(self.rank)
+        blocks = op.inputs[self.blocks] if 0 <= self.blocks < len(op.inputs) else None
+        if permutation is None or (blocks is not None and blocks.shape != (self.rank - 2,)):
             return None
         inputs: list[PortLayout] = [None] * len(op.inputs)
         inputs[self.image] = permutation
@@ -54,11 +65,11 @@ RULES = (
     ImageOp(("CONV_2D",), filter=1, filter_order=_OHWI),
     ImageOp(("DEPTHWISE_CONV_2D",), filter=1, filter_order=_1HWO),
     ImageOp(("TRANSPOSE_CONV",), image=2, filter=1, filter_order=_OHWI, shape=0),
-    ImageOp(("CONV_3D",), filter=1, filter_order=_DHWIO),
-    ImageOp(("CONV_3D_TRANSPOSE",), image=2, filter=1, filter_order=_DHWOI, shape=0),
+    ImageOp(("CONV_3D",), rank=5, filter=1, filter_order=_DHWIO),
+    ImageOp(("CONV_3D_TRANSPOSE",), rank=5, image=2, filter=1, filter_order=_DHWOI, shape=0),
     ImageOp(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")),
     ImageOp(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")),
     ImageOp(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")),
-    ImageOp(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")),
+    ImageOp(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), blocks=1),
     ImageOp(("LOCAL_RESPONSE_NORMALIZATION",)),  # across channels
 )

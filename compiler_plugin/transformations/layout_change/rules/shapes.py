@@ -50,7 +50,7 @@ class Transpose:
 
         def edit(inputs: Layouts, outputs: Layouts) -> Edit:
             wanted = permute(axes, outputs[0]) if outputs[0] else tuple(axes)
-            numbers = step(inputs[0], wanted, rank)
+            numbers = step(inputs[0], wanted)
             return Edit(constants={1: numbers}, is_identity=numbers == tuple(range(rank)))
 
         return OpPlan([FREE, None], [FREE], edit)
