@@ -24,7 +24,6 @@ from compiler_plugin.transformations.extensions import (
     load_extensions,
 )
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.layout_change.change import find_bound_ops
 from compiler_plugin.transformations.layout_change.custom import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
 from compiler_plugin.transformations.op_attributes import write_options
@@ -148,7 +147,7 @@ class Transformations:
             return
         with self.ops.in_use():
             (subgraph,) = model.subgraphs
-            inference = PartialInference(subgraph, find_bound_ops())
+            inference = PartialInference(subgraph, layout)
             graph = Graph(
                 model,
                 subgraph,

@@ -11,7 +11,6 @@ from compiler_plugin.transformations.layout_change.custom import CustomLayout, C
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, LayoutName
 from compiler_plugin.transformations.layout_change.rewriting import Rewriter
 from compiler_plugin.transformations.layout_change.rule import FREE, LayoutRule, OpPlan
-from compiler_plugin.transformations.layout_change.rules.images import ImageOp
 from litert.host.extensions import check_unique, load_package
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
@@ -92,11 +91,6 @@ def layout_rules() -> Mapping[str, LayoutRule]:
         [(op, f"the rules with {module}") for op, _, module in entries], "Take one of them away."
     )
     return {op: rule for op, rule, _ in entries}
-
-
-def find_bound_ops() -> frozenset[str]:
-    """The builtin operators that mean something else in each layout: nobody but a vendor knows them in NCHW."""
-    return frozenset(op for op, rule in layout_rules().items() if isinstance(rule, ImageOp))
 
 
 def _find_plans(

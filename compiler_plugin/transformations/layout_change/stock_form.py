@@ -1,7 +1,7 @@
 """A few ops of an NCHW graph in a form that stock LiteRT knows: to ask it for their shapes and values.
 
-Each op that is bound to a layout reads its image and its filter in TFLite's order. All tensors that were there stay
-as they are, so that each can be asked about.
+Each op that is bound to a layout reads its image and its filter in TFLite's order. All tensors that were there
+stay as they are, so that each can be asked about.
 """
 
 from __future__ import annotations

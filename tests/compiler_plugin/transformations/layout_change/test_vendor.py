@@ -11,6 +11,7 @@ import pytest
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
+from compiler_plugin.transformations import TransformOptions
 from litert import CompiledModel, Environment, EnvironmentOptions, HardwareAccelerator
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
@@ -34,11 +35,12 @@ Array = np.ndarray[Any, Any]
 VENDORS = Path(__file__).parent / "vendors"
 
 
-def compile_for_planes(source: Path, target: Path, **vendor_options: str) -> Report:
+def compile_for_planes(
+    source: Path, target: Path, transform: TransformOptions | None = None, **vendor_options: str
+) -> Report:
     compiler = CompilerOptions(vendor_options=vendor_options)
-    return apply_plugin(
-        source, target, ApplyOptions("Planes", libs=[str(VENDORS)], compiler=compiler)
-    )
+    options = ApplyOptions("Planes", libs=[str(VENDORS)], compiler=compiler, transform=transform)
+    return apply_plugin(source, target, options)
 
 
 def run_on_planes(path: Path, inputs: Sequence[Array]) -> list[Array]:
@@ -98,6 +100,88 @@ def test_a_vendor_that_does_not_ask_gets_nhwc(tmp_path: Path) -> None:
     with read_model(target) as compiled:
         modules = [read_model(bytes(appended.blob)) for appended in compiled.byte_code]
     assert not any(op.name == "TRANSPOSE" for module in modules for op in module.ops())
+
+
+def test_a_user_can_have_nhwc_all_the_same(tmp_path: Path) -> None:
+    source, target = save(two_partitions(), tmp_path), tmp_path / "compiled.tflite"
+    report = compile_for_planes(source, target, TransformOptions(keep_layout=True))
+    assert report.calls and not report.notes
+    with read_model(target) as compiled:
+        modules = [read_model(bytes(appended.blob)) for appended in compiled.byte_code]
+    assert not any(op.name == "TRANSPOSE" for module in modules for op in module.ops())
+
+
+BACK = """
+from compiler_plugin.transformations import OpReplacement
+
+class PoolIsTwice(OpReplacement):
+    "Pools once more, where channels come first, and pads the channels."
+    op = "MAX_POOL_2D"
+    graph_condition = (lambda graph: graph.layout == "NCHW",)
+
+    def replace_op(self, graph, node):
+        if node.has("is_seen"):
+            return None
+        pool = graph.create_op("MAX_POOL_2D", [node.in_port(0).get_source()], node.attributes())
+        pool.is_seen = True
+        pads = [[0, 0], [0, 2], [0, 0], [0, 0]]
+        padded = graph.create_op("PAD", [pool, pads])
+        assert tuple(pool.out_port(0).data.get_shape()) == (1, 5, 2, 3)
+        assert tuple(padded.out_port(0).data.get_shape()) == (1, 7, 2, 3)
+        return graph.create_op("SLICE", [padded, [0, 0, 0, 0], [1, 5, 2, 3]])
+"""
+
+OPS = """
+from compiler_plugin.transformations import Op
+
+class Sharpen(Op):
+    op = "Sharpen"
+    layout = "image"
+"""
+
+
+def test_the_back_phase_runs_in_a_partition_in_its_layout(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    y = conv(b, b.input("x", F, (1, 4, 6, 3)), 5)
+    pool: dict[str, Any] = {
+        "padding": "SAME",
+        "stride_w": 2,
+        "stride_h": 2,
+        "filter_width": 2,
+        "filter_height": 2,
+    }
+    b.output(b.op("MAX_POOL_2D", [y], [out(1, 2, 3, 5)], **pool))
+    model = b.build()
+    inputs = random_inputs(model)
+    (tmp_path / "mine" / "back").mkdir(parents=True)
+    (tmp_path / "mine" / "back" / "pool_is_twice.py").write_text(BACK)
+    source, target = save(model, tmp_path), tmp_path / "compiled.tflite"
+    report = compile_for_planes(source, target, TransformOptions([str(tmp_path / "mine")]))
+    assert [(t.name, t.matches) for t in report.transformations] == [("pool_is_twice", 1)]
+    with read_model(target) as compiled:
+        module = read_model(bytes(compiled.byte_code[0].blob))
+    assert [op.name for op in module.ops()] == [
+        "TRANSPOSE", "CONV_2D", "MAX_POOL_2D", "PAD", "SLICE", "TRANSPOSE",
+    ]  # fmt: skip
+    (found,) = run_on_planes(target, inputs)
+    np.testing.assert_allclose(found, run_stock(model, inputs)[0], rtol=1e-6)
+
+
+def test_a_users_op_says_that_it_takes_images(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    y = conv(b, b.input("x", F, (1, 4, 6, 3)), 5)
+    y = b.custom("Sharpen", [y], [out(1, 4, 6, 5)])
+    b.output(conv(b, y, 2, "last"))
+    (tmp_path / "mine" / "ops").mkdir(parents=True)
+    (tmp_path / "mine" / "ops" / "sharpen.py").write_text(OPS)
+    source, target = save(b.build(), tmp_path), tmp_path / "compiled.tflite"
+    report = compile_for_planes(
+        source,
+        target,
+        TransformOptions([str(tmp_path / "mine")]),
+        planes_ops="CONV_2D,Sharpen",
+    )
+    assert any("3 ops are in NCHW; added: 2 TRANSPOSE" in note for note in report.notes)
 
 
 def test_a_layout_that_nobody_knows_is_the_vendors_to_repair(tmp_path: Path) -> None:

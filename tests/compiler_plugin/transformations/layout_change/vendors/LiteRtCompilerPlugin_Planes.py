@@ -33,7 +33,7 @@ class PlanesPlugin(CompilerPlugin):
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         for op in subgraph.ops:
-            if not op.is_custom and (self.ops == [""] or op.name in self.ops):
+            if op.name in self.ops or (self.ops == [""] and not op.is_custom):
                 op_list.push(op)
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
