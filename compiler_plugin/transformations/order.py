@@ -47,12 +47,15 @@ class Order:
         self.is_settled = False
 
     def replace(self, old: Op, new: Op) -> None:
-        """Gives an op the place of another, if it can have it."""
-        if self._find_last_input(new) < self._places[old]:
-            self._places[new] = self._places[old]
+        """Gives a new op the place of another, if it can have it; one that was there before the other stays."""
+        places = self._places
+        self.is_settled = False
+        if not places[new][1] and places[new] < places[old]:
+            return
+        if self._find_last_input(new) < places[old]:
+            places[new] = places[old]
         else:
             self.is_valid = False
-        self.is_settled = False
 
     def note_input(self, op: Op, tensor: Tensor | None) -> None:
         """Notes that an op reads a tensor from now on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from litert.model.blob import Blob
 from litert.model.changes import (
     Change,
     DataComparison,
@@ -26,6 +27,7 @@ from litert.model.dump_text import (
 from litert.model.graph import Buffer, Model, Op, Signature, Subgraph, Tensor
 from litert.model.op_matching import OpMatching
 from litert.model.subgraph_diff import SubgraphComparison
+from litert.model.trailing import moved_archive
 
 _Arguments = Sequence[tuple[str, Tensor]]
 
@@ -92,7 +94,9 @@ def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterato
     ]
     yield from (Change("byte code", text, "") for text in modules[0] - modules[1])
     yield from (Change("byte code", "", text) for text in modules[1] - modules[0])
-    if not data.is_same(before.trailing, after.trailing):
+    if not data.is_same(before.trailing, after.trailing) and not _has_moved(
+        before.trailing, after.trailing
+    ):
         blobs = (before.trailing, after.trailing)
         texts = ["" if blob is None else data_text(blob.view, 0) for blob in blobs]
         yield Change("trailing bytes", texts[0], texts[1])
@@ -103,6 +107,14 @@ def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterato
     yield from (Change("operator code that no op has", "", text) for text in codes[1] - codes[0])
     unused = [sum(map(_size, _unused_buffers(model))) for model in (before, after)]
     yield from value_changes("bytes of data that nothing has", unused[0], unused[1], str)
+
+
+def _has_moved(before: Blob | None, after: Blob | None) -> bool:
+    """Whether trailing bytes are a ZIP that lies elsewhere: its offsets count from the start of the file."""
+    if before is None or after is None or before.size != after.size:
+        return False
+    moved = moved_archive(before.view, before.offset, after.offset)
+    return moved is not None and bytes(before.view[: moved[0]]) + moved[1] == bytes(after.view)
 
 
 def _metadata_texts(model: Model) -> dict[str, str]:

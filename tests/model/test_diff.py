@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -315,6 +317,24 @@ def test_what_belongs_to_no_op_is_told(edit: Callable[[Model], None], change: Ch
     if change.after.endswith(":"):
         found = replace(found, after=found.after[: len(change.after)])
     assert found == change
+
+
+def test_a_zip_behind_a_model_that_grew_is_the_same() -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr("labels.txt", "a\nb\n")
+    before, after = read(chain()), read(chain())
+    other = read(chain())
+    for model, padding in ((before, 0), (after, 5000), (other, 5000)):
+        model.trailing = Blob(archive.getvalue())
+        model.set_metadata("more", Blob(bytes(padding)))
+    changed = bytearray(archive.getvalue())
+    changed[changed.index(b"a\nb")] = ord("c")
+    other.trailing = Blob(bytes(changed))
+    assert [c.what for c in compare(before, after).changes] == ['metadata "more"']
+    assert [c.what for c in compare(before, other).changes] == [
+        'metadata "more"', "trailing bytes",
+    ]  # fmt: skip
 
 
 def test_a_tensor_that_nothing_uses_is_told() -> None:

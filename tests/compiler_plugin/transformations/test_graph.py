@@ -323,3 +323,18 @@ def test_metadata_that_wait_for_later_ops_are_no_cycle() -> None:
     set_control_dependencies(model, [[(2, 0), (1, 1), (0, 2)]])
     graph = Graph(model, model.subgraphs[0])
     assert [(a.name, b.name) for a, b in graph.control_edges] == [("CONV_2D", "ADD")]
+
+
+def test_an_op_that_takes_in_one_behind_it_stays_where_it_is() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    added = b.op("ADD", [x, x], [("added", "float32", (4,))])
+    other = b.op("EXP", [x], [("other", "float32", (4,))])
+    b.output(b.op("RELU", [added], [("relu", "float32", (4,))]), other)
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0])
+    add, _, relu = graph.nodes
+    add.fused_activation_function = "RELU"
+    graph.replace_node(relu, add)
+    graph.topological_sort()
+    assert names(graph.nodes) == ["relu", "other"]
