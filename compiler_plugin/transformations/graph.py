@@ -590,8 +590,12 @@ class Graph:
             return
         if not node.is_op:
             raise LiteRtError(Status.INVALID_ARGUMENT, f"{port} gets its value at run time")
-        array = np.array(value)
-        array.flags.writeable = False
+        if tensor.element_type is ElementType.NONE:
+            array = np.array(value)
+            array.flags.writeable = False
+        else:
+            tensor_type, blob = encode_constant(value, tensor.element_type)
+            array = decode_constant(tensor.element_type, tensor_type.shape, blob.view)
         self.set_shape(port, array.shape)
         self._values[tensor] = array
 

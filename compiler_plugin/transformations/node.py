@@ -30,6 +30,11 @@ PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
 between runs, and an output of the subgraph."""
 
 _MISSING: Any = object()
+_INFERS = (
+    "infer",
+    "type_infer",
+    "data_type",
+)  # attributes that say what an op without a definition is
 _STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
 
 
@@ -362,8 +367,9 @@ class Node:
             free = {} if self._free is None else self._free
             free[name] = value
             object.__setattr__(self, "_free", free)
-            object.__setattr__(self, "is_changed", True)
-            if self.op_definition is None:  # nothing of the model depends on it
+            if self.op_definition is not None:  # which may write it
+                object.__setattr__(self, "is_changed", True)
+            elif name not in _INFERS:  # nothing of the model depends on it
                 return
         self.touch()
 

@@ -107,8 +107,12 @@ def _find_bytes(node: Node, definition: Op | None) -> bytes | None:
     fields = None if definition is None else definition.raw_options
     if fields is not None:
         return write_raw_fields(values, fields, b"" if entries is not None else data, where)
-    wanted = {k: as_flex_value(v, k, where) for k, v in values.items() if v is not None}
     known = entries if isinstance(entries, Mapping) else {}
+    wanted = {
+        name: as_flex_value(value, name, where)
+        for name, value in values.items()
+        if value is not None or (name in known and known[name] is None)
+    }
     if all(_is_same(known.get(name), wanted.get(name)) for name in values):
         return None
     return write_flexbuffer_options(wanted, where)
@@ -120,7 +124,8 @@ def _is_same(known: object, wanted: object) -> bool:
         return known.keys() == wanted.keys() and all(_is_same(known[k], wanted[k]) for k in known)
     if isinstance(known, (list, tuple)) and isinstance(wanted, (list, tuple)):
         return len(known) == len(wanted) and all(map(_is_same, known, wanted))
-    return type(known) is type(wanted) and known == wanted
+    is_nan = known != known and wanted != wanted
+    return type(known) is type(wanted) and (known == wanted or is_nan)
 
 
 def _read_record(record: object) -> tuple[str, Any]:

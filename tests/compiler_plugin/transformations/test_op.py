@@ -114,6 +114,30 @@ def test_an_infer_can_find_values() -> None:
     assert node.out_port(0).data.get_value() is None
 
 
+def test_an_op_without_a_class_can_have_functions_as_attributes() -> None:
+    graph, x = make_graph()
+    node = graph.create_op("Unknown", [x], is_custom=True)
+    node.data_type = "int16"
+    node.infer = lambda n: n.out_port(0).data.set_shape([3])
+    assert node.out_port(0).data.get_shape() == (3,)
+    assert node.out_port(0).get_data_type() is ElementType.INT16
+    node.infer = lambda n: n.out_port(0).data.set_shape([4])
+    assert node.out_port(0).data.get_shape() == (4,)
+
+
+def test_values_that_an_infer_finds_are_of_the_output_s_type() -> None:
+    def half(node: Node) -> None:
+        node.out_port(0).data.set_value(np.array([0.5, 1.5]))  # float64
+
+    graph, x = make_graph()
+    node = Softmax(graph, {"infer": half}).create_node([x])
+    value = node.out_port(0).data.get_value()
+    assert value is not None and value.dtype == np.float32 and value.tolist() == [0.5, 1.5]
+    wrong = Softmax(graph, {"infer": half, "data_type": "int32"}).create_node([x])
+    with pytest.raises(LiteRtError, match="INT32 cannot hold"):
+        wrong.out_port(0).data.get_value()
+
+
 def test_what_reads_a_user_op_is_inferred_behind_it() -> None:
     graph, x = make_graph()
     shape = graph.create_const(np.array([0, 2, 3], np.int32))

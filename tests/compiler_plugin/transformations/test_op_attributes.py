@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compiler_plugin.transformations import Graph, Node, Op, OpLibrary, raw_fields
 from compiler_plugin.transformations.op_attributes import write_attributes
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
-from litert.model.custom_options import find_flexbuffer_options
+from litert.model.custom_options import find_flexbuffer_options, write_flexbuffer_options
 
 
 def get_backend_pad(pads: Any, spatial_dims: Sequence[int], border: int) -> list[int]:
@@ -193,6 +195,33 @@ def test_a_custom_op_without_a_class_keeps_all_its_options() -> None:
     assert written(node) == {"b": (1, "x", {"c": None}), "a": 2}
     made = graph.create_op("Other", [node], {"gain": 0.5}, is_custom=True)
     assert written(made) == {"gain": 0.5}
+
+
+NAMES = st.sampled_from(["a", "b", "type", "name", "graph", "\u00e4", "infer"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.floats(width=32),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(NAMES, VALUES, min_size=1), VALUES)
+def test_one_change_leaves_all_other_options(options: dict[str, Any], value: Any) -> None:
+    data = write_flexbuffer_options(options)
+    before = find_flexbuffer_options(data)
+    assert isinstance(before, Mapping)
+    _, node = make_graph("Unknown", data)
+    node["mine"] = value  # no option
+    write_attributes(node)
+    assert bytes(node.custom_options) == data
+    if "a" in options:
+        node.a = value
+        found = written(node)
+        assert repr({k: v for k, v in found.items() if k != "a"}) == repr(
+            {k: v for k, v in before.items() if k != "a"}
+        )
+        wanted = find_flexbuffer_options(write_flexbuffer_options({"a": value}))
+        assert isinstance(wanted, Mapping) and repr(found.get("a")) == repr(wanted["a"])
 
 
 @pytest.mark.parametrize(
