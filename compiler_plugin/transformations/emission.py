@@ -35,7 +35,7 @@ def emit(graph: Graph) -> None:
         settle_results(graph)
         graph.infer()
         check_graph(graph)
-        _write_control_dependencies(graph)
+        write_control_dependencies(graph)
 
 
 def tidy(graphs: Sequence[Graph]) -> None:
@@ -54,7 +54,7 @@ def tidy(graphs: Sequence[Graph]) -> None:
         drop_operator_codes(model, model.operator_codes)
 
 
-def _write_control_dependencies(graph: Graph) -> None:
+def write_control_dependencies(graph: Graph) -> None:
     """Names ops by their new positions, where the metadata of the model name any."""
     model = graph.model
     every = read_control_dependencies(model)

@@ -110,7 +110,7 @@ class Graph:
         self._by_name: dict[str, dict[Op, None]] = {}
         for op in subgraph.ops:
             self._by_name.setdefault(op.name, {})[op] = None
-        self._names: set[str] | None = None
+        self._names: dict[str, int] | None = None  # with the last number behind each
         self._lost_readers: dict[Op, None] = {}
         self._made: dict[Tensor, None] = {}
         self._seen_data: dict[Buffer, None] = {}
@@ -338,12 +338,13 @@ class Graph:
     def unique_name(self, base: str) -> str:
         """A name for a tensor that none in this subgraph has; it is taken from now on."""
         if self._names is None:
-            self._names = {tensor.name for tensor in self.subgraph.tensors}
-        name, number = base, 0
+            self._names = dict.fromkeys((tensor.name for tensor in self.subgraph.tensors), 0)
+        name, number = base, self._names.get(base, 0)
         while name in self._names:
             number += 1
             name = f"{base}_{number}"
-        self._names.add(name)
+        self._names[base] = number  # the next one of this base goes on from here
+        self._names[name] = self._names.get(name, 0)
         return name
 
     def replace_node(self, old: Node, new: Node) -> None:
@@ -657,7 +658,7 @@ class Graph:
             tensor.name = name
             self.edit_count += 1
             if self._names is not None:
-                self._names.add(name)
+                self._names.setdefault(name, 0)
 
     def note_input(self, op: Op, tensor: Tensor | None, old: Tensor | None) -> None:
         """Notes that an op reads another tensor than before."""

@@ -16,6 +16,7 @@ from compiler_plugin.transformations.configured_replacements import (
     configure_replacements,
     find_unmatched,
 )
+from compiler_plugin.transformations.dumping import dump_model
 from compiler_plugin.transformations.emission import emit, tidy
 from compiler_plugin.transformations.extensions import (
     ALL,
@@ -26,7 +27,6 @@ from compiler_plugin.transformations.extensions import (
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.layout_change.custom import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
-from compiler_plugin.transformations.op_attributes import write_options
 from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.options import TransformOptions
 from compiler_plugin.transformations.partial_inference import PartialInference
@@ -34,11 +34,9 @@ from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.running import Journal, naming, run_transformation, settle
 from compiler_plugin.transformations.selection import plan_transformations
 from compiler_plugin.transformations.transformation import snake_case
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model
-from litert.model.writer import write_model
 
 
 @dataclass(slots=True)
@@ -158,7 +156,9 @@ class Transformations:
                 static_shape=self.options.static_shape,
             )
             self._run_phase(Phase.BACK, [graph])
-            _drop_orphans(graph)
+            with self._naming("emission", graph):
+                emit(graph)
+            tidy([graph])
 
     def _run_phase(self, phase: Phase, graphs: Sequence[Graph]) -> None:
         before = [graph.edit_count for graph in graphs]
@@ -189,28 +189,9 @@ class Transformations:
             or snake_case(self.options.dump_model_after) not in (ALL, item.name)
         ):
             return
-        folder, number = self.options.dump_folder, self.planned.index(item) + 1
-        with naming(f"the dump after {item.name}", graphs[0], self.journal, []):
-            try:
-                os.makedirs(folder, exist_ok=True)
-            except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
-            for graph in graphs:
-                for node in graph.known_nodes:
-                    write_options(node)
-                graph.topological_sort()
-                _drop_orphans(graph)
-            write_model(graphs[0].model, os.path.join(folder, f"{number:02}_{item.name}.tflite"))
-
-
-def _drop_orphans(graph: Graph) -> None:
-    orphans = [
-        tensor
-        for tensor in graph.subgraph.tensors
-        if tensor.element_type is ElementType.NONE and tensor.producer is None and not tensor.uses
-    ]
-    graph.subgraph.remove_tensors(orphans)
+        name = f"{self.planned.index(item) + 1:02}_{item.name}.tflite"
+        with self._naming(f"the dump after {item.name}", graphs[0]):
+            dump_model(graphs, os.path.join(self.options.dump_folder, name))
 
 
 def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformation]) -> None:
