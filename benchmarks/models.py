@@ -34,6 +34,21 @@ def chain(num_ops: int) -> Path:
     return written(f"chain_{num_ops}", builder.build())
 
 
+def swishes(count: int) -> Path:
+    """A chain of x * sigmoid(x), then eight other ops; and again."""
+    builder = ModelBuilder()
+    last = builder.input("x", "float32", (1, 64))
+    ones = builder.constant("ones", np.ones(64, np.float32))
+    for i in range(count):
+        gate = builder.op("LOGISTIC", [last], [(f"gate{i}", "float32", (1, 64))])
+        last = _one(builder.op("MUL", [last, _one(gate)], [(f"swish{i}", "float32", (1, 64))]))
+        for j in range(8):
+            output = (f"t{i}_{j}", "float32", (1, 64))
+            last = _one(builder.op("SUB" if j % 2 else "ADD", [last, ones], [output]))
+    builder.output(last)
+    return written(f"swishes_{count}", builder.build())
+
+
 def one_custom_op(op: str, num_elements: int) -> Path:
     """A custom op without options: as many floats in as out."""
     builder = ModelBuilder()

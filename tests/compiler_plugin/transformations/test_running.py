@@ -218,3 +218,37 @@ def test_a_model_that_nothing_changes_is_written_as_it_was(
     with read_model(model) as untouched:
         write_model(untouched, tmp_path / "rewritten.tflite")
     assert (tmp_path / "out.tflite").read_bytes() == (tmp_path / "rewritten.tflite").read_bytes()
+
+
+def test_a_dump_of_the_front_phase_has_types_that_are_not_known_yet(
+    run: Run, tmp_path: Path
+) -> None:
+    add = """
+        for node in graph.get_op_nodes(op="ABS"):
+            neg = graph.create_op("NEG", [node.in_port(0).get_source()])
+            graph.replace_node(node, graph.create_op("EXP", [neg]))
+    """
+    run(dump="all", front_a=add, middle_b="return 0")
+    front, middle = sorted((tmp_path / "dumps").iterdir())
+    types = [
+        [op.outputs[0].element_type.name for op in read_model(path).ops()]
+        for path in (front, middle, tmp_path / "out.tflite")
+    ]
+    assert types == [
+        ["VARIANT", "FLOAT32", "FLOAT32", "VARIANT", "FLOAT32"],
+        ["FLOAT32"] * 5,
+        ["FLOAT32"] * 5,
+    ]
+
+
+def test_shapes_are_inferred_again_where_the_transformation_says_so(
+    run: Run, tmp_path: Path
+) -> None:
+    grow = """
+        (x, *_), (y, *_) = graph.parameters, graph.nodes
+        if len(graph.nodes) == 2:
+            x.tensor.shape = (5, 3)  # behind the graph's back
+    """
+    run(middle_a=f"force_shape_inference = True\n---\n{grow}")
+    with read_model(tmp_path / "out.tflite") as model:
+        assert [op.outputs[0].shape for op in model.subgraphs[0].ops] == [(5, 3), (5, 3)]
