@@ -90,7 +90,12 @@ def rewrite_once(
         if not was_read:
             gone.remove(root)
     else:
-        _check_alive(graph, root, name)
+        if not root.is_alive:
+            raise _error(
+                name,
+                f"has taken {root} out, and gives what is to take its place",
+                "Leave the op where it is: it goes by itself.",
+            )
         replace_ports(graph, outputs, as_ports(graph, outputs, replacement, name), name)
     remove_unread(graph, gone)
     return True

@@ -12,6 +12,7 @@ Coming from the Model Optimizer:
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -20,6 +21,7 @@ from typing import Any
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import CLASSES, is_builtin
+from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
 from compiler_plugin.transformations.rewriting import (
     Replacement,
@@ -32,6 +34,8 @@ from compiler_plugin.transformations.sub_graph_search import matching_instances
 from compiler_plugin.transformations.transformation import Transformation, snake_case
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+
+_logger = logging.getLogger(__name__)
 
 
 class ConfiguredReplacement(Transformation):
@@ -120,6 +124,12 @@ class SubgraphReplacement(ConfiguredReplacement):
         ]
 
     def _replace(self, graph: Graph, match: SubgraphMatch) -> bool:
+        _logger.info(
+            "%s: %s, inputs %s, outputs %s",
+            self.name,
+            match,
+            *map(_names, (match.inputs, match.outputs)),
+        )
         edits = graph.edit_count
         going = list(self.nodes_to_remove(graph, match))
         replacement = self.replace_sub_graph(graph, match)
@@ -213,6 +223,10 @@ def assign_descriptions(
             transformation.check_description(description)
             transformation.descriptions = (*transformation.descriptions, description)
     return made
+
+
+def _names(ports: Sequence[OutPort]) -> str:
+    return ", ".join(f"'{port.name}'" for port in ports) or "none"
 
 
 def _create_op(graph: Graph, match: SubgraphMatch) -> Node:

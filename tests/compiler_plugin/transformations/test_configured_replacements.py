@@ -14,6 +14,7 @@ from compiler_plugin.transformations import TransformOptions
 from compiler_plugin.transforming import transform_file
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.custom_options import find_flexbuffer_options
 from litert.model.graph import Op
 from litert.model.reader import read_model
 from litert.model.writer import write_model
@@ -78,11 +79,17 @@ def run(
         return report, list(model.ops())
 
 
+def options_of(op: Op) -> Any:
+    assert op.custom_options is not None
+    return find_flexbuffer_options(bytes(op.custom_options.view))
+
+
 def test_a_class_of_a_folder_replaces_what_the_file_describes(tmp_path: Path, folder: Path) -> None:
     (folder / "front" / "decoder.py").write_text(CLASS)
     report, ops = run(tmp_path, [DECODER], folder)
     names = ["TANH", "Decoder", "RELU", "MUL", "LOGISTIC", "MUL", "ADD", "Decoder", "NEG"]
     assert [op.name for op in ops] == names
+    assert options_of(ops[1]) == {"heads": 4, "first": "model/decoder_0/add"}
     found = {item.name: item.matches for item in report.transformations}
     assert found["replace_decoder"] == 2 and not report.warnings
 
@@ -90,6 +97,7 @@ def test_a_class_of_a_folder_replaces_what_the_file_describes(tmp_path: Path, fo
 def test_with_an_op_the_file_is_enough(tmp_path: Path) -> None:
     report, ops = run(tmp_path, [{**DECODER, "op": "MyDecoder"}])
     assert [op.name for op in ops if op.is_custom] == ["MyDecoder", "MyDecoder"]
+    assert options_of(ops[1]) == {"heads": 4}
     (item,) = [item for item in report.transformations if item.path]
     assert (item.name, item.phase, item.matches) == ("transformer_decoder", "front", 2)
     assert item.path == str(tmp_path / "c.json")
@@ -98,7 +106,7 @@ def test_with_an_op_the_file_is_enough(tmp_path: Path) -> None:
 def test_the_op_may_be_one_that_the_folder_defines(tmp_path: Path, folder: Path) -> None:
     (folder / "ops" / "decoder.py").write_text(OP)
     _, ops = run(tmp_path, [{**DECODER, "op": "Decoder"}], folder)
-    assert [op.name for op in ops if op.is_custom] == ["Decoder", "Decoder"]
+    assert options_of(ops[1]) == {"heads": 4, "depth": 1}
 
 
 def test_the_op_may_be_one_of_the_schema(tmp_path: Path) -> None:
@@ -110,6 +118,13 @@ def test_the_op_may_be_one_of_the_schema(tmp_path: Path) -> None:
     (leaky,) = [op for op in ops if op.name == "LEAKY_RELU"]
     assert leaky.options is not None and leaky.options.get("alpha") == 0.25
     assert leaky.outputs[0].name == "model/other/gate/out"
+
+
+def test_an_option_that_the_op_does_not_have_is_refused(tmp_path: Path) -> None:
+    gate = {**DECODER, "op": "LEAKY_RELU", "custom_attributes": {"heads": 4}}
+    with pytest.raises(LiteRtError) as error:
+        run(tmp_path, [gate])
+    assert "heads" in error.value.what and "transformer_decoder" in error.value.where
 
 
 def test_what_the_model_does_not_have_is_a_warning(tmp_path: Path) -> None:

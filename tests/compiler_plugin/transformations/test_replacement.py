@@ -296,7 +296,15 @@ def two_outputs(graph: Graph, x: OutPort, **_: Anything) -> Node:
     return graph.create_op("SPLIT", [3, x], {"num_splits": 2}, outputs=2)
 
 
+def removed_root(graph: Graph, relu: Node, x: OutPort) -> Node:
+    elu = graph.create_op("ELU", [x])
+    relu.out_port(0).get_connection().set_source(elu.out_port(0))
+    graph.remove_node(relu)
+    return elu
+
+
 WRONG: dict[str, tuple[Callable[..., Anything], str]] = {
+    "removed_the_op_itself": (removed_root, "it has taken RELU '"),
     "a_name": (lambda graph, **_: "y", "it gives 'y' for RELU"),
     "too_many": (lambda graph, x, **_: [x, x], "it gives 2 ports where RELU 'relu_1' has 1"),
     "none_for_one_that_is_read": (lambda graph, **_: [None], "it gives nothing for output 0"),

@@ -164,6 +164,15 @@ def test_a_description_with_an_op_needs_no_class() -> None:
     assert ops(graph) == ["TANH", "Decoder", "NEG"]
 
 
+def test_what_was_found_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        assert replace(build("model/dec"), scope("model/dec")) == 1
+    assert caplog.messages == [
+        "block_replacement: scope 'model/dec' of 5 ops, inputs 'model/stem', 'x', "
+        "outputs 'model/dec/add'"
+    ]
+
+
 def test_a_class_without_a_method_of_its_own_makes_the_op_of_the_description() -> None:
     class Plain(SubgraphReplacement):
         replacement_id = "Block"
