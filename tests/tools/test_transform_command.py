@@ -270,3 +270,25 @@ def test_without_the_flags_nothing_of_transformations_is_imported(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_a_configuration_replaces_sub_graphs_and_says_what_the_model_does_not_have(
+    source: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    descriptions: list[dict[str, object]] = [
+        {"id": "Head", "match_kind": "scope", "instances": ["a", "c"], "op": "Head"},
+        {
+            "id": "Tail", "match_kind": "points", "op": "Tail",
+            "instances": {"start_points": ["b"], "end_points": ["b"]},
+        },
+    ]  # fmt: skip
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(descriptions))
+    output = tmp_path / "out.tflite"
+    assert transform(f"--transformations_config={config}", source, output) == 0
+    assert op_names(output) == ["Head", "Tail"]
+    printed = capsys.readouterr()
+    assert "nothing of the model is in scope 'c'" in printed.out + printed.err
+    config.write_text(json.dumps([{**descriptions[0], "op": None}]))
+    error = refusal(f"--transformations_config={config}", source, output)
+    assert error.status is Status.NOT_FOUND and "replacement_id 'Head'" in error.what
