@@ -1,4 +1,4 @@
-"""The three users' first steps run, and print what they say."""
+"""The users' first steps run, and print what they say."""
 
 from __future__ import annotations
 
@@ -27,8 +27,23 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
             ["'plain' of library 'example layers' 1.0", "Without leave: UNSUPPORTED", "[3. 4. 5.]"],
             marks=pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
         ),
+        (
+            "05_transformations/transform_a_model.py",
+            [
+                "decompose_snake",
+                "fuse_rms_norm",
+                "3 MUL, 1 SIN, 1 ADD, 1 RmsNorm",
+                "y has shape [1, 3, 8]",
+            ],
+        ),
     ],
-    ids=["app engineer", "kernel author", "vendor", "author of a CPU layer"],
+    ids=[
+        "app engineer",
+        "kernel author",
+        "vendor",
+        "author of a CPU layer",
+        "author of extensions",
+    ],
 )
 def test_an_example_runs(tmp_path: Path, script: str, expected: list[str]) -> None:
     result = subprocess.run(

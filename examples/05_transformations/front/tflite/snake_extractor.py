@@ -1,0 +1,22 @@
+"""What the bytes of Snake's options mean: the C struct `{float value; int32_t is_logarithm;}`."""
+
+from __future__ import annotations
+
+from math import exp
+
+from compiler_plugin.transformations import Extractor, Node, Op, raw_fields, raw_options
+
+FIELDS = raw_fields(("value", "float32"), ("is_logarithm", "int32"))
+
+
+class SnakeExtractor(Extractor):
+    """Finds `alpha` in them, whichever way it was stored."""
+
+    op = "Snake"
+
+    def extract(self, node: Node) -> bool:
+        """Called for each Snake of the model."""
+        options = raw_options(node, FIELDS)
+        alpha = exp(options["value"]) if options["is_logarithm"] else options["value"]
+        Op.get_op_class_by_name("Snake").update_node_stat(node, {"alpha": alpha})
+        return True

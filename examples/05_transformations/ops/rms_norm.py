@@ -1,0 +1,29 @@
+"""RmsNorm: each row divided by the root of the mean of its squares. `RmsNorm.cl` computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compiler_plugin.transformations import Graph, Node, Op
+
+
+class RmsNorm(Op):
+    """x / sqrt(mean(x * x) + epsilon) along the last axis; weights come behind it."""
+
+    op = "RmsNorm"
+
+    def __init__(self, graph: Graph, attrs: Mapping[str, Any] | None = None) -> None:
+        defaults = {"infer": RmsNorm.infer, "epsilon": 1e-6, "in_ports_count": 1}
+        super().__init__(graph, defaults, attrs)
+
+    def backend_attrs(self) -> Sequence[str]:
+        """Written to the file; the kernel has it as PARAM_epsilon."""
+        return ["epsilon"]
+
+    @staticmethod
+    def infer(node: Node) -> None:
+        """The output has the input's shape."""
+        shape = node.in_port(0).data.get_shape()
+        if shape is not None:
+            node.out_port(0).data.set_shape(shape)

@@ -1,0 +1,17 @@
+"""Snake: x + sin(alpha x)^2 / alpha (arXiv:2006.08195), which exists in the model, and not on the NPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compiler_plugin.transformations import Graph, Op
+
+
+class Snake(Op):
+    """For transformations only: without a type, it must be gone in the end."""
+
+    op = "Snake"
+
+    def __init__(self, graph: Graph, attrs: Mapping[str, Any] | None = None) -> None:
+        super().__init__(graph, {"type": None, "infer": None, "alpha": 1.0}, attrs)

@@ -1,0 +1,26 @@
+"""StackFrames: neighbouring frames become one, `[N, T, C]` to `[N, T / count, C * count]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compiler_plugin.transformations import Graph, Node, Op
+
+
+class StackFrames(Op):
+    """The op is in the model already; this says which shape it gives. Its options are a FlexBuffer map."""
+
+    op = "StackFrames"
+
+    def __init__(self, graph: Graph, attrs: Mapping[str, Any] | None = None) -> None:
+        super().__init__(graph, {"infer": StackFrames.infer, "count": 2}, attrs)
+
+    @staticmethod
+    def infer(node: Node) -> None:
+        """T may be -1, for a number that only a run tells."""
+        shape = node.in_port(0).data.get_shape()
+        if shape is not None:
+            batch, frames, channels = shape
+            stacked = -1 if frames < 0 else frames // node.count
+            node.out_port(0).data.set_shape([batch, stacked, channels * node.count])
