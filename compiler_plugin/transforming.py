@@ -52,7 +52,7 @@ def transform_file(
         report.warnings += model.warnings
         before = sum(1 for _ in model.ops())
         transform_model(model, options, report)
-        report.notes = [f"{before:,} ops before, {sum(1 for _ in model.ops()):,} after"]
+        report.notes = [f"ops: {before:,} before, {sum(1 for _ in model.ops()):,} after"]
         if target:
             written = write_model(model, target, progress=progress)
             report.output_path, report.output_size = written.path, written.size

@@ -73,7 +73,7 @@ class Connection:
           LiteRtError: INVALID_ARGUMENT, where a result of the model would be left without data.
         """
         source = self._known_source()
-        destination.check_source(source)
+        source.check_destination(destination)
         others = [port for port in self._destinations if port != destination]
         for port in others:
             port.check_disconnect()
@@ -84,7 +84,7 @@ class Connection:
 
     def add_destination(self, destination: InPort) -> None:
         """Lets one more input port read the source."""
-        destination.connect(self._known_source())
+        self._known_source().connect(destination)
         if destination not in self._destinations:
             self._destinations.append(destination)
 

@@ -167,7 +167,7 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
                 )
             is_builtin = package == _PACKAGE
             shown = f"builtin/{part}/{name}" if is_builtin else path
-            module = load_module(f"{package}.{part.replace('/', '.')}.{stem}", path)
+            module = load_module(f"{package}.{part.replace('/', '.')}.{stem}", path, folder)
             origin = Origin(phase, shown, folder, is_builtin)
             if not _take_extensions(module, origin, found):
                 found.notes.append(f"{shown} holds no extension")

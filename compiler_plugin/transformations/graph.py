@@ -20,14 +20,14 @@ from compiler_plugin.transformations.node import CONST, PARAMETER, RESULT, VARIA
 from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
 from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
-from compiler_plugin.transformations.ports import InPort, OutPort
+from compiler_plugin.transformations.ports import InPort, OutPort, not_an_output
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from litert.model.builtin_options import make_builtin_options
+from litert.model.builtin_options import make_builtin_options, usual_builtin_options
 from litert.model.control_dependencies import read_control_dependencies
 from litert.model.graph import CUSTOM, EXTERNAL_SIZE, Buffer, Model, Op, Subgraph, Tensor
 from litert.model.schema import BUILTIN_OPERATORS
@@ -258,7 +258,8 @@ class Graph:
           op: a builtin operator's name in the schema (`CONV_2D`), or a custom code.
           inputs: an output port, a node (its output 0), an array or number (a new constant; plain numbers are
             float32 or int32), or None for an optional input that is left out.
-          attributes: a builtin op's options, enums by name; a custom op's entries of its FlexBuffer.
+          attributes: a builtin op's options, enums by name; a custom op's entries of its FlexBuffer. What is
+            not given has the schema's default; but strides are 1, and types that SHAPE and ARG_MAX give INT32.
           name: of its first output tensor.
           outputs: how many output ports it has.
           version: of the operator.
@@ -267,11 +268,18 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
+        if isinstance(inputs, OutPort | InPort | Node):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the inputs of {op} are {inputs}, and no list",
+                hint="Put it into one: [x].",
+            )
         values = [self._check_input(value) for value in inputs]
         options = options_2 = None
         number = CUSTOM if is_custom else _builtin_number(op)
         if not is_custom:
-            options, options_2 = make_builtin_options(op, attributes or {})
+            wanted = {**usual_builtin_options(op), **(attributes or {})}
+            options, options_2 = make_builtin_options(op, wanted)
         # Nothing was changed up to here, and nothing is refused from here on.
         code = self.model.operator_code(number, op if is_custom else None, version)
         ports = [
@@ -689,6 +697,8 @@ class Graph:
         """What an op is to read: a port of this graph, a constant that is to be added, or nothing."""
         if value is None:
             return None
+        if isinstance(value, InPort):
+            raise not_an_output(value)
         if not isinstance(value, Node | OutPort):
             return encode_constant(value, _plain_type(value))
         node = value if isinstance(value, Node) else value.node
@@ -814,7 +824,8 @@ def _builtin_number(name: str) -> int:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"TFLite has no operator '{name}'",
-            hint=f"Did you mean {near[0]}?" if near else "A custom op needs is_custom=True.",
+            hint=(f"Did you mean {near[0]}? " if near else "")
+            + "A custom op needs is_custom=True.",
         )
     return number
 

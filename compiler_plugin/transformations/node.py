@@ -8,7 +8,7 @@ emitted. Any other name is free for the transformations, and is not written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -365,6 +365,8 @@ class Node:
             object.__setattr__(self, "is_changed", True)
         else:
             free = {} if self._free is None else self._free
+            if name not in free and op is not None and not op.is_custom:
+                _check_free_name(self, name, option_names(op))
             free[name] = value
             object.__setattr__(self, "_free", free)
             if self.op_definition is not None:  # which may write it
@@ -422,6 +424,19 @@ class Node:
                 f"{self} has no {what} port {index}",
                 hint=f"It has {count or 'no'} {what} {ports}.",
             )
+
+
+def _check_free_name(node: Node, name: str, options: Iterable[str]) -> None:
+    """Refuses what looks like one of an op's options with a slip, and would not be written."""
+    from difflib import get_close_matches  # here, since few set such attributes
+
+    near = get_close_matches(name, options, 1, 0.75)
+    if near:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{node} has no attribute '{name}'",
+            hint=f"Did you mean '{near[0]}'? An attribute of your own needs a name that is less like it.",
+        )
 
 
 def _freeze(value: Any) -> Any:

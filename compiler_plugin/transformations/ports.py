@@ -116,11 +116,26 @@ class OutPort:
 
     def connect(self, destination: InPort) -> None:
         """Lets an input port read this one; what it read before is disconnected."""
+        self.check_destination(destination)
         destination.connect(self)
 
     def disconnect(self) -> None:
         """Takes all readers away."""
         self.get_connection().remove()
+
+    def check_destination(self, destination: InPort) -> None:
+        """Refuses what cannot read this port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no input port, or as for `InPort.check_source`.
+        """
+        if not isinstance(destination, InPort):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{destination!r:.100} is no input port",
+                hint="node.in_port(0) is one.",
+            )
+        destination.check_source(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutPort) and self.node is other.node and self.index == other.index
@@ -196,9 +211,11 @@ class InPort:
         """Refuses what this port cannot read.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a port of another graph, of a node that was removed, or of the node
-            itself.
+          LiteRtError: INVALID_ARGUMENT, for what is no output port, or one of another graph, of a node that was
+            removed, or of the node itself.
         """
+        if not isinstance(source, OutPort):
+            raise not_an_output(source)
         for node in (self.node, source.node):
             node.check_alive()
         if source.node.graph is not self.node.graph:
@@ -232,3 +249,13 @@ class InPort:
 
     def __repr__(self) -> str:
         return f"input {self.index} of {self.node}"
+
+
+def not_an_output(value: object) -> LiteRtError:
+    """An error for what stands where an output port should."""
+    hints = {
+        "InPort": "Take what it reads: get_source().",
+        "Node": "Take its port: node.out_port(0).",
+    }
+    hint = hints.get(type(value).__name__, "node.out_port(0) is one.")
+    return LiteRtError(Status.INVALID_ARGUMENT, f"{value!r:.100} is no output port", hint=hint)

@@ -83,7 +83,7 @@ def rewrite_once(
     outputs = root.out_ports()
     was_read = any(port.get_destinations() for port in outputs)
     replacement = rewrite()
-    if replacement is None and graph.edit_count == edits:
+    if (replacement is None or replacement is root) and graph.edit_count == edits:
         return False
     gone = list(matched)
     if replacement is None or replacement is root:  # changed in place, or connected by hand

@@ -122,19 +122,20 @@ def open_package(folder: str) -> str:
     return _open_package(os.path.realpath(folder))
 
 
-def load_module(name: str, where: str) -> ModuleType:
+def load_module(name: str, where: str, folder: str) -> ModuleType:
     """Imports a module by its dotted name, once in a process.
 
     Args:
       name: as `open_package` begins it.
       where: its file, for messages.
+      folder: of the package; errors name lines of files below it, if such a line ran.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, naming the file and line at fault.
     """
     import importlib
 
-    return _guard_import(importlib.import_module, name, where)
+    return _guard_import(importlib.import_module, name, where, folder)
 
 
 def find_place(error: BaseException, folder: str = "") -> str:
@@ -249,11 +250,13 @@ def _import_file(path: str) -> ModuleType:
     return module
 
 
-def _guard_import(load: Callable[[str], ModuleType], target: str, where: str) -> ModuleType:
+def _guard_import(
+    load: Callable[[str], ModuleType], target: str, where: str, folder: str = ""
+) -> ModuleType:
     try:
         return load(target)
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
-        place = find_place(error)
+        place = find_place(error, folder) or find_place(error)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"cannot import: {describe(error)}",

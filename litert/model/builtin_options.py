@@ -36,6 +36,22 @@ _SHARED = {
 }
 """Operators whose table is not named like them."""
 
+_STRIDES = {"stride_w": 1, "stride_h": 1}
+_USUAL: Mapping[str, Mapping[str, Any]] = {
+    "ARG_MAX": {"output_type": "INT32"},
+    "ARG_MIN": {"output_type": "INT32"},
+    "AVERAGE_POOL_2D": _STRIDES,
+    "CONV_2D": _STRIDES,
+    "CONV_3D": {"stride_d": 1, **_STRIDES},
+    "CONV_3D_TRANSPOSE": {"stride_d": 1, **_STRIDES},
+    "DEPTHWISE_CONV_2D": _STRIDES,
+    "L2_POOL_2D": _STRIDES,
+    "MAX_POOL_2D": _STRIDES,
+    "SHAPE": {"out_type": "INT32"},
+    "TRANSPOSE_CONV": _STRIDES,
+}
+"""Options whose default in the schema no kernel takes, as new ops have them."""
+
 
 @cache
 def find_options_type(op_name: str) -> tuple[str, str] | None:
@@ -143,18 +159,24 @@ def set_builtin_option(op: Op, name: str, value: Any) -> None:
         op.options_2 = changed
 
 
+def usual_builtin_options(op_name: str) -> Mapping[str, Any]:
+    """What a new op's options are where nothing is said and no kernel takes the schema's default: strides of 0."""
+    return _USUAL.get(op_name, {})
+
+
 @cache
 def default_builtin_options(op_name: str) -> Mapping[str, Any]:
-    """An operator's options with the schema's defaults, as `get_builtin_option` gives them."""
+    """A new op's options where nothing is said, by name, as `get_builtin_option` gives them."""
     found = find_options_type(op_name)
     if found is None:
         return {}
-    return {
+    defaults = {
         field.name: enum_name(field.type_name, field.default)
         if field.type_name in ENUMS and isinstance(field.default, int)
         else field.default
         for field in table_schema(found[1]).fields.values()
     }
+    return {**defaults, **usual_builtin_options(op_name)}
 
 
 def _enum_value(type_name: str, name: str, value: Any) -> Any:

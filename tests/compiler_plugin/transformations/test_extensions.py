@@ -220,6 +220,16 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, what: st
     assert what in str(error) and str(tmp_path / "middle/x.py") in error.where and error.hint
 
 
+def test_a_pattern_that_cannot_be_is_found_at_the_author_s_line(tmp_path: Path) -> None:
+    header = "from compiler_plugin.transformations import Any, Match, PatternReplacement\n"
+    text = (
+        f"{header}class A(PatternReplacement):\n    pattern = Match('MULL', Any('x'), Any('x'))\n"
+    )
+    write(tmp_path, {"middle/x.py": text})
+    error = refusal(tmp_path)
+    assert "Did you mean 'MUL'?" in error.what and error.where.endswith("x.py:3")
+
+
 def test_a_transformation_among_the_ops_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"ops/a.py": small("Lost")})
     error = refusal(tmp_path)

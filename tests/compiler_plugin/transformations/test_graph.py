@@ -173,6 +173,20 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         (lambda g: g.replace_node(g.nodes[1], g.create_op("RELU", [g.nodes[1]])), "whose place"),
         (lambda g: g.nodes[0].in_port(0).connect(other_port()), "of another subgraph"),
         (
+            lambda g: g.nodes[0].in_port(0).connect(g.nodes[1]),
+            r"RELU 'relu' is no output port.*out_port",
+        ),
+        (lambda g: g.nodes[0].in_port(0).connect(g.nodes[1].in_port(0)), "get_source"),
+        (lambda g: g.nodes[0].out_port(0).connect(g.nodes[2].out_port(0)), "no input port"),
+        (
+            lambda g: g.nodes[0].out_port(0).get_connection().add_destination(g.nodes[2]),
+            "no input port",
+        ),
+        (lambda g: g.create_op("RELU", g.parameters[0]), r"no list.*\[x\]"),
+        (lambda g: g.create_op("RELU", [g.nodes[0].in_port(0)]), "get_source"),
+        (lambda g: g.create_op("MyRelu", [g.parameters[0]]), "is_custom=True"),
+        (lambda g: setattr(g.nodes[0], "fused_activation", "RELU"), "'fused_activation_function'"),
+        (
             lambda g: g.nodes[0].in_port(0).get_connection().insert_node(g.constants()[0]),
             "no input",
         ),
@@ -338,3 +352,11 @@ def test_an_op_that_takes_in_one_behind_it_stays_where_it_is() -> None:
     graph.replace_node(relu, add)
     graph.topological_sort()
     assert names(graph.nodes) == ["relu", "other"]
+
+
+def test_options_that_no_kernel_takes_by_default_have_what_is_usual(graph: Graph) -> None:
+    x = graph.parameters[0]
+    assert graph.create_op("SHAPE", [x]).out_type == "INT32"
+    assert graph.create_op("ARG_MAX", [x, 3], {"output_type": "INT64"}).output_type == "INT64"
+    assert graph.create_op("MAX_POOL_2D", [x]).stride_w == 1
+    assert graph.create_op("MAX_POOL_2D", [x], {"stride_w": 2}).stride_w == 2

@@ -156,6 +156,19 @@ def test_the_node_itself_is_a_change_in_place() -> None:
     assert graph.nodes[0].alpha == 0.0625
 
 
+def test_a_change_in_place_that_is_there_already_is_no_match() -> None:
+    s = Sketch()
+    graph = s.graph(s("LEAKY_RELU", s.input(), alpha=0.5))
+
+    def always(graph: Graph, leaky: Node) -> Node:
+        leaky.alpha = 0.25
+        return leaky
+
+    change = make(always, Match("LEAKY_RELU", name="leaky"))
+    assert change.find_and_replace_pattern(graph) == 1
+    assert change.find_and_replace_pattern(graph) == 0
+
+
 def test_what_is_connected_by_hand_counts_and_what_nobody_reads_goes() -> None:
     s = Sketch()
     graph = s.graph(s("TANH", s("RELU", s.input())))

@@ -133,7 +133,7 @@ def test_ops_that_nobody_reads_go_where_the_transformation_says_so(
 def test_the_report_has_a_line_for_each(run: Run, tmp_path: Path) -> None:
     text = run(middle_a="return 1").to_text()
     assert f"  a  middle    2 matches, 0.000 s, {tmp_path}/mine/middle/a.py" in text
-    assert "3 ops before, 3 after" in text
+    assert "ops: 3 before, 3 after" in text
 
 
 @pytest.mark.parametrize(
