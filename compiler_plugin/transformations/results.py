@@ -22,12 +22,9 @@ def settle_results(graph: Graph) -> None:
 
 
 def _is_entry(graph: Graph) -> bool:
-    """Whether the caller of a model gets the results, or an NPU call: control flow copies what it is given."""
-    subgraphs = graph.model.subgraphs
-    return (
-        subgraphs[0] is graph.subgraph
-        or all(known is not graph.subgraph for known in subgraphs)
-        or any(signature.subgraph is graph.subgraph for signature in graph.model.signatures)
+    """Whether the results go to the caller of a model, or of a partition: control flow copies what it is given."""
+    return graph.model.subgraphs[0] is graph.subgraph or any(
+        signature.subgraph is graph.subgraph for signature in graph.model.signatures
     )
 
 
@@ -55,13 +52,13 @@ def _clone_constant(graph: Graph, result: Node, tensor: Tensor) -> None:
 
 
 def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
-    """Puts a RESHAPE to the same shape before a result; one that a resized model can do, too."""
+    """Puts a RESHAPE to the same shape before a result; if the model is resized, to the shape that it has then."""
     if source.tensor.element_type in (ElementType.RESOURCE, ElementType.VARIANT):
         return  # a handle: nothing copies it
     shape = source.data.get_shape()
     name = result.result_name
-    is_part = all(known is not graph.subgraph for known in graph.model.subgraphs)
-    if shape is not None and -1 not in shape and (graph.static_shape or is_part):
+    is_final = graph.static_shape or graph.layout == "NCHW"  # which only a partition is in
+    if shape is not None and -1 not in shape and is_final:
         wanted = graph.create_const(list(shape), f"{name}/shape", "int32")
     else:
         wanted = graph.create_op("SHAPE", [source], {"out_type": "INT32"}, name=f"{name}/shape")
