@@ -23,8 +23,8 @@ def check_graph(graph: Graph) -> None:
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT for the first of these that is found: ops that wait for each other; a
         tensor that two ops write, or that has a value of its own beside; one that is read and nothing writes, or
-        that is not of this subgraph; data that do not fill a constant's shape; a type that nothing has found; an
-        input, output or signature that names what is not there.
+        that is not of this subgraph; data that do not fill a constant's shape; a type that nothing has found, or a
+        new custom op's shape; an input, output or signature that names what is not there.
     """
     graph.topological_sort()
     own = set(graph.subgraph.tensors)
@@ -55,6 +55,12 @@ def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
                     f"nothing says of what type {_name(tensor)} is, which {_ops(op)} writes",
                     graph,
                     "Set it: node.out_port(0).set_data_type(...).",
+                )
+            if is_typed and op.is_custom and not graph.has_rank(graph.out_port_of(tensor)):
+                raise _problem(
+                    f"nothing says what shape {_name(tensor)} has, which {_ops(op)} writes",
+                    graph,
+                    "Give the op's class an infer, or set it: node.out_port(0).data.set_shape(...).",
                 )
             written[tensor] = op
     return written

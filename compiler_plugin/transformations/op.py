@@ -96,9 +96,10 @@ class Op:
 
         Args:
           graph: that nodes are created in.
-          defaults: `type` is what is written as the op: a custom code or a builtin operator's name, `op` where it
-            is not given; None for an op that only transformations know. `version` is the operator's. Ports that
-            `in_ports_count` and `out_ports_count` say are there without being connected.
+          defaults: `type` is what is written as the op: `op` where it is not given; another custom code; a builtin
+            operator's name, whose options the records are then; None for an op that only transformations know.
+            `version` is the operator's. Ports that `in_ports_count` and `out_ports_count` say are there without
+            being connected.
           attrs: where they differ from the defaults.
 
         Raises:

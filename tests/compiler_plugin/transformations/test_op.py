@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from compiler_plugin.transformations import Graph, Node, Op, OpLibrary, Phase
+from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -261,6 +262,22 @@ def test_an_infer_that_sets_no_shape_is_an_error() -> None:
     node = Softmax(graph, {"infer": lambda node: None}).create_node([x])
     with pytest.raises(LiteRtError, match="no shape was set for output 0 of SoftMax"):
         node.out_port(0).data.get_shape()
+
+
+def test_an_op_that_nobody_can_infer_is_found_before_it_is_written() -> None:
+    class Silent(Op):
+        op = "Silent"
+
+    graph, x = make_graph()
+    relu = graph.get_op_nodes(op="RELU")[0]
+    first = Silent(graph, {}).create_node([x])
+    second = Silent(graph, {}).create_node([first])
+    graph.replace_node(relu, second)  # whose shape it gets
+    graph.infer()
+    with pytest.raises(LiteRtError, match="nothing says what shape tensor 'silent' has"):
+        check_graph(graph)
+    first.out_port(0).data.set_shape([2, 6])
+    check_graph(graph)
 
 
 def test_classes_are_found_by_name_while_transformations_run() -> None:
