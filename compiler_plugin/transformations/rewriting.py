@@ -50,8 +50,10 @@ def rewrite_all(
             if count > limit:
                 raise _error(
                     name,
-                    f"finds no end: it has rewritten {count} times, last {node.op}, and its results match again",
-                    "Let it return None for an op that is as it should be, or narrow its pattern.",
+                    f"finds no end: it has rewritten {count} times, last {node.op}, and its results match "
+                    "again",
+                    "Let it return None, with nothing changed, for an op that is as it should be, or narrow "
+                    "its pattern.",
                 )
         if count == before:
             return count
