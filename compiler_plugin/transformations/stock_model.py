@@ -96,8 +96,6 @@ class Region:
             from compiler_plugin.transformations.layout_change.stock_form import to_stock_form
 
             to_stock_form(self.model, self._subgraph, self._permuted)
-            index = {tensor: place for place, tensor in enumerate(self._subgraph.tensors)}
-            self.index = {t: index[copy] for t, copy in self._copies.items() if copy in index}
 
     def op_of(self, node: int) -> Op | None:
         """The op that stock's node of this number stands for; None where it is none's."""

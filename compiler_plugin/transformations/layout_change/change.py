@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from compiler_plugin.leftovers import (
+    drop_buffers,
+    drop_operator_codes,
+    find_dead_tensors,
+    find_results,
+    move_control_dependencies,
+)
 from compiler_plugin.transformations.layout_change.assignment import assign_layouts
 from compiler_plugin.transformations.layout_change.custom import CustomLayout, CustomOp
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, LayoutName
@@ -66,15 +73,15 @@ def change_layout(
       LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
         brought there.
     """
-    results = dict.fromkeys(subgraph.outputs)
-    for signature in model.signatures:
-        if signature.subgraph is subgraph:
-            results.update(dict.fromkeys(tensor for _, tensor in signature.outputs))
+    old_ops = subgraph.ops
+    read_outside = find_results(model, subgraph)
+    results = dict.fromkeys(tensor for tensor in subgraph.tensors if tensor in read_outside)
     change = LayoutChange(to, _find_settled(subgraph, results))
     plans = _find_plans(subgraph, change, custom_layouts or {})
     assignments = assign_layouts(subgraph, plans, change, results)
     rewriter = Rewriter(subgraph, model, change, results)
     rewriter.run(assignments)
+    _clean_up(model, subgraph, old_ops, rewriter.left)
     return ChangeReport(to, len(assignments), rewriter.transposes, rewriter.reshapes)
 
 
@@ -91,6 +98,19 @@ def layout_rules() -> Mapping[str, LayoutRule]:
         [(op, f"the rules with {module}") for op, _, module in entries], "Take one of them away."
     )
     return {op: rule for op, rule, _ in entries}
+
+
+def _clean_up(
+    model: Model, subgraph: Subgraph, old_ops: Sequence[Op], candidates: Iterable[Tensor]
+) -> None:
+    """Drops what nothing has any more, and names ops by their new places where the metadata name any."""
+    dead = find_dead_tensors(model, subgraph, candidates)
+    subgraph.remove_tensors(dead)
+    drop_buffers(model, {tensor.buffer for tensor in dead})
+    drop_operator_codes(model, {op.code for op in old_ops})
+    places = {op: place for place, op in enumerate(subgraph.ops)}
+    moved = {old: places[op] for old, op in enumerate(old_ops) if op in places}
+    move_control_dependencies(model, subgraph, moved)
 
 
 def _find_plans(

@@ -39,6 +39,7 @@ class Rewriter:
     """Rewrites one subgraph.
 
     Attributes:
+      left: tensors that may have lost their last reader, or who writes them.
       transposes: TRANSPOSE ops that were added.
       reshapes: RESHAPE ops that were added in the place of a TRANSPOSE.
     """
@@ -76,7 +77,7 @@ class Rewriter:
         self._codes = {name: code for code, name in BUILTIN_OPERATORS.items()}
         self._names = {tensor.name for tensor in subgraph.tensors}
         self._idle: list[Op] = []  # TRANSPOSE ops that do nothing but give a result its name
-        self._left: dict[Tensor, None] = {}  # tensors that may have lost their last reader
+        self.left: dict[Tensor, None] = {}
         self.transposes = 0
         self.reshapes = 0
 
@@ -132,11 +133,11 @@ class Rewriter:
         form = self._read(source, assignment.inputs[0])
         layout = assignment.outputs[0]
         op.release()
-        self._left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
+        self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
         self._forms[target] = {layout: form}
         if layout is not None:
             self._homes[target] = layout
-        self._left[target] = None
+        self.left[target] = None
 
     def _settle(self, op: Op, index: int, layout: Permutation) -> None:
         """From now on output `index` has this order; a result keeps its own, and is made from it."""
@@ -169,7 +170,7 @@ class Rewriter:
         if old is not tensor:
             op.set_input(index, tensor)
             if old is not None:
-                self._left[old] = None
+                self.left[old] = None
 
     def _read(self, tensor: Tensor, layout: Permutation | None) -> Tensor:
         """A tensor in an order of dimensions; `layout` is counted from the order of the file."""
@@ -308,32 +309,28 @@ class Rewriter:
                 continue
             gone.add(op)
             op.release()
+            self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
             writer.set_output(list(writer.outputs).index(source), result)
             for reader in dict.fromkeys(source.uses):
                 for index, tensor in enumerate(reader.inputs):
                     if tensor is source:
                         reader.set_input(index, result)
-            self._left[source] = None
+            self.left[source] = None
         self._ops = [op for op in self._ops if op not in gone]
 
     def _drop_unread(self) -> None:
-        """Drops what was computed of constants and nobody reads any more, and tensors that no op has."""
+        """Drops ops that compute of constants what nobody reads any more."""
         gone: set[Op] = set()
         for op in reversed(self._subgraph.ops):
             output = op.outputs[0] if op.outputs else None
-            if output in self._left and output in self._settled and not output.uses:
+            if output in self.left and output in self._settled and not output.uses:
                 if output in self._results:
                     continue
                 gone.add(op)
                 op.release()
-                self._left[output] = None
-                self._left.update(dict.fromkeys(t for t in op.inputs if t is not None))
+                self.left[output] = None
+                self.left.update(dict.fromkeys(t for t in op.inputs if t is not None))
         self._ops = [op for op in self._ops if op not in gone]
-        kept = {*self._subgraph.inputs, *self._results}
-        for op in self._ops:
-            kept.update(tensor for tensor in op.intermediates if tensor is not None)
-        dead = [t for t in self._left if not t.producer and not t.uses and t not in kept]
-        self._subgraph.remove_tensors(dead)
 
 
 def _permuted_rows(vector: Tensor, permutation: Permutation) -> Tensor:

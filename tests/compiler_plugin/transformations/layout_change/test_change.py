@@ -12,7 +12,13 @@ from compiler_plugin.transformations.layout_change.change import change_layout
 from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.core.status import Status
+from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
+from litert.model.control_dependencies import (
+    CONTROL_DEPENDENCIES_KEY,
+    read_control_dependencies,
+    set_control_dependencies,
+)
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.table import Table
@@ -266,6 +272,33 @@ def test_a_graph_without_images_stays_as_it_is() -> None:
     before = to_bytes(model)
     assert change_layout(model, model.subgraphs[0], "NCHW").ops == 0
     assert to_bytes(model) == before
+
+
+def test_nothing_is_left_of_what_was_permuted() -> None:
+    b = ModelBuilder()
+    x = b.input("x", F, (1, 3, 4, 5))
+    inner = b.op("TRANSPOSE", [x, ints(b, 0, 2, 3, 1)], [out(1, 4, 5, 3, name="inner")])
+    b.output(b.op("TRANSPOSE", [conv(b, inner, 3), ints(b, 0, 3, 1, 2)], [out(1, 3, 4, 5)]))
+    model = b.build()
+    change_layout(model, model.subgraphs[0], "NCHW")
+    (op,) = model.ops()
+    assert set(model.subgraphs[0].tensors) == {*op.inputs, *op.outputs}
+    assert model.operator_codes == [op.code]
+    assert len(model.buffers) == 3  # the empty one, filter and bias
+
+
+def test_metadata_name_ops_by_their_new_places() -> None:
+    b = ModelBuilder()
+    y = conv(b, b.input("x", F, (1, 4, 6, 3)), 5)
+    y = b.op("SOFTMAX", [y], [out(1, 4, 6, 5, name="p")], beta=1.0)
+    b.output(conv(b, y, 2, "last"))
+    model = b.build()
+    model.set_metadata(CONTROL_DEPENDENCIES_KEY, Blob(b""))
+    set_control_dependencies(model, [[(0, 2)]])
+    change_layout(model, model.subgraphs[0], "NCHW")
+    places = [i for i, op in enumerate(model.ops()) if op.name == "CONV_2D"]
+    assert places != [0, 2]
+    assert read_control_dependencies(model) == [[tuple(places)]]
 
 
 def test_custom_ops_say_what_they_take() -> None:
