@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
+from compiler_plugin.compiling import Prepare
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.outline import Partition, extract, replace_partitions
 from compiler_plugin.pipeline import (
@@ -24,7 +25,7 @@ from compiler_plugin.plan import plan_model
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from compiler_plugin.shape_bounds import check_shape_bounds
-from compiler_plugin.transforming import transform_model
+from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -51,7 +52,7 @@ def partition_model(
     """
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
-    with _asking_plugin("partition", source, target, options) as (model, plugin, report):
+    with _asking_plugin("partition", source, target, options) as (model, plugin, report, _):
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
@@ -81,12 +82,14 @@ def compile_model(
     """
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
-    with _asking_plugin("compile", source, target, options) as (model, plugin, report):
+    with _asking_plugin("compile", source, target, options) as (model, plugin, report, prepare):
         if not model.subgraphs:
             raise LiteRtError(
                 Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
             )
-        result = plugin.compile([extract(_whole(model, i)) for i in range(len(model.subgraphs))])
+        copies = [extract(_whole(model, index)) for index in range(len(model.subgraphs))]
+        notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
+        result = plugin.compile(copies)
         report.calls = [
             CallReport(
                 f"Subgraph_{index}",
@@ -102,7 +105,7 @@ def compile_model(
             )
         ]
         report.modules = [module.size for module in result.byte_code]
-        report.notes = list(result.notes)
+        report.notes = [*notes, *result.notes]
         if len(result.byte_code) > 1:
             report.warnings.append(
                 f"of {len(result.byte_code)} byte code modules only the first is written"
@@ -186,18 +189,21 @@ def _info(plugin: RegisteredPlugin) -> PluginInfo:
 @contextmanager
 def _asking_plugin(
     cmd: str, source: str, target: str, options: ApplyOptions
-) -> Iterator[tuple[Model, VendorPlugin, Report]]:
-    """An input that is not compiled, the plugin that options name, and a report to fill."""
+) -> Iterator[tuple[Model, VendorPlugin, Report, Prepare]]:
+    """An input that is not compiled, the plugin that options name, a report to fill, and what to do to copies."""
     start = time.perf_counter()
     check_output(target, [source, *options.asset_paths])
     registered, soc_model = choose_plugin(options)
     report = new_report(cmd, source, options, registered, soc_model)
     with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
-        transform_model(model, options.transform, report)
+        transformations = transform_model(model, options.transform, report)
         check_shape_bounds(model, options.compiler.shape_bounds)
         find_custom_layers(plugin, options.compiler, model, report)
-        yield model, plugin, report
+        prepare = prepare_partitions(plugin.data_layout, options.transform, transformations)
+        yield model, plugin, report, prepare
+        if transformations:
+            report.transformations = transformations.reports()
     report.seconds = time.perf_counter() - start
 
 

@@ -51,10 +51,14 @@ def execute(command: Command) -> None:
 
 def _idle_flags(command: Command) -> list[str]:
     """What was asked of a compilation, where nothing is compiled; in sentences."""
-    options = command.options
-    given = {
+    options, transform = command.options, command.options.transform
+    given: dict[str, object] = {
         "npu_custom_op_info": options.compiler.custom_op_infos,
         "require_npu": options.require_npu,
+        "extensions": transform and transform.extensions,
+        "transformations": transform and transform.selection,
+        "transformations_config": transform and transform.config,
+        "ops_mapping": transform and transform.ops_mapping,
     }
     return [
         f"--cmd={command.cmd} compiles nothing: --{flag} changes nothing"

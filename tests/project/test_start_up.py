@@ -19,11 +19,13 @@ HEAVY = (
         "litert.model.reader",
         "litert.model.writer",
         "compiler_plugin.pipeline",
+        "compiler_plugin.transformations.pipeline",
         "dispatch.api",
         "vendor_reference.compiler.plugin",
         "vendor_reference.dispatch",
         "litert_npu_tools.apply_plugin_commands",
         "litert_npu_tools.litert_npu",
+        "litert_npu_tools.transform_command",
     ],
 )
 def test_a_module_imports_nothing_heavy(module: str) -> None:

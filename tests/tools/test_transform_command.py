@@ -143,6 +143,14 @@ def test_apply_runs_extensions_and_reports_them(
     assert op_names(output) == ["NEG", "DISPATCH_OP"]
 
 
+def test_a_command_that_compiles_nothing_says_what_flags_were_idle(
+    source: Path, mine: Path, capsys: Capture
+) -> None:
+    assert apply("--cmd=noop", source, "none", f"--extensions={mine}", "--transformations=all") == 0
+    text = capsys.readouterr().out
+    assert "--extensions changes nothing" in text and "--transformations changes nothing" in text
+
+
 @pytest.mark.parametrize("cmd", ["partition", "compile"])
 def test_other_commands_of_apply_plugin_transform_too(
     source: Path, mine: Path, tmp_path: Path, capsys: Capture, cmd: str

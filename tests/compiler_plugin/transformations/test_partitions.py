@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from compiler_plugin.commands import compile_model
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
 from compiler_plugin.transformations import TransformOptions
@@ -54,18 +55,21 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "in.tflite"
 
 
-def compile_planes(source: Path, text: str, keep_layout: bool = False) -> tuple[Report, Model]:
+def planes(source: Path, text: str, keep_layout: bool = False) -> ApplyOptions:
     folder = source.parent / "mine"
     (folder / "back").mkdir(parents=True)
     (folder / "back" / "planes.py").write_text(dedent(text))
-    target = source.parent / "out.bin"
-    options = ApplyOptions(
+    return ApplyOptions(
         "Planes",
         libs=[str(VENDORS)],
         compiler=CompilerOptions(vendor_options={"planes_ops": "CONV_2D,ABS"}),
         transform=TransformOptions([str(folder)], keep_layout=keep_layout),
     )
-    report = apply_plugin(source, target, options)
+
+
+def compile_planes(source: Path, text: str, keep_layout: bool = False) -> tuple[Report, Model]:
+    target = source.parent / "out.bin"
+    report = apply_plugin(source, target, planes(source, text, keep_layout))
     with read_model(target) as compiled:
         (module,) = compiled.byte_code
         return report, read_model(bytes(module.blob))
@@ -81,6 +85,18 @@ def test_the_back_phase_runs_in_the_partition_in_its_layout(source: Path) -> Non
     assert "NEG" in names and "ABS" not in names
     (conv,) = (op for op in module.ops() if op.name == "CONV_2D")
     assert conv.outputs[0].shape == (1, 4, 6, 5)
+
+
+def test_whole_subgraphs_are_brought_into_that_layout_too(source: Path) -> None:
+    target = source.parent / "out.bin"
+    report = compile_model(source, target, planes(source, BACK))
+    assert {item.name: item.matches for item in report.transformations} == {
+        "in_planes": 1,
+        "everywhere": 2,
+    }
+    assert any("in NCHW" in note for note in report.notes)
+    with read_model(target) as module:
+        assert "NEG" in [op.name for op in module.ops()]
 
 
 def test_with_the_layout_kept_it_runs_on_the_whole_alone(source: Path) -> None:
