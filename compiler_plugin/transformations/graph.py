@@ -416,7 +416,10 @@ class Graph:
             number, op if is_custom else None, model_op.code.version
         )
         self._by_name.setdefault(op, {})[model_op] = None
-        self.touch(node)
+        if is_custom:
+            self.edit_count += 1
+        else:
+            self.touch(node)
 
     def remove_node(self, node: Node) -> None:
         """Takes out an op or a constant that nobody reads.

@@ -201,14 +201,18 @@ class Op:
         return find_op_class(name, CLASSES.get({}))
 
     def attach(self, node: Node) -> None:
-        """Makes a node one of this op; its attributes are as they are."""
+        """Makes a node one of this op; its attributes are as they are.
+
+        It is inferred again, but for a partition in a layout of its own, where shapes are as they must be.
+        """
         if node.op != self.attrs["op"]:
             node.graph.rename_op(node, self.attrs["op"])
             node.is_changed = True  # what its options are to be is this op's to say
         types = {t.element_type for t in (*node.input_tensors[:1], *node.output_tensors[:1]) if t}
         self.keeps_type = len(types - {ElementType.NONE}) > 1
         node.op_definition = self
-        node.touch()
+        if node.graph.layout == "NHWC":
+            node.touch()
 
     def _create(self, inputs: list[InputLike]) -> Node:
         node = self.graph.create_op(

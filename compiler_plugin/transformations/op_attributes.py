@@ -47,6 +47,8 @@ def write_attributes(node: Node) -> None:
     else:
         node.graph.rename_op(node, op_type)
         write_options(node)
+        if node.graph.ops is not None:
+            node.graph.ops.remember(node)
 
 
 def write_options(node: Node) -> None:

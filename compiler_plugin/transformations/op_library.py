@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compiler_plugin.transformations.extension_call import extension_call, extension_file
 from compiler_plugin.transformations.extractor import Extractor, standard_options
@@ -18,10 +18,19 @@ from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, find_op_
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import check_unique
+from litert.model.blob import Blob
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.graph import Graph
     from compiler_plugin.transformations.node import Node
+
+
+class _Written(NamedTuple):
+    """What a node was when it was written."""
+
+    options: Blob  # kept, so that its identity is not another's
+    definition: Op
+    attributes: Mapping[str, Any]
 
 
 class OpLibrary:
@@ -56,6 +65,10 @@ class OpLibrary:
         self._classes = {cls.op: cls for cls in classes}
         self._extractors = {cls.op: _make_extractor(cls) for cls in enabled}
         self._mapping = mapping or {}
+        self._written: dict[
+            int, _Written
+        ] = {}  # by the identity of options, which copies of an op share
+        self._names = {*self._classes, *self._extractors, *self._mapping}
 
     def get_op_class_by_name(self, name: str) -> type[Op]:
         """The class of an op: the user's, else that of one of TFLite's own operators.
@@ -81,12 +94,27 @@ class OpLibrary:
           LiteRtError: with op and file, where an extractor fails.
         """
         for name in graph.op_names:
-            if name in self._mapping or name in self._extractors or name in self._classes:
+            if name in self._names:
                 for node in graph.get_op_nodes(op=name):
                     self._extract(name, node)
 
+    def remember(self, node: Node) -> None:
+        """Notes what a node is that is written: in a vendor's partition a copy of its op is the same again.
+
+        Its extractor knows what the file had, which may be another name and other options.
+        """
+        definition, op = node.op_definition, node.model_op
+        if definition is not None and op is not None and op.custom_options is not None:
+            written = _Written(op.custom_options, definition, node.custom_attributes())
+            self._written[id(op.custom_options)] = written
+            self._names.add(node.op)
+
     def _extract(self, name: str, node: Node) -> None:
-        if name in self._mapping and node.is_custom:
+        written = self._written.get(id(node.model_op and node.model_op.custom_options))
+        if written is not None and written.definition.type == name:
+            node.set_extracted(written.attributes)
+            written.definition.attach(node)
+        elif name in self._mapping and node.is_custom:
             mapped = self._mapping[name]
             if not mapped.has_parameters:
                 node.set_extracted({})

@@ -21,6 +21,7 @@ from compiler_plugin.transformations import (
     raw_options,
 )
 from compiler_plugin.transformations.mapping_file import MappedOp
+from compiler_plugin.transformations.op_attributes import write_attributes
 from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -150,6 +151,43 @@ def test_an_extractor_can_make_a_node_another_op() -> None:
     assert (node.op, node.type, node.axis) == ("Foo", "Foo", 2)
     assert node.graph.get_op_nodes(op="Foo") == [node]
     assert node.graph.get_op_nodes(op="vendor.FooV2") == []
+
+
+def test_a_copy_of_an_op_that_was_written_is_the_same_op() -> None:
+    """A vendor's partition has copies of ops, whose names and options are no longer those of the file."""
+
+    class Adapter(Extractor):
+        op = "vendor.FooV2"
+
+        def extract(self, node: Node) -> bool:
+            RawFoo.update_node_stat(node, flexbuffer_options(node))
+            return True
+
+    class RawFoo(Foo):
+        enabled = False
+        raw_options = FIELDS
+
+        def __init__(self, graph: Graph, attrs: Mapping[str, Any]) -> None:
+            super().__init__(graph, {"type": "acme.Foo", **attrs})
+
+        def backend_attrs(self) -> list[Any]:
+            return [("axis", lambda node: 10 * node.axis), "beta"]
+
+    library = OpLibrary([RawFoo], [Adapter])
+    node = extracted(library, op="vendor.FooV2")
+    write_attributes(node)
+    assert node.model_op is not None and node.op == "acme.Foo"
+    assert bytes(node.custom_options) == struct.pack("<if", 20, 0.5)
+    partition = make_model(op="acme.Foo")
+    (copy,) = partition.subgraphs[0].ops
+    copy.custom_options = node.model_op.custom_options
+    again = Graph(partition, partition.subgraphs[0], ops=library, layout="NCHW")
+    (same,) = again.nodes
+    assert (same.op, same.type, same.axis, same.beta) == ("Foo", "acme.Foo", 2, 0.5)
+    assert not again.touched
+    same.axis = 3
+    write_attributes(same)
+    assert same.op == "acme.Foo" and bytes(same.custom_options) == struct.pack("<if", 30, 0.5)
 
 
 def test_an_extractor_of_a_builtin_op_adds_attributes() -> None:
