@@ -654,6 +654,10 @@ class Graph:
         """Whether a result of the model is another tensor than in the file."""
         return result.tensor is not self._first_sources[result]
 
+    def were_one(self, result: Node, other: Node) -> bool:
+        """Whether two results are one tensor in the file."""
+        return self._first_sources[result] is self._first_sources[other]
+
     def name_result(self, result: Node) -> bool:
         """Gives a result's tensor the result's name, where no other has a right to its present one."""
         tensor = result.tensor

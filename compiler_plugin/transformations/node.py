@@ -244,7 +244,7 @@ class Node:
         op = self._check_op()
         port = InPort(self, len(op.inputs))
         if source is not None:
-            port.check_source(source)
+            port.check_source(source, is_new=True)
         op.append_input(source.tensor if source else None)
         self.graph.note_input(op, op.inputs[-1], None)
         self.touch()
@@ -353,12 +353,12 @@ class Node:
         if name in Node.__slots__ or isinstance(getattr(Node, name, None), property):
             object.__setattr__(self, name, value)
             return
+        self.check_alive()
         op = self.model_op
         known = self._find(name)
         if type(known) is type(value) and not hasattr(value, "tolist") and known == value:
             return
         if op is not None and not op.is_custom and name in option_names(op):
-            self.check_alive()
             set_builtin_option(op, name, value)
         elif name in self._custom_options():
             self._custom_options()[name] = _freeze(value)

@@ -91,6 +91,7 @@ class OutPort:
 
     @quantization.setter
     def quantization(self, quantization: Quantization | None) -> None:
+        self.node.check_alive()
         self.tensor.quantization = quantization
         self.node.touch()
 
@@ -207,7 +208,7 @@ class InPort:
         self.check_disconnect()
         self.node.set_input(self.index, None)
 
-    def check_source(self, source: OutPort) -> None:
+    def check_source(self, source: OutPort, *, is_new: bool = False) -> None:
         """Refuses what this port cannot read.
 
         Raises:
@@ -218,6 +219,8 @@ class InPort:
             raise not_an_output(source)
         for node in (self.node, source.node):
             node.check_alive()
+        if not is_new:
+            self.node.in_port(self.index)  # is there still
         if source.node.graph is not self.node.graph:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -234,6 +237,7 @@ class InPort:
     def check_disconnect(self) -> None:
         """Refuses to leave a result of the model without data."""
         self.node.check_alive()
+        self.node.in_port(self.index)  # is there still
         if self.node.is_result:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,

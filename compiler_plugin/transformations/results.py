@@ -34,7 +34,7 @@ def _separate(graph: Graph) -> None:
         source = result.in_port(0).get_source()
         assert source is not None
         owner = owners.setdefault(source.tensor, result)
-        if not graph.has_moved(result):
+        if not graph.has_moved(result) or (owner is not result and graph.were_one(result, owner)):
             continue
         if source.node.is_const:
             if owner is not result or source.tensor.uses:

@@ -340,3 +340,20 @@ def test_the_buffers_of_metadata_stay() -> None:
     assert [b.blob and bytes(b.blob) for b in after.metadata_buffers if isinstance(b, Buffer)] == [
         b"old"
     ]
+
+
+def test_results_that_are_one_tensor_in_the_file_stay_one() -> None:
+    b = ModelBuilder()
+    x = b.input("x", *F32)
+    y = b.op("ABS", [x], [("y", *F32)])
+    b.output(y)
+    b.signature("main", {"in": x}, {"first": y, "second": y})
+    model = b.build()
+    (graph,) = open_graphs(model)
+    assert len(graph.results) == 2
+    exp = graph.create_op("EXP", [graph.parameters[0]])
+    graph.nodes[0].out_port(0).get_connection().set_source(exp.out_port(0))
+    graph.clean_up()
+    after = emitted([graph])
+    assert names(after) == ["EXP"]
+    assert [tensor.name for _, tensor in after.signatures[0].outputs] == ["y", "y"]

@@ -360,3 +360,18 @@ def test_options_that_no_kernel_takes_by_default_have_what_is_usual(graph: Graph
     assert graph.create_op("ARG_MAX", [x, 3], {"output_type": "INT64"}).output_type == "INT64"
     assert graph.create_op("MAX_POOL_2D", [x]).stride_w == 1
     assert graph.create_op("MAX_POOL_2D", [x], {"stride_w": 2}).stride_w == 2
+
+
+def test_a_port_or_node_that_went_is_refused(graph: Graph) -> None:
+    node = graph.create_op("CONCATENATION", [graph.parameters[0]] * 2, {"axis": 3})
+    port, result = node.in_port(1), node.out_port(0)
+    node.delete_input_port(1)
+    with pytest.raises(LiteRtError, match="no input port 1"):
+        port.connect(graph.parameters[0].out_port(0))
+    with pytest.raises(LiteRtError, match="no input port 1"):
+        port.disconnect()
+    graph.remove_node(node)
+    for where, name in ((node, "axis"), (node, "visited"), (result, "quantization")):
+        with pytest.raises(LiteRtError, match="was removed"):
+            setattr(where, name, None)
+    assert node not in graph.touched
