@@ -65,9 +65,8 @@ class OpLibrary:
         self._classes = {cls.op: cls for cls in classes}
         self._extractors = {cls.op: _make_extractor(cls) for cls in enabled}
         self._mapping = mapping or {}
-        self._written: dict[
-            int, _Written
-        ] = {}  # by the identity of options, which copies of an op share
+        # By the identity of options, which copies of an op share.
+        self._written: dict[int, _Written] = {}
         self._names = {*self._classes, *self._extractors, *self._mapping}
 
     def get_op_class_by_name(self, name: str) -> type[Op]:
@@ -125,7 +124,8 @@ class OpLibrary:
             cls = self._classes[name]
             with extension_call(cls.__name__, extension_file(cls), node):
                 found = standard_options(node, cls.raw_options)
-                cls.update_node_stat(node, {k: v for k, v in found.items() if k not in DEFINITION})
+                _check_options(found)
+                cls.update_node_stat(node, found)
 
 
 def _run_extractor(extractor: Extractor, node: Node) -> bool:
@@ -139,6 +139,17 @@ def _run_extractor(extractor: Extractor, node: Node) -> bool:
                 hint="Return True if the attributes are set, False to leave them to the standard.",
             )
     return found
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuses options whose names mean something else to a class."""
+    for name in options:
+        if name in DEFINITION:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"option '{name}' has the name of an attribute that every op has",
+                hint="Write an extractor that gives it another name, and a record that gives it this one.",
+            )
 
 
 def _check_name(cls: type[Op] | type[Extractor]) -> None:

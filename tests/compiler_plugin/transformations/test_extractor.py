@@ -301,6 +301,22 @@ def test_options_that_are_too_short_for_a_class_name_it() -> None:
     assert f"Long of {__file__}, op Foo 'y'" in error.value.where
 
 
+def test_an_option_with_the_name_of_what_every_op_has_needs_an_extractor() -> None:
+    options = bytes(flexbuffers.Dumps({"type": "wide", "axis": 1}))
+    with pytest.raises(LiteRtError, match="option 'type' has the name of an attribute"):
+        extracted(OpLibrary([Foo]), options)
+
+    class Renames(Extractor):
+        op = "Foo"
+
+        def extract(self, node: Node) -> bool:
+            Foo.update_node_stat(node, {"kind": flexbuffer_options(node)["type"]})
+            return True
+
+    node = extracted(OpLibrary([Foo], [Renames]), options)
+    assert (node.type, node.kind) == ("Foo", "wide")
+
+
 def test_a_name_that_is_taken_twice_is_an_error_with_both_files() -> None:
     class Foo2(Op):
         op = "Foo"
