@@ -91,18 +91,21 @@ class Connection:
     def insert_node(self, node: Node) -> None:
         """Puts a node between the source and its destinations: its input 0, and its output 0.
 
+        Where the node reads the source already, that stays as it is.
+
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a node without input or output port, or one of the destinations.
+          LiteRtError: INVALID_ARGUMENT, for a node without input or output port.
         """
         source = self._known_source()
         in_port, out_port = node.in_port(0), node.out_port(0)
         in_port.check_source(source)
-        for destination in self._destinations:
+        destinations = [port for port in self._destinations if port.node is not node]
+        for destination in destinations:
             destination.check_source(out_port)
-        for destination in self._destinations:
+        for destination in destinations:
             destination.connect(out_port)
         in_port.connect(source)
-        self._source = out_port
+        self._source, self._destinations = out_port, destinations
 
     def remove(self) -> None:
         """Disconnects all destinations.

@@ -148,6 +148,16 @@ def test_a_node_is_inserted_before_all_readers(graph: Graph) -> None:
     assert [node.op for node in graph.nodes] == ["CONV_2D", "NEG", "RELU", "ADD"]
 
 
+def test_a_node_that_reads_the_source_already_is_inserted_all_the_same(graph: Graph) -> None:
+    conv = graph.nodes[0]
+    readers = conv.out_port(0).get_destinations()
+    double = graph.create_op("MUL", [conv, conv])
+    connection = conv.out_port(0).get_connection()
+    connection.insert_node(double)
+    assert connection.get_destinations() == double.out_port(0).get_destinations() == readers
+    assert [port.get_source() for port in double.in_ports()] == [conv.out_port(0)] * 2
+
+
 def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
     conv, add = graph.get_op_nodes(op="CONV_2D")[0], graph.get_op_nodes(op="ADD")[0]
     conv.in_port(0).connect(add.out_port(0))
