@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.connection import Connection
+    from compiler_plugin.transformations.editing import edit_model
     from compiler_plugin.transformations.extractor import Extractor, flexbuffer_options, raw_options
     from compiler_plugin.transformations.graph import Graph
     from compiler_plugin.transformations.node import Node
@@ -47,6 +48,7 @@ __all__ = [
     "SubgraphReplacement",
     "TransformOptions",
     "Transformation",
+    "edit_model",
     "flexbuffer_options",
     "raw_fields",
     "raw_options",
@@ -75,6 +77,7 @@ _MODULES = {
     "SubgraphReplacement": "sub_graph_replacement",
     "TransformOptions": "options",
     "Transformation": "transformation",
+    "edit_model": "editing",
     "flexbuffer_options": "extractor",
     "raw_fields": "litert.model.raw_options",
     "raw_options": "extractor",
