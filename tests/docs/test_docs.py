@@ -1,6 +1,7 @@
 """What the documents say to type works: their bash and python blocks run, in order, in a folder of their own.
 
-A block behind `<!-- not run -->` is left out.
+A block behind `<!-- not run -->` is left out. One behind `<!-- file PATH -->` is written to that file. One behind
+`<!-- prints -->` has lines that the command before it prints: seconds are any, and `…` stands for others.
 """
 
 from __future__ import annotations
@@ -18,14 +19,27 @@ from examples import downloads
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"(<!-- not run -->\n)?^```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"(?:<!-- ([^\n]*) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SECONDS = re.compile(r"\d+\.\d+ (m?s)\b")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)|`((?:docs|examples|tests|benchmarks)/[\w./]+)`")
 
 
-def blocks(document: Path) -> list[tuple[str, str]]:
-    """Language and text of what is to be run."""
+def blocks(document: Path) -> list[tuple[str, str, str]]:
+    """Marker, language and text of what is to be run, written or compared."""
     found = BLOCK.findall(document.read_text())
-    return [(language, text) for skip, language, text in found if not skip]
+    return [
+        block
+        for block in found
+        if block[0] != "not run" and (block[0] or block[1] in ("bash", "python"))
+    ]
+
+
+def check_printed(text: str, printed: str) -> None:
+    """Whether lines are among those that were printed, in their order."""
+    lines = iter(SECONDS.sub(r"# \1", printed).splitlines())
+    for line in SECONDS.sub(r"# \1", text).splitlines():
+        if line.strip() != "…":
+            assert any(line.rstrip() == other.rstrip() for other in lines), f"{line}\n{printed}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
@@ -39,7 +53,16 @@ def test_a_document_s_commands_run(document: Path, tmp_path: Path) -> None:
     (tmp_path / "build" / "downloads").symlink_to(downloads.FOLDER)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     commands = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
-    for language, text in blocks(document):
+    printed = ""
+    for marker, language, text in blocks(document):
+        if marker.startswith("file "):
+            path_of_file = tmp_path / marker.removeprefix("file ")
+            path_of_file.parent.mkdir(parents=True, exist_ok=True)
+            path_of_file.write_text(text)
+            continue
+        if marker == "prints":
+            check_printed(text, printed)
+            continue
         result = subprocess.run(
             [*commands[language], text],
             cwd=tmp_path,
@@ -47,7 +70,8 @@ def test_a_document_s_commands_run(document: Path, tmp_path: Path) -> None:
             capture_output=True,
             text=True,
         )
-        assert result.returncode == 0, f"{text}\n{result.stdout}{result.stderr}"
+        printed = result.stdout + result.stderr
+        assert result.returncode == 0, f"{text}\n{printed}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
