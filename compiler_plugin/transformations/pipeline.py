@@ -107,7 +107,6 @@ class Transformations:
                     ops=self.ops,
                     stage=Phase.FRONT,
                     static_shape=self.options.static_shape,
-                    fold_limit=self.options.fold_limit,
                 )
                 for subgraph, inference in zip(model.subgraphs, inferences, strict=True)
             ]

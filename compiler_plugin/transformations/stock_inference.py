@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Layout: TypeAlias = Literal["NHWC", "NCHW"]
 
 _NODE = re.compile(r"Node number (\d+) \(.*?\) failed to \w+\.?")
-_SOURCE = re.compile(r"\S+\.(?:cc|h):\d+ ")
+_SOURCE = re.compile(r"\S+\.(?:cc|h)(?::\d+)? ")
 
 VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
     ElementType.BFLOAT16, ElementType.FLOAT8_E4M3FN, ElementType.FLOAT8_E5M2, ElementType.COMPLEX128

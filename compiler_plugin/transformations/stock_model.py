@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from litert.core.element_type import ElementType
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.blob import Blob
+from litert.model.builtin_options import make_builtin_options
 from litert.model.flatbuffer import Source
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 from litert.model.schema_types import table_schema
@@ -128,6 +129,9 @@ class Region:
             op.custom_options,
         )
         copy.options_2 = op.options_2
+        if op.options is None and op.options_2 is None and not op.is_custom:
+            # A kernel may look for options that a file leaves out, where there is nothing at all.
+            copy.options, copy.options_2 = make_builtin_options(op.name, {})
         copy.mutating_variable_inputs = op.mutating_variable_inputs
         if op.intermediates:
             copy.intermediates = tuple(
