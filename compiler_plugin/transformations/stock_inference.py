@@ -37,6 +37,13 @@ VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
 
 _NOT_ALONE = CONTROL_FLOW | {"READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR"}
 
+_MAY_LACK_INPUTS = frozenset({
+    "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "CONV_2D", "CONV_3D", "CONV_3D_TRANSPOSE",
+    "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LSTM", "SVDF", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+})  # fmt: skip
+"""Ops whose kernels look whether an optional input is there; others may crash without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -74,13 +81,16 @@ def prepare(
       value_of: gives its value where it is known, beside constants.
       layout: of the graph that the ops are in.
     """
+    faulty = next((i for i, op in enumerate(ops) if _find_fault(op)), None)
+    if faulty is not None:
+        return _without(ops, faulty, _find_fault(ops[faulty]), shape_of, value_of, layout)
     region = Region(ops, shape_of, value_of, layout=layout)
     reason = ""
     with region.arguments() as arguments:
         try:
             interpreter = _interpreter(arguments)
         except (RuntimeError, ValueError) as error:
-            return _without_refused(ops, shape_of, value_of, layout, _message(error))
+            return _without_unknown(ops, shape_of, value_of, layout, _message(error))
         raw: Any = interpreter._interpreter
         try:
             raw.AllocateTensors(-1)
@@ -115,6 +125,9 @@ def run(
     Raises:
       LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
     """
+    for op in ops:
+        if _find_fault(op):
+            raise refusal(op, _find_fault(op))
     region = Region(
         ops,
         lambda tensor: tensor.shape,
@@ -170,7 +183,7 @@ def _array(raw: Any, index: int) -> Array:
     return array
 
 
-def _without_refused(
+def _without_unknown(
     ops: Sequence[Op],
     shape_of: Callable[[Tensor], Shape],
     value_of: Callable[[Tensor], Array | None],
@@ -178,10 +191,8 @@ def _without_refused(
     reason: str,
 ) -> Prepared:
     """The region up to the first op that stock does not know at all, for which it refuses the whole model."""
-    known, unknown = (
-        0,
-        len(ops),
-    )  # the longest beginning that stock takes, the shortest that it refuses
+    # The longest beginning that stock takes, and the shortest that it refuses.
+    known, unknown = 0, len(ops)
     while unknown - known > 1:
         middle = (known + unknown) // 2
         region = Region(ops[:middle], shape_of, value_of, layout=layout)
@@ -191,10 +202,29 @@ def _without_refused(
                 known = middle
             except (RuntimeError, ValueError) as error:
                 unknown, reason = middle, _message(error)
-    before = prepare(ops[:known], shape_of, value_of, layout) if known else Prepared({})
+    return _without(ops, known, reason, shape_of, value_of, layout)
+
+
+def _without(
+    ops: Sequence[Op],
+    position: int,
+    reason: str,
+    shape_of: Callable[[Tensor], Shape],
+    value_of: Callable[[Tensor], Array | None],
+    layout: Layout,
+) -> Prepared:
+    """What stock says of the ops before one that it cannot be asked about."""
+    before = prepare(ops[:position], shape_of, value_of, layout) if position else Prepared({})
     if before.stopped is not None:
         return before
-    return Prepared(before.shapes, known, reason)
+    return Prepared(before.shapes, position, reason)
+
+
+def _find_fault(op: Op) -> str:
+    """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
+    if None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS):
+        return f"its input {op.inputs.index(None)} is left out"
+    return ""
 
 
 def _refused_op(ops: Sequence[Op], region: Region, error: Exception) -> Op | None:
