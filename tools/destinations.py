@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TextIO
 
 from litert.core.errors import LiteRtError
@@ -61,7 +61,10 @@ def open_stream(name: str) -> Iterator[TextIO | None]:
 
 @contextmanager
 def open_output(output: str) -> Iterator[str]:
-    """A path to write to; for the standard streams that of a file, which is copied there at the end."""
+    """A path to write to; for the standard streams that of a file, which is copied there at the end.
+
+    What extensions and vendors print meanwhile goes to standard error: it would be in the model otherwise.
+    """
     if output not in (STDOUT, STDERR):
         yield "" if output == NOWHERE else output
         return
@@ -70,8 +73,9 @@ def open_output(output: str) -> Iterator[str]:
 
     with ExitStack() as stack:
         path = os.path.join(stack.enter_context(TemporaryDirectory()), "model")
-        yield path
         stream = sys.stdout if output == STDOUT else sys.stderr
+        with redirect_stdout(sys.stderr):
+            yield path
         stream.flush()
         shutil.copyfileobj(stack.enter_context(open(path, "rb")), stream.buffer)
         stream.buffer.flush()

@@ -191,6 +191,18 @@ def test_a_model_can_go_to_the_standard_output(source: Path, mine: Path, tmp_pat
     assert b"Wrote -: " in done.stderr
 
 
+def test_what_an_extension_prints_is_not_in_the_model(
+    source: Path, mine: Path, tmp_path: Path
+) -> None:
+    path = mine / "middle" / "abs_to_neg.py"
+    path.write_text(path.read_text().replace("return len(nodes)", "print('found', nodes)"))
+    code = "from litert_npu_tools.litert_npu import run; run()"
+    command = [sys.executable, "-c", code, "transform", str(source), "-", f"--extensions={mine}"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    (tmp_path / "out.tflite").write_bytes(done.stdout)
+    assert op_names(tmp_path / "out.tflite") == ["NEG", "A"] and b"found" in done.stderr
+
+
 def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     flags = [f"--extensions={mine}", "--dump_model_after=abs_to_neg", "--err=none"]
