@@ -69,6 +69,7 @@ class Graph:
       static_shape: whether shapes are final: the model need not be resizable any more.
       fold_limit: how many bytes constant folding may still add to the file.
       edit_count: grows with each edit.
+      creation_count: how many ops were created.
       results: the outputs of the subgraph, and what signatures name beside them.
       touched: nodes whose outputs are to be inferred again.
     """
@@ -92,6 +93,7 @@ class Graph:
         self.static_shape = static_shape
         self.fold_limit = fold_limit
         self.edit_count = 0
+        self.creation_count = 0
         self.touched: dict[Node, None] = {}
         self._inference = inference
         self._is_inferring = False
@@ -299,6 +301,8 @@ class Graph:
         self._order.add(model_op)
         self._by_name.setdefault(model_op.name, {})[model_op] = None
         node = self.node_of(model_op)
+        self.creation_count += 1
+        node.creation = self.creation_count
         if is_custom:
             node.set_extracted(attributes or {})
             node.is_changed = True
@@ -379,15 +383,8 @@ class Graph:
                     Status.INVALID_ARGUMENT,
                     f"{new} has no output {index}, which is read of {old}",
                 )
-        for index, (kept, own) in enumerate(zip(before.outputs, after.outputs, strict=False)):
-            for port in self.find_readers(own):
-                port.node.set_input(port.index, kept)
-            if own.element_type not in (ElementType.NONE, kept.element_type):
-                kept.element_type, kept.quantization = own.element_type, own.quantization
-            elif own.quantization is not None:
-                kept.quantization = own.quantization
-            after.set_output(index, kept)
-            self._values.pop(kept, None)
+        for index, kept in enumerate(before.outputs[: len(after.outputs)]):
+            self._take_tensor(after, index, kept)
         self._edges = [
             (after if a is before else a, after if b is before else b) for a, b in self._edges
         ]
@@ -397,6 +394,28 @@ class Graph:
             for reader in tensor.uses:
                 self._order.note_input(reader, tensor)
         self.touch(new)
+
+    def replace_port(self, old: OutPort, new: OutPort) -> None:
+        """Puts an op's output in the place of another's: it gets its tensor, with name, quantization and readers.
+
+        What has read the new one before reads on. The old op stays, with an output that nobody reads.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for ports of what is no op of this graph, or one that reads the other.
+        """
+        for port in (old, new):
+            self._check_own(port.node)
+        before, after = old.node.model_op, new.node.model_op
+        kept, own = old.tensor, new.tensor
+        if before is None or after is None or before is after or kept in after.inputs:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"{new} cannot take the place of {old}")
+        self._take_tensor(after, new.index, kept)
+        before.set_output(old.index, own)
+        self._order.replace(before, after)
+        for reader in kept.uses:
+            self._order.note_input(reader, kept)
+        self.touch(old.node)
+        self.touch(new.node)
 
     def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None:
         """Makes a custom op another, of the same version.
@@ -754,6 +773,18 @@ class Graph:
             self.touched.pop(node, None)
         for tensor in op.outputs:
             self._values.pop(tensor, None)
+
+    def _take_tensor(self, op: Op, index: int, kept: Tensor) -> None:
+        """Lets an op write another op's tensor in place of its own, which nobody reads then."""
+        own = op.outputs[index]
+        op.set_output(index, kept)
+        for port in self.find_readers(own):
+            port.node.set_input(port.index, kept)
+        if own.element_type not in (ElementType.NONE, kept.element_type):
+            kept.element_type, kept.quantization = own.element_type, own.quantization
+        elif own.quantization is not None:
+            kept.quantization = own.quantization
+        self._values.pop(kept, None)
 
     def _touch_readers(self, tensor: Tensor) -> None:
         if not self._is_inferring:

@@ -48,6 +48,7 @@ class Node:
       tensor: of these four their tensor.
       op_definition: the user's definition of a custom op (`Op`); None where there is none.
       is_changed: whether attributes were set that are not in the model yet.
+      creation: which of the ops that the graph was asked to create it is, from 1; 0 for all others.
     """
 
     graph: Graph
@@ -56,6 +57,7 @@ class Node:
     tensor: Tensor | None
     op_definition: UserOp | None
     is_changed: bool
+    creation: int
     result_index: int
     result_name: str
     result_signatures: list[tuple[Signature, int]]
@@ -64,7 +66,7 @@ class Node:
     _options: dict[str, Any] | None
 
     __slots__ = (
-        "_free", "_kind", "_options", "graph", "id", "is_changed", "model_op",
+        "_free", "_kind", "_options", "creation", "graph", "id", "is_changed", "model_op",
         "op_definition", "result_index", "result_name", "result_signatures", "tensor",
     )  # fmt: skip
 
@@ -90,6 +92,7 @@ class Node:
         keep(self, "_options", None)
         keep(self, "op_definition", None)
         keep(self, "is_changed", False)
+        keep(self, "creation", 0)
         if kind == RESULT:
             keep(self, "result_index", -1)
             keep(self, "result_name", tensor.name if tensor else "")

@@ -1,6 +1,6 @@
 """Puts something in the place of an op or of several: what all replacements have in common.
 
-What takes an op's place gets its output tensors, with their names, where nobody else reads it (what is new); else
+What takes an op's place gets its output tensors, with their names, if it is new, or only what goes reads it; else
 the readers are connected to it. Outputs of the model keep their names in both cases.
 """
 
@@ -13,7 +13,6 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import find_candidates
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.ports import OutPort
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -81,7 +80,7 @@ def rewrite_once(
     Raises:
       LiteRtError: INVALID_TRANSFORMATION, for a replacement that cannot take the op's place.
     """
-    edits = graph.edit_count
+    edits, created = graph.edit_count, graph.creation_count
     outputs = root.out_ports()
     was_read = any(port.get_destinations() for port in outputs)
     replacement = rewrite()
@@ -98,7 +97,7 @@ def rewrite_once(
                 f"has taken {root} out, and gives what is to take its place",
                 "Leave the op where it is: it goes by itself.",
             )
-        replace_ports(graph, outputs, as_ports(graph, outputs, replacement, name), name)
+        replace_ports(outputs, as_ports(graph, outputs, replacement, name), created, name)
     remove_unread(graph, gone)
     return True
 
@@ -152,14 +151,14 @@ def as_ports(
 
 
 def replace_ports(
-    graph: Graph, old: Sequence[OutPort], new: Sequence[OutPort | None], name: str
+    old: Sequence[OutPort], new: Sequence[OutPort | None], created: int, name: str
 ) -> None:
     """Lets all that read some output ports read others.
 
     Args:
-      graph: that they are in.
       old: the ports; of ops that are to go.
       new: as `as_ports` gives them.
+      created: how many ops the graph had created before the replacement was made.
       name: of the transformation.
     """
     pairs = [(b, a) for b, a in zip(old, new, strict=True) if a is not None and a != b]
@@ -177,13 +176,14 @@ def replace_ports(
             connection.set_source(after)
         return
     for before, after in pairs:
-        readers = after.get_destinations()
-        if not after.node.is_op or any(reader.node is not before.node for reader in readers):
+        readers = [reader.node for reader in after.get_destinations()]
+        is_own = all(node is before.node or node.creation > created for node in readers)
+        if not after.node.is_op or not is_own:
             before.get_connection().set_source(after)
         elif len(before.node.out_ports()) == len(after.node.out_ports()) == 1:
-            graph.replace_node(before.node, after.node)
+            before.node.graph.replace_node(before.node, after.node)
         else:
-            _take_tensor(graph, before, after)
+            before.node.graph.replace_port(before, after)
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
@@ -199,22 +199,6 @@ def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
         if len(left) == len(waiting):
             return
         waiting = left
-
-
-def _take_tensor(graph: Graph, old: OutPort, new: OutPort) -> None:
-    """Lets an op write the tensor of another, which gets one that nobody reads."""
-    for reader in new.get_destinations():  # the old node, which is to go
-        reader.disconnect()
-    assert old.node.model_op is not None and new.node.model_op is not None
-    kept, own = old.tensor, new.tensor
-    if own.element_type not in (ElementType.NONE, kept.element_type):
-        kept.element_type, kept.quantization = own.element_type, own.quantization
-    elif own.quantization is not None:
-        kept.quantization = own.quantization
-    old.node.model_op.set_output(old.index, own)
-    new.node.model_op.set_output(new.index, kept)
-    graph.touch(old.node)
-    graph.touch(new.node)
 
 
 def _as_port(graph: Graph, entry: object, name: str) -> OutPort | None:

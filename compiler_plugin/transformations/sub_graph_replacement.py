@@ -130,14 +130,14 @@ class SubgraphReplacement(ConfiguredReplacement):
             match,
             *map(_names, (match.inputs, match.outputs)),
         )
-        edits = graph.edit_count
+        edits, created = graph.edit_count, graph.creation_count
         going = list(self.nodes_to_remove(graph, match))
         replacement = self.replace_sub_graph(graph, match)
         if replacement is None and graph.edit_count == edits:
             return False
         if replacement is not None:
             ports = as_ports(graph, match.outputs, replacement, self.name)
-            replace_ports(graph, match.outputs, ports, self.name)
+            replace_ports(match.outputs, ports, created, self.name)
         places = {node: place for place, node in enumerate(match.nodes)}
         going.sort(key=lambda node: places.get(node, -1), reverse=True)
         remove_unread(graph, going)

@@ -141,6 +141,26 @@ def test_an_op_that_only_the_replaced_one_reads_gets_its_name_and_quantization()
     assert tanh.out_port(0).quantization == Quantization([0.25], [3])
 
 
+@pytest.mark.parametrize("asks", [False, True], ids=["front", "middle"])
+def test_what_is_new_gets_the_name_though_other_new_ops_read_it(asks: bool) -> None:
+    s = Sketch()
+    halves = s.several("SPLIT", 3, s.input(), outputs=2, num_splits=2, name="halves")
+    graph = s.graph(s("ADD", s("NEG", halves[0]), halves[1]))
+
+    def chain(graph: Graph, x: OutPort) -> Sequence[Node]:
+        first = graph.create_op("SLICE", [x, np.zeros(4, np.int32), np.int32([1, 2, 2, 2])])  # type: ignore[arg-type]
+        if asks:  # which sorts the graph
+            assert first.out_port(0).data.get_shape() == (1, 2, 2, 2)
+        return [first, graph.create_op("ABS", [first])]
+
+    pattern = Match("SPLIT", Const(), Any("x"))
+    assert make(chain, pattern).find_and_replace_pattern(graph) == 1
+    graph.infer()
+    assert [(node.op, node.name) for node in graph.nodes if "halves" in node.name] == [
+        ("SLICE", "halves_0"), ("ABS", "halves_1"),
+    ]  # fmt: skip
+
+
 def test_the_node_itself_is_a_change_in_place() -> None:
     s = Sketch()
     graph = s.graph(s("LEAKY_RELU", s.input(), alpha=0.5))
@@ -225,7 +245,7 @@ def test_outputs_that_change_places_are_read_as_they_were_before(tmp_path: Path)
 
     (before,) = run_stock(graph, tmp_path / "before.tflite")
     ports = [relu.out_port(0), tanh.out_port(0)]
-    replace_ports(graph, ports, ports[::-1], "swap")
+    replace_ports(ports, ports[::-1], graph.creation_count, "swap")
     (after,) = run_stock(graph, tmp_path / "after.tflite")
     assert np.array_equal(before, -after)
 

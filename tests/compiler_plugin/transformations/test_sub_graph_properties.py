@@ -82,8 +82,10 @@ class Copy(SubgraphReplacement):
 
 
 def check_copy(graph: Graph, description: ReplacementDescription, seed: int) -> None:
-    """Replaces a sub-graph by its copy: the ops are as many as before, and compute the same."""
+    """A copy takes the place: of as many ops, with the names of the outputs, and the same values."""
     count = len(graph.nodes)
+    (match,) = matching_instances(graph, description)
+    kept = {port.name for port in match.outputs}
     names = [tensor.name for tensor in graph.subgraph.outputs]
     with tempfile.TemporaryDirectory() as folder:
         before = run_stock(graph, Path(folder) / "before.tflite", seed)
@@ -93,6 +95,7 @@ def check_copy(graph: Graph, description: ReplacementDescription, seed: int) -> 
         graph.infer()
         check_graph(graph)
         assert len(graph.nodes) == count
+        assert kept <= {node.name for node in graph.nodes}
         assert [tensor.name for tensor in graph.subgraph.outputs] == names
         after = run_stock(graph, Path(folder) / "after.tflite", seed)
     assert all(np.array_equal(x, y) for x, y in zip(before, after, strict=True))
