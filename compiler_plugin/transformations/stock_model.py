@@ -195,6 +195,8 @@ class Region:
             permute_type,
         )
 
+        if len(tensor.shape) != len(permutation):
+            return tensor.clone()  # stock says what is wrong
         if tensor.buffer.blob is not _STAND_IN:
             return permute_constant(tensor, permutation)
         copy = tensor.clone()

@@ -17,8 +17,17 @@ from compiler_plugin.transformations.layout_change.assignment import assign_layo
 from compiler_plugin.transformations.layout_change.custom import CustomLayout, CustomOp
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, LayoutName
 from compiler_plugin.transformations.layout_change.rewriting import Rewriter
-from compiler_plugin.transformations.layout_change.rule import FREE, LayoutRule, OpPlan
+from compiler_plugin.transformations.layout_change.rule import (
+    FREE,
+    Edit,
+    LayoutRule,
+    OpPlan,
+    known_shape,
+)
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.host.extensions import check_unique, load_package
+from litert.model.builtin_options import find_options_type
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _COMPUTED = ("DENSIFY", "DEQUANTIZE", "CAST")
@@ -126,23 +135,53 @@ def _find_plans(
             rule: LayoutRule | None = None if layout is None else CustomOp(layout)
         else:
             rule = rules.get(op.name)
-        plan = None if rule is None else rule.plan(op, change)
-        if plan is not None and (plan.is_bound or _can_permute(op, plan)):
+        if rule is None or not _has_own_options(op):
+            continue
+        plan = rule.plan(op, change)
+        counts = (len(op.inputs), len(op.outputs))
+        if plan is None or (len(plan.inputs), len(plan.outputs)) != counts:
+            continue
+        problem = _find_problem(op, plan)
+        if not problem:
             plans[op] = plan
+        elif plan.is_bound:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"{op.name} cannot be in {change.to}: {problem}",
+                f"op '{op.outputs[0].name}'",
+                "Leave the op to the CPU, or use --disable_nhwc_to_nchw.",
+            )
     return plans
 
 
-def _can_permute(op: Op, plan: OpPlan) -> bool:
-    """Whether all tensors that the plan permutes can be: not texts, nor what is quantized by blocks."""
+def _has_own_options(op: Op) -> bool:
+    """Whether a builtin op's options are of the kind that the schema has for it."""
+    options = op.options or op.options_2
+    found = None if op.is_custom else find_options_type(op.name)
+    return options is None or op.is_custom or (found is not None and found[1] == options.type_name)
+
+
+def _find_problem(op: Op, plan: OpPlan) -> str:
+    """Why a tensor cannot be permuted as the plan says; "" where all can."""
+    edit = plan.edit if isinstance(plan.edit, Edit) else Edit()
     pairs = [
-        *zip(op.inputs, plan.inputs, strict=True),
-        *zip(op.outputs, plan.outputs, strict=True),
+        *((t, p, i) for i, (t, p) in enumerate(zip(op.inputs, plan.inputs, strict=True))),
+        *((t, p, -1) for t, p in zip(op.outputs, plan.outputs, strict=True)),
     ]
-    return all(
-        tensor is None or (tensor.blockwise is None and tensor.element_type.bits > 0)
-        for tensor, layout in pairs
-        if layout is not None and layout is not FREE
-    )
+    for tensor, layout, index in pairs:
+        if tensor is None or layout is None or layout is FREE:
+            continue
+        if len(tensor.shape) != len(layout) and index not in edit.ranks:
+            return f"'{tensor.name}' has not {len(layout)} dimensions, but shape {tensor.shape}"
+        if tensor.blockwise is not None:
+            return f"'{tensor.name}' is quantized by blocks"
+        if not tensor.element_type.bits:
+            return f"'{tensor.name}' is of type {tensor.element_type.name}"
+    for index, permutation in edit.vectors.items():
+        vector = op.inputs[index] if index < len(op.inputs) else None
+        if vector is None or known_shape(vector)[:1] != (len(permutation),):
+            return f"input {index} has not an element for each of {len(permutation)} dimensions"
+    return ""
 
 
 def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Tensor]:
@@ -152,6 +191,7 @@ def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Ten
         settled.update(tensor for tensor in op.inputs if tensor is not None and tensor.is_constant)
         if op.name in _COMPUTED and len(op.inputs) == len(op.outputs) == 1:
             source, output = op.inputs[0], op.outputs[0]
-            if source in settled and output not in results:
+            is_known = source in settled and output not in results
+            if is_known and source is not None and source.shape == output.shape:
                 settled.add(output)
     return settled

@@ -29,9 +29,10 @@ def permute_type(tensor: Tensor, permutation: Permutation) -> None:
       LiteRtError: UNSUPPORTED, for quantization by blocks.
     """
     signature = tensor.shape_signature
+    is_known = signature is None or len(signature) != len(tensor.shape)
     _permute_quantization(tensor, permutation)
     tensor.shape = permute(tensor.shape, permutation)
-    tensor.shape_signature = None if not signature else permute(signature, permutation)
+    tensor.shape_signature = None if is_known else permute(signature or (), permutation)
 
 
 def permute_constant(tensor: Tensor, permutation: Permutation) -> Tensor:

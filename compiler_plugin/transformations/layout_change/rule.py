@@ -83,7 +83,8 @@ class LayoutRule(Protocol):
 
 def known_shape(tensor: Tensor) -> tuple[int, ...]:
     """A tensor's shape, with -1 for dimensions that only a run tells."""
-    return tensor.shape_signature or tensor.shape
+    signature = tensor.shape_signature
+    return tensor.shape if signature is None or len(signature) != len(tensor.shape) else signature
 
 
 def find_numbers(tensor: Tensor | None) -> list[int] | None:

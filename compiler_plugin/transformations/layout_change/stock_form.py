@@ -7,12 +7,13 @@ stay as they are, so that each can be asked about.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from compiler_plugin.transformations.layout_change.assignment import Assignment
 from compiler_plugin.transformations.layout_change.change import layout_rules
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
 from compiler_plugin.transformations.layout_change.rewriting import Rewriter
-from compiler_plugin.transformations.layout_change.rule import FREE
+from compiler_plugin.transformations.layout_change.rule import FREE, Edit, OpPlan
 from compiler_plugin.transformations.layout_change.rules.images import ImageOp
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
@@ -39,7 +40,19 @@ def to_stock_form(
         if plan is not None:
             inputs = [None if layout is FREE else layout for layout in plan.inputs]
             outputs = [None if layout is FREE else layout for layout in plan.outputs]
-            assignments[op] = Assignment(plan, inputs, outputs)
+            assignments[op] = Assignment(_with_fitting_vectors(op, plan), inputs, outputs)
     written = dict.fromkeys(tensor for op in subgraph.ops for tensor in op.outputs)
     if assignments:
         Rewriter(subgraph, model, change, written, permute).run(assignments)
+
+
+def _with_fitting_vectors(op: Op, plan: OpPlan) -> OpPlan:
+    """A plan that leaves constants of a wrong size alone: stock says what is wrong with them."""
+    assert isinstance(plan.edit, Edit)
+    vectors = {
+        index: permutation
+        for index, permutation in plan.edit.vectors.items()
+        if (vector := op.inputs[index]) is not None
+        and (not vector.is_constant or vector.shape == (len(permutation),))
+    }
+    return replace(plan, edit=replace(plan.edit, vectors=vectors))

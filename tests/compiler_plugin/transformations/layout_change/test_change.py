@@ -336,7 +336,7 @@ def test_a_filter_quantized_by_blocks_is_refused_by_name() -> None:
     model = b.build()
     with pytest.raises(LiteRtError) as error:
         change_layout(model, model.subgraphs[0], "NCHW")
-    assert error.value.status is Status.UNSUPPORTED and "'weights'" in error.value.where
+    assert error.value.status is Status.UNSUPPORTED and "'weights'" in error.value.what
 
 
 @pytest.mark.parametrize("size", [1, 1000])
