@@ -81,7 +81,10 @@ class ElementType(IntEnum):
         from litert.core.errors import LiteRtError
         from litert.core.status import Status
 
-        name = np.dtype(dtype).name
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:  # no type of NumPy's
+            name = f"{dtype!r:.50}"
         found = _FROM_NUMPY.get(name)
         if found is None:
             raise LiteRtError(
