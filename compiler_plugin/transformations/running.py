@@ -116,6 +116,9 @@ def naming(subject: str, graph: Graph, journal: Journal, folders: Sequence[str])
         subgraphs = graph.model.subgraphs
         index = f"subgraph {subgraphs.index(graph.subgraph)}" if len(subgraphs) > 1 else ""
         line = next((place for folder in folders if (place := find_place(error, folder))), "")
+        path = line.rpartition(":")[0]
+        if path and subject.endswith(path):
+            subject, line = subject.removesuffix(path) + line, ""
         places = [subject, line and f"at {line}", index, where]
         before = (
             f"Before it ran: {', '.join(journal.ran)}." if journal.ran else "Nothing ran before it."

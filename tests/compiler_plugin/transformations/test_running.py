@@ -153,7 +153,7 @@ def test_a_crash_names_transformation_file_line_and_what_ran_before(
     path = tmp_path / "mine/middle/c.py"
     line = next(n for n, text in enumerate(path.read_text().split("\n"), 1) if "x = 1" in text) + 1
     assert what in error.what
-    assert error.where.startswith(f"c of {path}, at {path}:{line}, subgraph 0")
+    assert error.where.startswith(f"c of {path}:{line}, subgraph 0")
     assert error.hint.endswith("Before it ran: a, b.")
     assert not (tmp_path / "out.tflite").exists()
 
