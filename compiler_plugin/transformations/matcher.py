@@ -268,12 +268,15 @@ def _is_value_wanted(value: Array, wanted: typing.Any) -> bool:
         return False
     if isinstance(wanted, range | Between):
         return all(one in wanted for one in value.ravel().tolist())
+    if isinstance(wanted, int | float):
+        try:  # mostly the first element tells, and the others need not be read
+            if not isclose(value.flat[0], wanted, rel_tol=_TOLERANCE):
+                return False
+        except TypeError:  # text
+            return bool(np.all(value == wanted))
+        return value.size == 1 or _is_close(value, np.asarray(wanted))
     expected = np.asarray(wanted)
-    if expected.ndim and expected.shape != value.shape:
-        return False
-    if not expected.ndim and not _is_close(value.flat[0], expected):
-        return False  # the first element says no: the others are not read
-    return _is_close(value, expected)
+    return expected.shape == value.shape and _is_close(value, expected)
 
 
 def _is_close(value: typing.Any, expected: Array) -> bool:

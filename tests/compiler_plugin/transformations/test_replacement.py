@@ -148,7 +148,9 @@ def test_what_is_new_gets_the_name_though_other_new_ops_read_it(asks: bool) -> N
     graph = s.graph(s("ADD", s("NEG", halves[0]), halves[1]))
 
     def chain(graph: Graph, x: OutPort) -> Sequence[Node]:
-        first = graph.create_op("SLICE", [x, np.zeros(4, np.int32), np.int32([1, 2, 2, 2])])  # type: ignore[arg-type]
+        first = graph.create_op(
+            "SLICE", [x, np.zeros(4, np.int32), np.array([1, 2, 2, 2], np.int32)]
+        )
         if asks:  # which sorts the graph
             assert first.out_port(0).data.get_shape() == (1, 2, 2, 2)
         return [first, graph.create_op("ABS", [first])]
