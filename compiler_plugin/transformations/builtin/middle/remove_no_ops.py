@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
@@ -15,8 +15,8 @@ class RemoveNoOps(OpReplacement):
     """Reshapes, transposes, casts, pads, slices and sums that change nothing are removed; pairs become one."""
 
     op = (
-        "ADD", "CAST", "CONCATENATION", "DIV", "EXPAND_DIMS", "MUL", "PAD", "QUANTIZE", "RESHAPE",
-        "SLICE", "SQUEEZE", "SUB", "TRANSPOSE",
+        "ADD", "CAST", "CONCATENATION", "DIV", "EXPAND_DIMS", "MUL", "PAD", "PADV2", "QUANTIZE",
+        "RESHAPE", "SLICE", "SQUEEZE", "STRIDED_SLICE", "SUB", "TRANSPOSE",
     )  # fmt: skip
 
     def replace_op(self, graph: Graph, node: Node) -> Node | OutPort | None:
@@ -25,8 +25,9 @@ class RemoveNoOps(OpReplacement):
             return None
         find = _FINDERS.get(node.op, _find_reshaped)
         source = find(node)
-        if source is not None and _is_same(source, node.out_port(0)):
-            return source
+        for same in (source, _find_undone(node, source)):
+            if same is not None and _is_same(same, node.out_port(0)):
+                return same
         return _join(graph, node)
 
 
@@ -48,6 +49,22 @@ def _is_same(source: OutPort, result: OutPort) -> bool:
 def _find_reshaped(node: Node) -> OutPort | None:
     """The input, of ops that do nothing where shape and type stay the same."""
     return node.in_port(0).get_source()
+
+
+def _find_sliced(node: Node) -> OutPort | None:
+    """The input of a STRIDED_SLICE that goes forward: where nothing is left out, all stays in its place."""
+    steps = node.in_port(3).data.get_value()
+    if steps is None or (steps < 1).any() or node.new_axis_mask or node.shrink_axis_mask:
+        return None
+    return node.in_port(0).get_source()
+
+
+def _find_undone(node: Node, source: OutPort | None) -> OutPort | None:
+    """What was there before an op that keeps the order of elements, as this one does."""
+    if source is None or node.op not in _RESHAPES or source.node.op not in _RESHAPES:
+        return None
+    first = source.node.in_port(0).get_source()
+    return first if first is not None and first.quantization == source.quantization else None
 
 
 def _find_transposed(node: Node) -> OutPort | None:
@@ -87,25 +104,33 @@ _FINDERS: Mapping[str, Callable[[Node], OutPort | None]] = {
     "DIV": _find_neutral,
     "MUL": _find_neutral,
     "QUANTIZE": _find_requantized,
+    "STRIDED_SLICE": _find_sliced,
     "SUB": _find_neutral,
     "TRANSPOSE": _find_transposed,
 }
 """How each op is looked at; the others do nothing where they keep shape and type."""
 
+_RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
+"""Ops that keep the order of elements."""
+
+_JOINED: Mapping[str, Sequence[str]] = {"RESHAPE": _RESHAPES, "TRANSPOSE": ("TRANSPOSE",)}
+"""Ops that can do the work of others before them too."""
+
 
 def _join(graph: Graph, node: Node) -> Node | None:
-    """Lets a RESHAPE or TRANSPOSE read what the same op before it reads."""
+    """Lets a RESHAPE or TRANSPOSE read what such an op before it reads."""
     source = node.in_port(0).get_source()
-    if source is None or source.node.op != node.op or node.op not in ("RESHAPE", "TRANSPOSE"):
+    before = _JOINED.get(node.op, ())
+    if source is None or source.node.op not in before:
         return None
     first = source.node.in_port(0).get_source()
     if first is None or first.quantization != source.quantization:
         return None
     if node.op == "TRANSPOSE":
-        before, after = _order(source.node), _order(node)
-        if before is None or after is None or len(before) != len(after):
+        one, other = _order(source.node), _order(node)
+        if one is None or other is None or len(one) != len(other):
             return None
-        order = graph.create_const([before[axis] for axis in after], f"{node.name}/perm")
+        order = graph.create_const([one[axis] for axis in other], f"{node.name}/perm")
         node.in_port(1).connect(order.out_port(0))
     node.in_port(0).connect(first)
     return node

@@ -38,7 +38,13 @@ NO_OPS: dict[str, Any] = {
     "two reshapes": lambda b, x: op(
         b, "RESHAPE", op(b, "RESHAPE", x, ints(24), shape=(24,)), ints(*SHAPE)
     ),
+    "expand and reshape": lambda b, x: op(
+        b, "RESHAPE", op(b, "EXPAND_DIMS", x, ints(1)[0], shape=(2, 1, 3, 4)), ints(*SHAPE)
+    ),
     "expand and squeeze": lambda b, x: op(
+        b, "SQUEEZE", op(b, "EXPAND_DIMS", x, ints(1)[0], shape=(2, 1, 3, 4)), squeeze_dims=[1]
+    ),
+    "reshapes to another rank": lambda b, x: op(
         b, "RESHAPE", op(b, "RESHAPE", x, ints(1, *SHAPE), shape=(1, *SHAPE)), ints(*SHAPE)
     ),
     "transpose": lambda b, x: op(b, "TRANSPOSE", x, ints(0, 1, 2)),
@@ -48,6 +54,15 @@ NO_OPS: dict[str, Any] = {
     "cast": lambda b, x: op(b, "CAST", x, in_data_type="FLOAT32", out_data_type="FLOAT32"),
     "pad by nothing": lambda b, x: op(b, "PAD", x, np.zeros((3, 2), np.int32)),
     "slice of all": lambda b, x: op(b, "SLICE", x, ints(0, 0, 0), ints(-1, 3, -1)),
+    "strided slice of all": lambda b, x: op(
+        b, "STRIDED_SLICE", x, ints(0, 0, 0), ints(2, 3, 4), ints(1, 1, 1)
+    ),
+    "strided slice of all by masks": lambda b, x: op(
+        b, "STRIDED_SLICE", x, ints(1, 1, 2), ints(0, 3, 0), ints(1, 1, 1), begin_mask=7, end_mask=5
+    ),
+    "pad by nothing, with a value": lambda b, x: op(
+        b, "PADV2", x, np.zeros((3, 2), np.int32), np.float32(7)
+    ),
     "plus 0": lambda b, x: op(b, "ADD", x, np.float32(0)),
     "minus 0": lambda b, x: op(b, "SUB", x, np.float32(0)),
     "times 1": lambda b, x: op(b, "MUL", x, np.ones((1, 1), np.float32)),
@@ -71,6 +86,9 @@ OTHERS: dict[str, Any] = {
     "a slice of the second half": lambda b, x: op(
         b, "CONCATENATION", op(b, "SLICE", x, ints(1, 0, 0), ints(1, 3, 4), shape=(1, 3, 4)),
         np.zeros((1, 3, 4), np.float32), axis=0,
+    ),
+    "a strided slice backwards": lambda b, x: op(
+        b, "STRIDED_SLICE", x, ints(0, -1, 0), ints(2, -4, 4), ints(1, -1, 1)
     ),
     "a transpose of equal sizes": lambda b, x: op(
         b, "RESHAPE",
