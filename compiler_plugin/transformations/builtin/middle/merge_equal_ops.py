@@ -1,0 +1,72 @@
+"""Ops that do the same with the same inputs become one, whose result all read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from compiler_plugin.effects import has_side_effects
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.transformation import Transformation
+from litert.model.graph import Tensor
+
+_COMPARED_BYTES = 64
+"""Of constants that are equal by value; larger ones, weights, are not read: they are equal if they share data."""
+
+
+class MergeEqualOps(Transformation):
+    """Makes one of ops that compute the same: twins of pools, pads and scales that converters leave."""
+
+    def run_before(self) -> Sequence[str]:
+        """What is merged is folded once."""
+        return ["fold_dequantize"]
+
+    def find_and_replace_pattern(self, graph: Graph) -> int:
+        """Keeps the first of each kind, in execution order; ops behind those that went become equal in turn."""
+        kept: dict[Hashable, Node] = {}
+        count = 0
+        for node in graph.nodes:
+            key = _find_key(node)
+            if key is None:
+                continue
+            first = kept.setdefault(key, node)
+            if first is not node and not (_is_result(first) and _is_result(node)):
+                for old, new in zip(node.out_ports(), first.out_ports(), strict=True):
+                    old.get_connection().set_source(new)
+                graph.remove_node(node)
+                count += 1
+        return count
+
+
+def _find_key(node: Node) -> Hashable | None:
+    """What is equal for ops that compute the same; None for one that is like no other."""
+    op = node.model_op
+    if op is None or has_side_effects(op) or not any(op.inputs):
+        return None
+    options = tuple((name, repr(value)) for name, value in node.attributes().items())
+    inputs = tuple(None if tensor is None else _input_key(tensor) for tensor in op.inputs)
+    return node.op, node.version, options, inputs, tuple(_type_key(t) for t in op.outputs)
+
+
+def _input_key(tensor: Tensor) -> Hashable:
+    if not tensor.is_constant or tensor.sparsity is not None or tensor.blockwise is not None:
+        return tensor
+    blob = tensor.buffer.blob
+    if blob is not None and blob.size <= _COMPARED_BYTES:
+        return bytes(blob.view), _type_key(tensor)
+    return tensor.buffer, _type_key(tensor)
+
+
+def _type_key(tensor: Tensor) -> Hashable:
+    return (
+        tensor.element_type,
+        tensor.shape,
+        tensor.shape_signature,
+        repr(tensor.quantization),
+        tensor.blockwise is None or tensor,
+    )
+
+
+def _is_result(node: Node) -> bool:
+    """Whether an output of the model is among an op's: each needs a tensor and a name of its own."""
+    return any(end.node.is_result for port in node.out_ports() for end in port.get_destinations())
