@@ -35,7 +35,7 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
     """Folds ops whose inputs are constant, or become so.
 
     Results of the model stay what an op writes: delegates do not take constants there. Sparse constants stay too,
-    for kernels that know what to do with them.
+    for kernels that know what to do with them: only DENSIFY itself is folded.
 
     Args:
       graph: whose `fold_limit` shrinks by what is added.
@@ -56,7 +56,7 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
             if shape is not None and -1 not in shape:
                 foldable[op] = node
                 shapes[op.outputs[0]] = _shape_value(op, shape)
-        elif op.inputs and all(_is_known(tensor, foldable) for tensor in op.inputs):
+        elif op.inputs and all(_is_known(tensor, foldable, op.name) for tensor in op.inputs):
             foldable[op] = node
     wanted = _choose(graph, foldable)
     made: dict[Tensor, Node] = {}
@@ -87,10 +87,10 @@ def _has_small_type(node: Node) -> bool:
     )
 
 
-def _is_known(tensor: Tensor | None, foldable: Container[Op]) -> bool:
+def _is_known(tensor: Tensor | None, foldable: Container[Op], reader: str) -> bool:
     if tensor is None or tensor.producer in foldable:
         return True
-    return tensor.is_constant and tensor.sparsity is None
+    return tensor.is_constant and (tensor.sparsity is None or reader == "DENSIFY")
 
 
 def _size(port: OutPort) -> int | None:
