@@ -1,0 +1,119 @@
+"""Our own transformations on real networks: fewer ops, no slower in stock LiteRT, the same outputs within 1e-5.
+
+On MediaPipe's networks, with all that are enabled; then with each alone, enabled or not. At custom ops, which
+stock does not know, a network is opened (`stock_outputs.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import Row, compare, seconds
+from benchmarks.stock_outputs import (
+    interpreter_of,
+    largest_difference,
+    open_model,
+    run_values,
+)
+from compiler_plugin.transformations.options import TransformOptions
+from compiler_plugin.transformations.pipeline import Transformations
+from examples.downloads import networks
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+
+_RUNS = 30
+_REPEATS = 3
+_TOLERANCE = 1e-5
+_SLOWER = 1.05
+_UNKNOWN = ("fuse_swish",)
+"""Those that make ops which stock does not know."""
+
+
+def measure() -> Sequence[Row]:
+    """Transforms each network, and runs both in turn."""
+    paths = sorted(networks().glob("*.tflite"))
+    return [*(_network_row(path) for path in paths), _alone_row(paths)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What became of a network.
+
+    Attributes:
+      data: of the new file.
+      matches: of all transformations.
+      before, after: how many ops there were and are.
+      seconds: that the transformations took, without reading and writing.
+    """
+
+    data: bytes
+    matches: int
+    before: int
+    after: int
+    seconds: float
+
+
+def _network_row(path: Path) -> Row:
+    results = [_transform(path, "all") for _ in range(_REPEATS)]
+    result, spent = results[0], median(r.seconds for r in results)
+    before, after = open_model(path.read_bytes()), open_model(result.data)
+    ours, peer = interpreter_of(after, True), interpreter_of(before, True)
+    times = compare(lambda: _run(ours), lambda: _run(peer), _RUNS)
+    difference = _difference(path, result.data)
+    claim = f"{path.stem}: {result.before} ops become {result.after} in {seconds(spent)}"
+    limit = f"ratio <= {_SLOWER:g}, differs by {difference:.0e} <= {_TOLERANCE:g}"
+    holds = times.ratio <= _SLOWER and difference <= _TOLERANCE and result.after <= result.before
+    ours_s, peer_s = (seconds(median(side)) for side in (times.ours, times.peer))
+    return Row(claim, ours_s, peer_s, times.spread(), limit, holds)
+
+
+def _alone_row(paths: Sequence[Path]) -> Row:
+    """The largest difference that one transformation makes alone."""
+    loaded = Transformations.load(TransformOptions()).extensions.transformations
+    names = [item.name for item in loaded if item.origin.is_builtin and item.name not in _UNKNOWN]
+    largest, matches = 0.0, 0
+    for path in paths:
+        for name in names:
+            result = _transform(path, name)
+            if result.matches:
+                matches += result.matches
+                largest = max(largest, _difference(path, result.data))
+    claim = f"{len(names)} transformations alone, {matches} matches: largest difference"
+    return Row(claim, f"{largest:.1e}", "", "", f"<= {_TOLERANCE:g}", largest <= _TOLERANCE)
+
+
+def _transform(path: Path, selection: str) -> _Result:
+    model = read_model(path)
+    count = _count(model)
+    transformations = Transformations.load(TransformOptions(selection=[selection]))
+    start = time.perf_counter()
+    transformations.run(model)
+    spent = time.perf_counter() - start
+    matches = sum(report.matches for report in transformations.reports())
+    return _Result(bytes(to_bytes(model)), matches, count, _count(model), spent)
+
+
+def _run(interpreter: Any) -> float:
+    """Seconds of the processor: the run has one thread, this one, and what else is busy does not count."""
+    start = time.thread_time()
+    interpreter.invoke()
+    return time.thread_time() - start
+
+
+def _difference(path: Path, data: bytes) -> float:
+    """The largest, with XNNPACK and without."""
+    before, after = open_model(path.read_bytes()), open_model(data)
+    return max(
+        largest_difference(run_values(before, xnnpack), run_values(after, xnnpack))
+        for xnnpack in (True, False)
+    )
+
+
+def _count(model: Model) -> int:
+    return sum(len(subgraph.ops) for subgraph in model.subgraphs)

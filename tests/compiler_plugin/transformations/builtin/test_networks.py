@@ -1,0 +1,118 @@
+"""Our own transformations on real networks: stock's outputs stay what they were, also through XNNPACK.
+
+All together; each alone is in the benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.stock_outputs import Opened, largest_difference, open_model, run_values
+from compiler_plugin.transformations.options import TransformOptions
+from compiler_plugin.transformations.pipeline import Transformations
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+
+TOLERANCE = 1e-5
+"""Of the largest magnitude of an output."""
+
+GROWING = {"decompose_gelu", "decompose_hard_swish", "decompose_prelu", "split_fully_connected"}
+"""Those that make several ops of one."""
+
+SELECTIONS = {
+    "all": ["all"],
+    "also those that are not enabled": ["all", "fold_densify", *GROWING],
+}
+
+NETWORKS = (
+    "face_detection_full_range_sparse", "face_detection_short_range", "face_landmark",
+    "face_landmark_with_attention", "hand_landmark_full", "hand_landmark_lite", "hand_recrop",
+    "iris_landmark", "palm_detection_full", "palm_detection_lite", "pose_detection",
+    "pose_landmark_full", "selfie_segmentation", "selfie_segmentation_landscape",
+)  # fmt: skip
+
+FEWER = {  # of ops, from the table of the benchmark
+    "face_detection_full_range_sparse": 172,
+    "face_detection_short_range": 91,
+    "face_landmark": 57,
+    "selfie_segmentation": 132,
+}
+
+
+def transformed(path: Path, *selection: str) -> tuple[bytes, dict[str, int]]:
+    """The file that comes of a network, and how often each transformation matched."""
+    model = read_model(path)
+    transformations = Transformations.load(TransformOptions(selection=selection))
+    transformations.run(model)
+    matches = {report.name: report.matches for report in transformations.reports()}
+    return bytes(to_bytes(model)), matches
+
+
+@cache
+def original(path: Path) -> tuple[Opened, dict[bool, Any]]:
+    opened = open_model(path.read_bytes())
+    return opened, {xnnpack: run_values(opened, xnnpack) for xnnpack in (False, True)}
+
+
+@pytest.mark.parametrize("selection", SELECTIONS.values(), ids=SELECTIONS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_outputs_stay_what_they_were(networks: Path, name: str, selection: Sequence[str]) -> None:
+    path = networks / f"{name}.tflite"
+    data, matches = transformed(path, *selection)
+    opened = open_model(data)
+    for xnnpack, expected in original(path)[1].items():
+        assert largest_difference(expected, run_values(opened, xnnpack)) <= TOLERANCE
+    assert _ends(read_model(data)) == _ends(read_model(path))
+    if not any(matches.get(name) for name in GROWING):
+        gone = _count(read_model(path)) - _count(read_model(data))
+        assert gone >= FEWER.get(name, 0)
+
+
+def test_a_network_with_custom_ops_keeps_them(networks: Path) -> None:
+    path = networks / "face_landmark_with_attention.tflite"
+    before, after = read_model(path), read_model(transformed(path, "all")[0])
+    assert _custom_ops(after) == _custom_ops(before)
+
+
+def test_hard_swish_that_was_taken_apart_is_found_again(networks: Path, tmp_path: Path) -> None:
+    path = networks / "selfie_segmentation.tflite"
+    apart, matches = transformed(path, "decompose_hard_swish")
+    assert matches == {"decompose_hard_swish": 11}
+    file = tmp_path / "apart.tflite"
+    file.write_bytes(apart)
+    again, matches = transformed(file, "fuse_hard_swish")
+    assert matches == {"fuse_hard_swish": 11}
+    assert _names(read_model(again)) == _names(read_model(path))
+
+
+def _ends(model: Model) -> Any:
+    """What a user of the model sees: names, types and quantization of inputs, outputs and signatures."""
+    return [
+        [
+            (t.name, t.element_type, t.shape, t.shape_signature, t.quantization)
+            for t in (*subgraph.inputs, *subgraph.outputs)
+        ]
+        for subgraph in model.subgraphs
+    ] + [(s.key, [(key, t.name) for key, t in (*s.inputs, *s.outputs)]) for s in model.signatures]
+
+
+def _count(model: Model) -> int:
+    return sum(len(subgraph.ops) for subgraph in model.subgraphs)
+
+
+def _custom_ops(model: Model) -> Sequence[Any]:
+    return [
+        (op.name, op.outputs[0].name, op.custom_options and bytes(op.custom_options.view))
+        for op in model.subgraphs[0].ops
+        if op.is_custom
+    ]
+
+
+def _names(model: Model) -> Sequence[str]:
+    return [op.name for op in model.subgraphs[0].ops]

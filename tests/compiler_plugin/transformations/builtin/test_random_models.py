@@ -1,0 +1,101 @@
+"""Our own transformations on random models: stock's outputs are what they were, under the same names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from hypothesis import HealthCheck, given, settings
+
+from compiler_plugin.transformations.emission import emit, tidy
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.options import TransformOptions
+from compiler_plugin.transformations.partial_inference import PartialInference
+from compiler_plugin.transformations.pipeline import Transformations
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+from tests.compiler_plugin.transformations.builtin.random_models import RandomFile, models
+from tests.compiler_plugin.transformations.builtin.rewrites import TOLERANCE
+
+SHRINKING = (
+    "fold_batch_norm", "fold_constants", "fold_dequantize", "fuse_activation", "fuse_hard_swish",
+    "fuse_pad", "merge_equal_ops", "remove_no_ops",
+)  # fmt: skip
+GROWING = ("decompose_gelu", "decompose_hard_swish", "decompose_prelu", "split_fully_connected")
+
+SELECTIONS: dict[str, tuple[str, ...]] = {
+    name: (name,) for name in (*SHRINKING, *GROWING, "fuse_swish", "all")
+}
+SELECTIONS["all of them"] = ("all", "fuse_swish", *GROWING)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(data=models())
+@pytest.mark.parametrize("selection", SELECTIONS.values(), ids=SELECTIONS)
+def test_outputs_stay_what_they_were(selection: tuple[str, ...], data: RandomFile) -> None:
+    model = read_model(bytes(data))
+    transformations = Transformations.load(TransformOptions(selection=selection))
+    for item in transformations.planned:
+        if item.name == "split_fully_connected":
+            setattr(item.transformation, "max_bytes", 16)  # noqa: B010
+    count = len(model.subgraphs[0].ops)
+    transformations.run(model)
+    if not set(GROWING) & set(selection):
+        assert len(model.subgraphs[0].ops) <= count
+    spell_out_swish(model)
+    result = bytes(to_bytes(model))
+    size = largest_magnitude(data)
+    for kind in (OpResolverType.BUILTIN, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+        expected, found = run(data, kind), run(result, kind)
+        assert list(found) == list(expected)
+        for name, before in expected.items():
+            assert (before.shape, before.dtype) == (found[name].shape, found[name].dtype)
+            assert np.abs(before - found[name]).max(initial=0.0) <= TOLERANCE * size
+
+
+def run(data: bytes, kind: OpResolverType) -> dict[str, Any]:
+    """Stock's outputs by name."""
+    interpreter = invoke(data, experimental_op_resolver_type=kind)
+    outputs = interpreter.get_output_details()
+    return {detail["name"]: interpreter.get_tensor(detail["index"]) for detail in outputs}
+
+
+def largest_magnitude(data: bytes) -> float:
+    """Of all values within a model: what rounding goes by."""
+    interpreter = invoke(
+        data,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        experimental_preserve_all_tensors=True,
+    )
+    floats = [d for d in interpreter.get_tensor_details() if d["dtype"] is np.float32]
+    return max(float(np.abs(interpreter.get_tensor(d["index"])).max(initial=0.0)) for d in floats)
+
+
+def invoke(data: bytes, **options: Any) -> Interpreter:
+    """Runs a model of one input."""
+    interpreter = Interpreter(model_content=data, num_threads=1, **options)
+    interpreter.allocate_tensors()
+    detail = interpreter.get_input_details()[0]
+    value = np.random.default_rng(0).normal(scale=2, size=detail["shape"]).astype(np.float32)
+    interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return interpreter
+
+
+def spell_out_swish(model: Model) -> None:
+    """Makes ops that stock knows of the ones that `fuse_swish` makes for NPUs."""
+    graph = Graph(model, model.subgraphs[0], PartialInference(model.subgraphs[0]))
+
+    def spelled(node: Node) -> Node:
+        x = node.in_port(0).get_source()
+        inner = graph.create_op("MUL", [x, node.beta])
+        return graph.create_op("MUL", [x, graph.create_op("LOGISTIC", [inner])])
+
+    for node in graph.get_op_nodes(op="Swish"):
+        graph.replace_node(node, spelled(node))
+    emit(graph)
+    tidy([graph])
