@@ -44,6 +44,11 @@ _MAY_LACK_INPUTS = frozenset({
 })  # fmt: skip
 """Ops whose kernels look whether an optional input is there; others may crash without one."""
 
+_NEEDS_SCALES = frozenset({"ADD", "SQUARED_DIFFERENCE", "SUB"})
+"""Ops whose kernels end the process where quantized numbers have no scale."""
+
+_SCALED = frozenset({ElementType.INT8, ElementType.UINT8, ElementType.INT16})
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -224,7 +229,17 @@ def _find_fault(op: Op) -> str:
     """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
     if None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS):
         return f"its input {op.inputs.index(None)} is left out"
+    if op.name in _NEEDS_SCALES:
+        tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
+        without = [t for t in tensors if t.element_type in _SCALED and not _has_scale(t)]
+        is_plain = op.name == "ADD" and without == tensors  # whole numbers, which int16 may be
+        if without and not (is_plain and without[0].element_type is ElementType.INT16):
+            return f"'{without[0].name}' is {without[0].element_type.name} and has no scale"
     return ""
+
+
+def _has_scale(tensor: Tensor) -> bool:
+    return tensor.quantization is not None and bool(tensor.quantization.scale)
 
 
 def _refused_op(ops: Sequence[Op], region: Region, error: Exception) -> Op | None:

@@ -75,6 +75,7 @@ BAD: dict[str, tuple[str, Any]] = {
     "no input": ("CONV_2D", lambda b: []),
     "too few": ("BATCH_MATMUL", lambda b: [b.input("x", "float32", (2, 2))]),
     "too many": ("ABS", lambda b: [b.input(f"x{i}", "float32", (2,)) for i in range(3)]),
+    "no scale": ("SUB", lambda b: [b.input(f"x{i}", "int8", (2,)) for i in range(2)]),
     "text": ("CUMSUM", lambda b: [b.input("x", "string", (2,))] * 2),
 }
 
@@ -82,9 +83,17 @@ BAD: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("name, inputs", BAD.values(), ids=BAD)
 def test_an_op_that_makes_no_sense_is_refused_and_crashes_nothing(name: str, inputs: Any) -> None:
     b = ModelBuilder()
-    b.op(name, inputs(b), [("y", "float32", ())])
+    made = inputs(b)
+    b.op(name, made, [("y", "int8" if name == "SUB" else "float32", ())])
     found = ask(b)
     assert found.stopped == 0 and found.reason and not found.shapes
+
+
+def test_whole_numbers_of_16_bits_need_no_scale() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "int16", (2,))
+    y = b.op("ADD", [x, x], [("y", "int16", ())])
+    assert ask(b).shapes == {y: (2,)}
 
 
 @pytest.mark.parametrize("name", ["FAKE_QUANT", "SQUEEZE", "SOFTMAX", "LEAKY_RELU"])
