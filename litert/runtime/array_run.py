@@ -63,7 +63,13 @@ class ArrayRunner:
             if signature.has_dynamic_tensors:
                 self._model.run(signature, buffers, [None] * len(signature.outputs))
                 return {a.name: signature.read_output(a) for a in signature.outputs}
-            self._model.run(signature, buffers, [buffer for buffer, _ in self._outputs])
+            try:
+                self._model.run(signature, buffers, [buffer for buffer, _ in self._outputs])
+            except LiteRtError:
+                if not signature.has_dynamic_tensors:
+                    raise
+            if signature.has_dynamic_tensors:  # as this run has shown, which went well
+                return {a.name: signature.read_output(a) for a in signature.outputs}
             return {
                 argument.name: array.copy()
                 for argument, (_, array) in zip(signature.outputs, self._outputs, strict=True)

@@ -33,6 +33,7 @@ class Binding:
         self._outputs = outputs
         self._copies_in: list[tuple[TensorBuffer, TensorBuffer]] = []  # a caller's, and ours
         self._copies_out: list[tuple[int, TensorBuffer]] = []
+        self._in_place: list[tuple[int, TensorBuffer]] = []  # outputs that the CPU may move in a run
 
     @property
     def is_current(self) -> bool:
@@ -55,6 +56,7 @@ class Binding:
         self._take_over()
         self._copies_in.clear()
         self._copies_out.clear()
+        self._in_place.clear()
         for tensor, given in zip(self._inputs, inputs, strict=True):
             self._bind_input(tensor, given)
         for index, (tensor, wanted) in enumerate(zip(self._outputs, outputs, strict=True)):
@@ -67,13 +69,20 @@ class Binding:
             ctypes.memmove(destination.address, source.address, destination.size)
 
     def copy_out(self) -> None:
-        """Copies outputs that could not be written where they belong.
+        """Copies outputs that could not be written where they belong, or were not, after all.
+
+        A delegate may hide an op whose shape only a run tells. The interpreter then takes memory of its own for
+        the outputs behind it, in the middle of the run.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if an output of dynamic shape is larger than its buffer.
         """
         for tensor, buffer in self._copies_out:
             self._copy_out(tensor, buffer)
+        for tensor, buffer in self._in_place:
+            if self._tensors.tensor(tensor).allocation_type != Allocation.CUSTOM:
+                self._subgraph.note_dynamic_tensors()
+                self._copy_out(tensor, buffer)
 
     def _take_over(self) -> None:
         """Takes tensors out of the memory that another signature's caller has given."""
@@ -103,6 +112,8 @@ class Binding:
             self._copies_out.append((tensor, buffer))
         elif self._can_lie_in(tensor, buffer) and not any(o and overlap(buffer, o) for o in others):
             self._tensors.set_memory(tensor, buffer)
+            if not self._subgraph.is_all_npu:
+                self._in_place.append((tensor, buffer))
         else:
             self._use_own_memory(tensor)
             self._copies_out.append((tensor, buffer))

@@ -71,6 +71,12 @@ class PlannedSubgraph:
         self.generation += 1
         self._is_planned = True
 
+    def note_dynamic_tensors(self) -> None:
+        """Notes what only a run has shown: that shapes are known after it."""
+        if not self.has_dynamic_tensors:
+            self.has_dynamic_tensors = True
+            self.generation += 1
+
     def is_on_cpu(self, tensor: int) -> bool:
         """Whether the CPU reads or writes a tensor."""
         return tensor in self._cpu_tensors

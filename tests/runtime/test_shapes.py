@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
 from litert.tensor_buffer import TensorBuffer
 from tests.runtime.conftest import Load
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder
@@ -169,3 +172,38 @@ def run_over_memory(model: CompiledModel, x: np.ndarray[Any, Any]) -> np.ndarray
     outputs = [TensorBuffer.create_from_host_memory(np.zeros(64, np.float32))]
     model.run_by_index(0, [TensorBuffer.create_from_host_memory(x)], outputs)
     return outputs[0].array()
+
+
+def test_outputs_behind_a_shape_that_xnnpack_hides_are_those_of_the_run(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 3, 4), shape_signature=(-1, 3, 4))
+    shape = b.op("SHAPE", [x], [("shape", "int32", (3,))], out_type="INT32")
+    ends = [b.constant(name, np.array([value], np.int32)) for name, value in (("b", 0), ("s", 1))]
+    first = b.op("SLICE", [shape, *ends], [("first", "int32", (1,))])
+    rest = b.constant("rest", np.array([-1], np.int32))
+    product = b.op("REDUCE_PROD", [first, ends[0]], [("rows", "int32", (1,))], keep_dims=True)
+    size = b.op("CONCATENATION", [product, rest], [("size", "int32", (2,))], axis=0)
+    flat = b.op(
+        "RELU6",
+        [b.op("RESHAPE", [x, size], [("flat", "float32", (2, 12))])],
+        [("r", "float32", (2, 12))],
+    )
+    best = [("values", "float32", (2, 3)), ("indices", "int32", (2, 3))]
+    b.output(*b.op("TOPK_V2", [flat, b.constant("k", 3, "int32")], best))
+    b.signature("main")
+    path = tmp_path / "hidden.tflite"
+    write_model(b.build(), path)
+    value = np.random.default_rng(3).normal(2, 3, (2, 3, 4)).astype(np.float32)
+    expected = np.sort(value.clip(0, 6).reshape(2, 12))[:, ::-1][:, :3]
+    with CompiledModel.from_file(str(path)) as model:
+        inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+        inputs[0].write(value)
+        for _ in range(2):
+            model.run_by_index(0, inputs, outputs)
+            np.testing.assert_array_equal(outputs[0].read(6, np.float32).reshape(2, 3), expected)
+            outputs[0].write(np.zeros(6, np.float32))
+    with CompiledModel.from_file(str(path)) as model:
+        for _ in range(2):
+            np.testing.assert_array_equal(model.run({"x": value})["values"], expected)
+            double = model.run({"x": np.concatenate([value, value])})["values"]
+            np.testing.assert_array_equal(double, np.concatenate([expected, expected]))
