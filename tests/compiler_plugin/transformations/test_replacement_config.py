@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from copy import deepcopy
 from importlib import resources
@@ -11,6 +12,8 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,
@@ -149,3 +152,40 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         read_replacement_config(str(tmp_path / "none.json"))
     assert error.value.status is Status.FILE_IO and "none.json" in error.value.where
+
+
+VALUES = st.sampled_from(
+    ["", "a", "a(", "/", "scope", "points", "general", 0, 1, -1, 2.5, True, False, 1 << 20, [], {}, ["a"],
+     [["a"]], [{"node": "a", "port": 0}], {"node": "a", "port": 1}, POINTS["instances"], "\0"]
+)  # fmt: skip
+
+
+@given(data=st.data(), description=st.sampled_from([SCOPE, POINTS, GENERAL]))
+@settings(max_examples=300, deadline=None)
+def test_reader_and_schema_agree_on_descriptions_with_other_values(
+    data: st.DataObject, description: dict[str, Any]
+) -> None:
+    changed: Any = deepcopy(description)
+    for _ in range(data.draw(st.integers(1, 2))):
+        holder: Any = changed
+        keys = sorted({*changed, "inputs", "op", "include_inputs_to_sub_graph", "more"})
+        key: Any = data.draw(st.sampled_from(keys))
+        while isinstance(holder.get(key) if isinstance(holder, dict) else holder[key], list | dict):
+            inner = holder[key]
+            if not inner or key == "custom_attributes" or data.draw(st.booleans()):
+                break
+            holder = inner
+            key = data.draw(
+                st.sampled_from(sorted(inner) if isinstance(inner, dict) else range(len(inner)))
+            )
+        if data.draw(st.booleans()) and isinstance(holder, dict):
+            holder.pop(key, None)
+        else:
+            holder[key] = deepcopy(data.draw(VALUES))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            read(Path(folder) / "c.json", [changed])
+            is_read = True
+        except LiteRtError:
+            is_read = False
+    assert is_read == VALIDATOR.is_valid([changed])

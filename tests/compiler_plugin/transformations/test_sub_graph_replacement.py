@@ -120,6 +120,16 @@ def test_what_comes_from_outside_is_an_input_in_execution_order_and_constants_ar
         match.input_nodes(-1)
 
 
+@pytest.mark.parametrize("is_shared", [False, True], ids=["own", "shared"])
+def test_a_variable_is_an_input_only_where_others_read_it_too(is_shared: bool) -> None:
+    s = Sketch()
+    state = s.builder.tensor("state", "float32", (1, 2, 2, 4), is_variable=True)
+    y = s("Cell", s.input(), state, name="model/cell")
+    graph = s.graph(y, s("Cell", state if is_shared else y, name="outside"))
+    match = find_one(graph, scope("model"))
+    assert names(match.inputs) == (["x", "state"] if is_shared else ["x"])
+
+
 def test_each_text_that_an_expression_takes_is_a_sub_graph_of_its_own() -> None:
     graph = build("model/layer_0", "model/layer_1", "model/other", "model/layer_10")
     found = list(matching_instances(graph, scope(r".*layer_\d+")))
