@@ -8,9 +8,15 @@ while their inputs are as in the file.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from compiler_plugin.transformations.data_shapes import find_data_shape
+from compiler_plugin.transformations.foreign_ops import (
+    FileInputs,
+    keep_tried,
+    tensor_type,
+    try_sizes,
+)
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
 from compiler_plugin.transformations.order import sort_ops
 from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
@@ -47,9 +53,7 @@ class PartialInference:
           subgraph: of the graph, before any edit.
           layout: of the graph.
         """
-        self._file_inputs = {
-            op: _types(op.inputs) for op in subgraph.ops if not is_self_contained(op)
-        }
+        self._file_inputs = FileInputs(op for op in subgraph.ops if not is_self_contained(op))
         self._has_seen_unknown = any(has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
         self._layout = layout
@@ -102,8 +106,7 @@ class PartialInference:
         """
         self._is_static = True
         ends = [node.tensor for node in graph.parameters]
-        foreign = [tensor for op in self._file_inputs for tensor in op.outputs]
-        for tensor in (*ends, *foreign):
+        for tensor in (*ends, *self._file_inputs.outputs()):
             if tensor is not None:
                 tensor.shape_signature = None
         self._others = None
@@ -202,30 +205,24 @@ class PartialInference:
 
     def _infer_foreign(self, graph: Graph, node: Node, changed: dict[Tensor, None]) -> None:
         """Lets a user's op infer itself; keeps what the file says of one that cannot."""
-        before = [_type(port.tensor) for port in node.out_ports()]
+        before = [tensor_type(port.tensor) for port in node.out_ports()]
+        tried = try_sizes(node, [self._base, *self._find_probes(graph)])
         if not infer_by_definition(node):
-            self._keep(node)
+            self._file_inputs.check(node, self._is_static)
         self._note_shapeless(graph, node)
+        for probe, shapes in tried.items():
+            for tensor, shape in zip(node.output_tensors, shapes, strict=True):
+                if probe.find_shape(tensor) != shape:
+                    changed[tensor] = None
         self._forget(*node.output_tensors)
+        for probe, shapes in tried.items():
+            keep_tried(probe, node.output_tensors, shapes, is_base=probe is self._base)
         for port, old in zip(node.out_ports(), before, strict=True):
             self._has_seen_unknown |= has_unknown(port.tensor)
             if port.tensor.element_type is not old[2]:
                 self._retyped.add(port.tensor)
-            if _type(port.tensor) != old or may_shape(port.tensor):
+            if tensor_type(port.tensor) != old or may_shape(port.tensor):
                 changed[port.tensor] = None
-
-    def _keep(self, node: Node) -> None:
-        """Keeps the outputs of an op that nobody can infer, if its inputs are as they were."""
-        op = _op(node)
-        before = self._file_inputs.get(op)
-        if before is None:  # a new one: what it takes the place of has a shape
-            return
-        for index, (old, tensor) in enumerate(zip(before, op.inputs, strict=False)):
-            new = None if tensor is None else _type(tensor)
-            if new != old and not (self._is_static and _is_static_form(old, new)):
-                raise _unknown_op(node, index, old, new)
-        if len(before) != len(op.inputs):
-            raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
 
     def _infer_types(self, node: Node, changed: dict[Tensor, None]) -> None:
         op = _op(node)
@@ -281,7 +278,7 @@ class PartialInference:
         if not self._has_seen_unknown:
             return ()
         if self._others is None:
-            ops = [_op(node) for node in graph.nodes if is_self_contained(_op(node))]
+            ops = [op for op in map(_op, graph.nodes) if is_self_contained(op) and _has_types(op)]
             self._others = make_probes(self._make_probe, ops)
         return self._others
 
@@ -295,20 +292,9 @@ def _op(node: Node) -> Op:
     return node.model_op
 
 
-_TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
-
-
-def _type(tensor: Tensor) -> _TensorType:
-    return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
-
-
-def _types(tensors: Iterable[Tensor | None]) -> list[_TensorType | None]:
-    return [None if tensor is None else _type(tensor) for tensor in tensors]
-
-
-def _is_static_form(old: _TensorType | None, new: _TensorType | None) -> bool:
-    """Whether a type is what another was, with its unknown dimensions as the interpreter starts with them."""
-    return old is not None and new is not None and new == (old[0], old[0], old[2])
+def _has_types(op: Op) -> bool:
+    tensors = (*op.inputs, *op.outputs)
+    return all(t is None or t.element_type is not ElementType.NONE for t in tensors)
 
 
 def _is_same(value: Array, other: Array | None) -> bool:
@@ -337,16 +323,3 @@ def _find_readers(
                 found[op] = node
                 tensors += op.outputs
     return [found[op] for op in sort_ops(list(found))]
-
-
-def _unknown_op(
-    node: Node, index: int, old: _TensorType | None, new: _TensorType | None
-) -> LiteRtError:
-    def text(known: _TensorType | None) -> str:
-        return "none" if known is None else f"{known[2].name} {list(known[1])}"
-
-    return LiteRtError(
-        Status.INVALID_ARGUMENT,
-        f"nobody can infer the shapes of {node}: its input {index} is {text(new)}, and was {text(old)}",
-        hint="Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
-    )

@@ -273,6 +273,27 @@ def test_a_value_that_a_user_op_finds_goes_on_through_stock() -> None:
     assert reshape.out_port(0).data.get_shape() == (4, 2)
 
 
+def test_a_user_op_with_unknown_dimensions_is_inferred_for_each_size_that_is_tried() -> None:
+    """Twice the rows that there are: added to what stock makes of the same rows."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (3, 8), shape_signature=(-1, 8))
+    b.output(b.op("ABS", [x], [b.tensor("y", "float32", (3, 8), shape_signature=(-1, 8))]))
+    graph = graph_of(b.build())
+
+    def infer(n: Node) -> None:
+        rows, columns = n.in_port(0).data.get_shape() or (-1, -1)
+        n.out_port(0).data.set_shape((-1 if rows == -1 else 2 * rows, columns))
+
+    mine = graph.create_op("Twice", [graph.parameters[0]], is_custom=True)
+    mine.infer = infer
+    both = graph.create_op("CONCATENATION", [graph.parameters[0]] * 2, {"axis": 0})
+    total = graph.create_op("ADD", [mine, both])
+    assert mine.out_port(0).data.get_shape() == (-1, 8)
+    assert mine.out_port(0).tensor.shape == (6, 8)
+    assert total.out_port(0).data.get_shape() == (-1, 8)
+    assert total.out_port(0).tensor.shape == (6, 8)
+
+
 # Values.
 
 

@@ -1,0 +1,128 @@
+"""Ops that stock cannot be asked about: a user's infer themselves, others keep what the file says of them.
+
+What the file says holds while an op's inputs are as in the file; of a new op, what it takes the place of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
+from compiler_plugin.transformations.unknown_dimensions import has_unknown
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Tensor
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.shape_probe import ShapeProbe
+    from compiler_plugin.transformations.stock_model import Shape
+
+TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
+
+
+class FileInputs:
+    """What the file says of the inputs of ops that nobody can infer."""
+
+    def __init__(self, ops: Iterable[Op]) -> None:
+        """Remembers the inputs of these ops, before any edit."""
+        self._types = {op: _types(op.inputs) for op in ops}
+
+    def outputs(self) -> list[Tensor]:
+        """The results of the ops."""
+        return [tensor for op in self._types for tensor in op.outputs]
+
+    def check(self, node: Node, is_static: bool) -> None:
+        """Refuses an op whose inputs are not as in the file any more.
+
+        Args:
+          node: the op; a new one keeps the shape of what it takes the place of.
+          is_static: whether unknown dimensions have become what the interpreter starts with.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, with the input that has changed.
+        """
+        op = node.model_op
+        before = None if op is None else self._types.get(op)
+        if op is None or before is None:
+            return
+        for index, (old, tensor) in enumerate(zip(before, op.inputs, strict=False)):
+            new = None if tensor is None else tensor_type(tensor)
+            if new != old and not (is_static and _is_static_form(old, new)):
+                raise _unknown_op(node, index, old, new)
+        if len(before) != len(op.inputs):
+            raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
+
+
+def try_sizes(node: Node, probes: Iterable[ShapeProbe]) -> dict[ShapeProbe, list[Shape | None]]:
+    """What a user's op infers for each of the sizes that unknown dimensions are tried with.
+
+    Args:
+      node: the op.
+      probes: with the shapes of its inputs.
+
+    Returns:
+      Shapes of its outputs; nothing where no dimension of its inputs is unknown, or it has no `infer`.
+    """
+    inputs = {t: t.shape_signature for t in node.input_tensors if t is not None and has_unknown(t)}
+    if not inputs or find_infer(node) is None:
+        return {}
+    tried: dict[ShapeProbe, list[Shape | None]] = {}
+    for probe in probes:
+        before = {tensor: tensor.shape for tensor in inputs}
+        shapes: list[Shape | None] = [None] * len(node.output_tensors)
+        try:
+            for tensor in inputs:
+                tensor.shape = probe.find_shape(tensor) or tensor.shape
+                tensor.shape_signature = None
+            infer_by_definition(node)
+            shapes = [None if has_unknown(t) else t.shape for t in node.output_tensors]
+        except LiteRtError:
+            pass  # not at this size; whether at all, the run with unknown dimensions says
+        finally:
+            for tensor, signature in inputs.items():
+                tensor.shape, tensor.shape_signature = before[tensor], signature
+        tried[probe] = shapes
+    return tried
+
+
+def keep_tried(
+    probe: ShapeProbe, tensors: Sequence[Tensor], shapes: Sequence[Shape | None], is_base: bool
+) -> None:
+    """Lets a probe know what a user's op has inferred for its sizes; the base's are those of the tensors."""
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        if shape is None or not has_unknown(tensor) or len(shape) != len(tensor.shape):
+            continue
+        if is_base:
+            tensor.shape = shape
+        else:
+            probe.shapes[tensor] = shape
+
+
+def tensor_type(tensor: Tensor) -> TensorType:
+    """What is known of a tensor: shape, shape with unknown dimensions, element type."""
+    return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
+
+
+def _types(tensors: Iterable[Tensor | None]) -> list[TensorType | None]:
+    return [None if tensor is None else tensor_type(tensor) for tensor in tensors]
+
+
+def _is_static_form(old: TensorType | None, new: TensorType | None) -> bool:
+    """Whether a type is what another was, with its unknown dimensions as the interpreter starts with them."""
+    return old is not None and new is not None and new == (old[0], old[0], old[2])
+
+
+def _unknown_op(
+    node: Node, index: int, old: TensorType | None, new: TensorType | None
+) -> LiteRtError:
+    def text(known: TensorType | None) -> str:
+        return "none" if known is None else f"{known[2].name} {list(known[1])}"
+
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"nobody can infer the shapes of {node}: its input {index} is {text(new)}, and was {text(old)}",
+        hint="Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
+    )
