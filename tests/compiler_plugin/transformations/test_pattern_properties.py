@@ -113,7 +113,7 @@ def cut_out(root: Node, r: random.Random) -> Match:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_is_cut_out_of_a_graph_fits_where_it_was(seed: int) -> None:
     r = random.Random(seed)
     graph, _ = build(r, 1)
@@ -164,7 +164,7 @@ def run(graph: Graph, folder: str, seed: int) -> list[np.ndarray[Anything, Anyth
 
 
 @given(seed=SEEDS, as_node=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_equal_sub_graphs_leave_what_stock_computes(seed: int, as_node: bool) -> None:
     r = random.Random(seed)
     graph, planted = build(r, r.randint(0, 3))

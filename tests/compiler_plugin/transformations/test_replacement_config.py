@@ -161,7 +161,7 @@ VALUES = st.sampled_from(
 
 
 @given(data=st.data(), description=st.sampled_from([SCOPE, POINTS, GENERAL]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_reader_and_schema_agree_on_descriptions_with_other_values(
     data: st.DataObject, description: dict[str, Any]
 ) -> None:

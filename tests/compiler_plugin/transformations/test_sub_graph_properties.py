@@ -102,7 +102,7 @@ def check_copy(graph: Graph, description: ReplacementDescription, seed: int) -> 
 
 
 @given(seed=SEEDS, ops=st.integers(1, 14))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_scope_is_found_as_it_is_or_refused_where_it_comes_back(seed: int, ops: int) -> None:
     graph = build(random.Random(seed), ops)
     scope = ReplacementDescription("copy", MatchKind.SCOPE, ["in"])
@@ -129,7 +129,7 @@ def test_a_scope_is_found_as_it_is_or_refused_where_it_comes_back(seed: int, ops
 
 
 @given(seed=SEEDS, ops=st.integers(2, 14), with_start=st.booleans(), with_end=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_points_enclose_a_sub_graph_that_can_be_replaced_or_are_refused(
     seed: int, ops: int, with_start: bool, with_end: bool
 ) -> None:
