@@ -33,7 +33,8 @@ class Binding:
         self._outputs = outputs
         self._copies_in: list[tuple[TensorBuffer, TensorBuffer]] = []  # a caller's, and ours
         self._copies_out: list[tuple[int, TensorBuffer]] = []
-        self._in_place: list[tuple[int, TensorBuffer]] = []  # outputs that the CPU may move in a run
+        # Outputs that the CPU may move in a run.
+        self._in_place: list[tuple[int, TensorBuffer]] = []
 
     @property
     def is_current(self) -> bool:
