@@ -73,9 +73,9 @@ class Op:
       enabled: whether the ops of this name in a model are of this class, where no extractor says what they are:
         their attributes are then their options.
       raw_options: the fields of the C struct that its options are; None where they are a FlexBuffer.
-      layout: in a vendor's partition that is in NCHW: "image" for an op whose tensors of rank 4 and 5 are images
-        and in that layout; "any" for one that takes them in either, all in the same; None for one that must
-        have them as in the file.
+      layout: in a vendor's partition that is in NCHW: "image" for an op whose tensors of rank 4 and 5, but for
+        constants, are images and in that layout; "any" for one that takes them in either, all in the same; None
+        for one that must have them as in the file.
       graph: that nodes are created in.
       attrs: attributes, with those of `DEFINITION`.
       keeps_type: whether output 0 has a type of its own, as in the model, and not that of input 0.

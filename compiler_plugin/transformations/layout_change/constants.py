@@ -76,6 +76,15 @@ def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
     return copy
 
 
+def permute_rows(vector: Tensor, permutation: Permutation) -> Tensor:
+    """A constant whose elements, or rows, are in another order."""
+    size = len(vector.data) // len(permutation)
+    rows = [vector.data[place * size : (place + 1) * size] for place in permutation]
+    copy = vector.clone()
+    copy.buffer = Buffer(Blob(b"".join(rows)))
+    return copy
+
+
 def _permuted_sparsity(sparsity: Table, permutation: Permutation) -> Table:
     """The same data, each level of which names its dimension by number (a block's by number and rank)."""
     places = inverse(permutation)

@@ -11,7 +11,7 @@ from litert.model.graph import Op
 
 CustomLayout: TypeAlias = Literal["any", "image"]
 """`any`: all tensors of rank 4 or 5 may be in either layout, if they all are in the same one. `image`: they are
-images, whose layout is the graph's, as a convolution's."""
+images, whose layout is the graph's, as a convolution's; but constants, such as filters, are as the file has them."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,9 @@ class CustomOp:
     ops: tuple[str, ...] = ()
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
+        keeps = change.settled if self.layout == "image" else ()
         inputs = [
-            None if t is None or t.is_constant else change.image(len(t.shape)) for t in op.inputs
+            None if t is None or t in keeps else change.image(len(t.shape)) for t in op.inputs
         ]
         outputs = [change.image(len(tensor.shape)) for tensor in op.outputs]
         if not any(inputs) and not any(outputs):

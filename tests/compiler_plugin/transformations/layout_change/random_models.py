@@ -21,9 +21,9 @@ Draw = Callable[..., Any]
 
 @st.composite
 def models(draw: Draw) -> Model:
-    """A model of up to a dozen ops, whose inputs are images."""
+    """A model of up to twenty ops, whose inputs are images."""
     growing = _Growing(draw)
-    for _ in range(draw(st.integers(1, 12))):
+    for _ in range(draw(st.integers(4, 20))):
         growing.add_op()
     return growing.build()
 
@@ -35,7 +35,7 @@ class _Growing:
         self.draw = draw
         self.b = ModelBuilder()
         self.count = 0
-        sizes = st.integers(1, 5)
+        sizes = st.sampled_from([1, 2, 2, 3, 4, 4, 5])
         self.pool = [
             self.b.input(f"x{index}", "float32", [draw(sizes) for _ in range(rank)])
             for index, rank in enumerate(draw(st.sampled_from([(4,), (4, 4), (5,), (4, 2)])))
@@ -282,8 +282,102 @@ def _scale_by_shape(g: _Growing, x: Tensor) -> Any:
     return None if part is None else g.op("ADD", [x, part], x.shape)
 
 
+def _transpose_conv(g: _Growing, x: Tensor) -> Any:
+    """Its output's shape is a constant, or computed."""
+    if len(x.shape) != 4:
+        return None
+    n, h, w, c = x.shape
+    shape = (n, 2 * h, 2 * w, 3)
+    target = g.ints(*shape)
+    if g.draw(st.booleans()):
+        g.count += 1
+        sizes = g.b.op("SHAPE", [x], [(f"s{g.count}", "int32", (4,))], out_type="INT32")
+        g.count += 1
+        twice = g.b.op("MUL", [sizes, g.ints(1, 2, 2, 0)], [(f"s{g.count}", "int32", (4,))])
+        g.count += 1
+        target = g.b.op("ADD", [twice, g.ints(0, 0, 0, 3)], [(f"s{g.count}", "int32", (4,))])
+    inputs = [target, g.floats(3, 2, 2, c), x]
+    return g.op("TRANSPOSE_CONV", inputs, shape, padding="SAME", stride_w=2, stride_h=2)
+
+
+def _conv_3d(g: _Growing, x: Tensor) -> Any:
+    if len(x.shape) != 5:
+        return None
+    options = {**_SAME, "stride_d": 1}
+    options |= dict.fromkeys(("dilation_d_factor", "dilation_w_factor", "dilation_h_factor"), 1)
+    inputs = [x, g.floats(2, 1, 2, x.shape[4], 3), g.floats(3)]
+    return g.op("CONV_3D", inputs, (*x.shape[:4], 3), **options)
+
+
+def _depth_to_space(g: _Growing, x: Tensor) -> Any:
+    if len(x.shape) != 4 or x.shape[3] % 4:
+        return None
+    n, h, w, c = x.shape
+    return g.op("DEPTH_TO_SPACE", [x], (n, 2 * h, 2 * w, c // 4), block_size=2)
+
+
+def _space_to_batch(g: _Growing, x: Tensor) -> Any:
+    if len(x.shape) != 4:
+        return None
+    n, h, w, c = x.shape
+    inputs = [x, g.ints(1, 2), g.ints([0, 1], [w % 2, 0])]
+    return g.op("SPACE_TO_BATCH_ND", inputs, (2 * n, h + 1, (w + w % 2) // 2, c))
+
+
+def _select(g: _Growing, x: Tensor) -> Any:
+    if len(x.shape) > 4:
+        return None
+    g.count += 1
+    above = g.b.op("GREATER", [x, g.floats(1)], [(f"c{g.count}", "bool", x.shape)])
+    return g.op("SELECT_V2", [above, x, g.floats(x.shape[-1])], x.shape)
+
+
+def _reverse(g: _Growing, x: Tensor) -> Any:
+    return g.op("REVERSE_V2", [x, g.ints(g.axis(x))], x.shape)
+
+
+def _cumulate(g: _Growing, x: Tensor) -> Any:
+    return g.op("CUMSUM", [x, g.scalar(g.axis(x) - len(x.shape))], x.shape)
+
+
+def _fully_connected(g: _Growing, x: Tensor) -> Any:
+    if len(x.shape) < 2:
+        return None
+    weights = g.floats(3, x.shape[-1])
+    shape = (*x.shape[:-1], 3)
+    return g.op("FULLY_CONNECTED", [x, weights, g.floats(3)], shape, keep_num_dims=True)
+
+
+def _half_filter(g: _Growing, x: Tensor) -> Any:
+    """A convolution and slopes whose constants come through DEQUANTIZE."""
+    if len(x.shape) != 4:
+        return None
+    g.count += 1
+    shapes = {"f": (2, 1, 1, x.shape[3]), "s": (1, 1, 2)}
+    made = []
+    for kind, shape in shapes.items():
+        half = np.linspace(-1, 1, prod(shape)).reshape(shape).astype(np.float16)
+        stored = g.b.constant(f"{kind}{g.count}_half", half)
+        made.append(g.b.op("DEQUANTIZE", [stored], [(f"{kind}{g.count}", "float32", shape)]))
+    options = {**_SAME, "dilation_w_factor": 1, "dilation_h_factor": 1}
+    y = g.op("CONV_2D", [x, made[0], g.floats(2)], (*x.shape[:3], 2), **options)
+    return None if y is None else g.op("PRELU", [y, made[1]], y.shape)
+
+
+def _computed_slice(g: _Growing, x: Tensor) -> Any:
+    """From where it begins nobody knows before a run."""
+    g.count += 1
+    rank = len(x.shape)
+    sizes = g.b.op("SHAPE", [x], [(f"s{g.count}", "int32", (rank,))], out_type="INT32")
+    g.count += 1
+    begin = g.b.op("SUB", [sizes, g.ints(*x.shape)], [(f"b{g.count}", "int32", (rank,))])
+    return g.op("SLICE", [x, begin, g.ints(*x.shape)], x.shape)
+
+
 _MAKERS: Sequence[Callable[[_Growing, Tensor], Any]] = (
-    _conv, _conv, _conv, _depthwise, _pool, _resize, _unary, _add, _add, _add_vector, _concatenate,
+    _conv, _conv, _conv, _conv, _conv, _depthwise, _pool, _resize, _unary, _add, _add, _add_vector, _concatenate,
     _split, _slice, _strided_slice, _pad, _tile, _reduce, _transpose, _transpose_layout, _reshape,
     _reshape, _squeeze, _expand, _pack, _unpack, _gather, _softmax, _scale_by_shape,
+    _transpose_conv, _conv_3d, _conv_3d, _depth_to_space, _space_to_batch, _select, _reverse, _cumulate,
+    _fully_connected, _half_filter, _computed_slice,
 )  # fmt: skip

@@ -305,7 +305,7 @@ def test_custom_ops_say_what_they_take() -> None:
     def build() -> Model:
         b = ModelBuilder()
         x = conv(b, b.input("x", F, (1, 4, 6, 3)), 5, "first")
-        y = b.custom("Mine", [x], [out(1, 4, 6, 5)])
+        y = b.custom("Mine", [x, floats(b, 1, 4, 1, 5), floats(b, 5)], [out(1, 4, 6, 5)])
         b.output(conv(b, y, 2, "last"))
         return b.build()
 
@@ -315,11 +315,12 @@ def test_custom_ops_say_what_they_take() -> None:
         layouts: Any = {} if layout is None else {"Mine": layout}
         report = change_layout(model, model.subgraphs[0], "NCHW", layouts)
         mine = next(op for op in model.ops() if op.is_custom)
-        found[layout] = (report.transposes, mine.outputs[0].shape)
+        tensors = (*mine.inputs[1:], *mine.outputs)
+        found[layout] = (report.transposes, [t.shape for t in tensors if t is not None])
     assert found == {
-        None: (4, (1, 4, 6, 5)),
-        "any": (2, (1, 5, 4, 6)),
-        "image": (2, (1, 5, 4, 6)),
+        None: (4, [(1, 4, 1, 5), (5,), (1, 4, 6, 5)]),
+        "any": (2, [(1, 5, 4, 1), (5,), (1, 5, 4, 6)]),
+        "image": (2, [(1, 4, 1, 5), (5,), (1, 5, 4, 6)]),
     }
 
 

@@ -1,0 +1,152 @@
+"""The forms of tensors: each is written in one order of dimensions, its home, and read in that or in another.
+
+A form is made once, just before who reads it first: a permuted constant, a second computation from permuted
+constants (DEQUANTIZE of a filter), a TRANSPOSE, or a RESHAPE where that is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from compiler_plugin.transformations.layout_change.additions import Additions
+from compiler_plugin.transformations.layout_change.constants import (
+    permute_rows,
+    permute_type,
+    with_rank,
+)
+from compiler_plugin.transformations.layout_change.layout import Permutation, keeps_memory, step
+from compiler_plugin.transformations.layout_change.rule import known_shape
+from litert.model.graph import Op, Tensor
+
+
+class Forms:
+    """All tensors of a subgraph, as they can be read. Orders are counted from that of the file, which is None.
+
+    Attributes:
+      idle: TRANSPOSE ops that do nothing but give a result its name.
+      transposes: TRANSPOSE ops that were added.
+      reshapes: RESHAPE ops that were added in the place of a TRANSPOSE.
+    """
+
+    def __init__(
+        self,
+        additions: Additions,
+        results: Collection[Tensor],
+        settled: Collection[Tensor],
+        permute: Callable[[Tensor, Permutation], Tensor],
+    ) -> None:
+        """Begins with all tensors as the file has them.
+
+        Args:
+          additions: gets the ops and tensors that are made.
+          results: tensors that are read from outside, as they are.
+          settled: constants, and what is computed of one alone.
+          permute: gives a constant in another order.
+        """
+        self.idle: list[Op] = []
+        self.transposes = 0
+        self.reshapes = 0
+        self._additions = additions
+        self._results = results
+        self._settled = settled
+        self._permute = permute
+        self._homes: dict[Tensor, Permutation] = {}
+        self._forms: dict[Tensor, dict[Permutation | None, Tensor]] = {}
+        self._constants: dict[tuple[Tensor, Permutation], Tensor] = {}
+        self._of_rank: dict[tuple[Tensor, int], Tensor] = {}
+        self._vectors: dict[tuple[Tensor, Permutation], Tensor] = {}
+
+    def set_home(self, tensor: Tensor, layout: Permutation | None, home: Tensor) -> None:
+        """From now on a tensor is what `home` holds, in this order."""
+        self._forms[tensor] = {layout: home}
+        if layout is not None:
+            self._homes[tensor] = layout
+
+    def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
+        """A tensor in an order of dimensions.
+
+        Args:
+          tensor: of the file.
+          layout: the order.
+          rank: up to which it gets ones in front first; 0 for none.
+        """
+        if layout is not None and tensor in self._settled:
+            return self._constant(tensor, layout)
+        if rank:
+            tensor = self._expanded(tensor, rank)
+        forms = self._forms.setdefault(tensor, {None: tensor})
+        if layout not in forms:
+            forms[layout] = self._transposed(tensor, layout)
+        return forms[layout]
+
+    def read_vector(self, vector: Tensor, permutation: Permutation) -> Tensor:
+        """A vector with an element for each dimension, or rows, in the new order of these."""
+        key = (vector, permutation)
+        found = self._vectors.get(key)
+        if found is None:
+            if vector.is_constant:
+                permuted = permute_rows(vector, permutation)
+                found = self._additions.constant(permuted, self._additions.suffix)
+            else:
+                found = self._additions.tensor(vector.clone(), self._additions.suffix)
+                self._additions.gather(vector, found, permutation)
+            self._vectors[key] = found
+        return found
+
+    def _constant(self, tensor: Tensor, layout: Permutation) -> Tensor:
+        """A constant, or what an op computes of one; where its rank is lower, with ones in front."""
+        key = (tensor, layout)
+        found = self._constants.get(key)
+        if found is not None:
+            return found
+        rank, suffix = len(layout), self._additions.suffix
+        of_rank = tensor if len(tensor.shape) >= rank else with_rank(tensor, rank)
+        if tensor.is_constant:
+            form = self._permute(of_rank, layout)
+            if form.buffer is tensor.buffer:
+                self._additions.tensor(form, suffix)
+            else:
+                self._additions.constant(form, suffix)
+        else:
+            op = tensor.producer
+            assert op is not None and op.inputs[0] is not None
+            form = of_rank.clone()
+            permute_type(form, layout)
+            self._additions.tensor(form, suffix)
+            copy = Op(op.code, [self._constant(op.inputs[0], layout)], [form], op.options)
+            copy.options_2 = op.options_2
+            self._additions.ops.append(copy)
+        self._constants[key] = form
+        return form
+
+    def _transposed(self, tensor: Tensor, layout: Permutation | None) -> Tensor:
+        home = self._homes.get(tensor)
+        source = self._forms[tensor][home]
+        permutation = step(home, layout)
+        if layout is None and tensor in self._results:
+            form = tensor
+        else:
+            form = source.clone()
+            form.name = tensor.name
+            permute_type(form, permutation)
+            names = self._additions
+            self._additions.tensor(form, names.suffix if layout else names.back_suffix)
+        shape = known_shape(form)
+        if permutation == tuple(range(len(permutation))):
+            self.idle.append(self._additions.transpose(source, form, permutation))
+        elif keeps_memory(known_shape(source), permutation) and shape.count(-1) <= 1:
+            self.reshapes += 1
+            self._additions.reshape(source, form, shape)
+        else:
+            self.transposes += 1
+            self._additions.transpose(source, form, permutation)
+        return form
+
+    def _expanded(self, tensor: Tensor, rank: int) -> Tensor:
+        """A tensor with ones in front of its shape."""
+        found = self._of_rank.get((tensor, rank))
+        if found is None:
+            found = self._of_rank[tensor, rank] = with_rank(tensor, rank)
+            self._additions.tensor(found, f"_rank{rank}")
+            self._additions.reshape(self.read(tensor, None), found, known_shape(found))
+        return found
