@@ -11,7 +11,7 @@ from litert.model.graph import Op
 
 CustomLayout: TypeAlias = Literal["any", "image"]
 """`any`: all tensors of rank 4 or 5 may be in either layout, if they all are in the same one. `image`: they are
-images, whose layout is the graph's, as a convolution's; but constants, such as filters, are as the file has them."""
+images, whose layout is the graph's, as a convolution's; but constants, such as filters, stay as in the file."""
 
 
 @dataclass(frozen=True)
