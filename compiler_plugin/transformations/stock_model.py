@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization, Quantization
+from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
 from litert.model.flatbuffer import Source
@@ -111,7 +113,7 @@ class Region:
             yield {"model_content": data}
             return
         start = len(data) + -len(data) % _ALIGNMENT
-        with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+        with _temporary_file() as file:
             file.write(self._with_holes(bytearray(data), start))
             file.truncate(start + max(self._hole_sizes.values()))
             file.flush()
@@ -234,3 +236,14 @@ class Region:
 
 
 _STAND_IN = Blob(b"\0")
+
+
+def _temporary_file() -> tempfile._TemporaryFileWrapper[bytes]:
+    try:
+        return tempfile.NamedTemporaryFile(suffix=".tflite")
+    except OSError as error:
+        raise LiteRtError(
+            Status.FILE_IO,
+            f"no place for a temporary file of some KiB: {error}",
+            hint="Name a folder that can be written to in TMPDIR.",
+        ) from error

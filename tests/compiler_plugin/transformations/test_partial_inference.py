@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compiler_plugin.transformations import stock_inference
 from compiler_plugin.transformations.graph import Graph
@@ -414,3 +415,111 @@ def test_ten_thousand_ops_are_few_regions(asked: list[list[str]]) -> None:
     graph.infer()
     assert x.shape == (1, 8, 8, 4)
     assert len(asked) < 20
+
+
+# Edits.
+
+
+def edit(graph: Graph, draw: Any) -> None:
+    """Changes an input's shape, an attribute, a constant or what an op reads."""
+    kind = draw(st.sampled_from(["input", "stride", "pads", "insert", "bypass"]))
+    if kind == "input":
+        rows, columns = draw(st.integers(3, 12)), draw(st.integers(3, 12))
+        batch = graph.parameters[0].out_port(0).tensor.shape[0]
+        graph.parameters[0].out_port(0).data.set_shape((batch, rows, columns, 3))
+    elif kind == "stride":
+        for node in graph.get_op_nodes(op="MAX_POOL_2D")[:1]:
+            node.stride_w = draw(st.integers(1, 3))
+    elif kind == "pads":
+        for node in graph.get_op_nodes(op="PAD")[:1]:
+            sides = [[0, 0], [draw(st.integers(0, 3)), 1], [1, 0], [0, 0]]
+            port = node.in_port(1).get_source()
+            assert port is not None
+            port.data.set_value(np.array(sides, np.int32))
+    else:
+        node = draw(st.sampled_from(graph.nodes))
+        port = node.out_port(0)
+        if port.tensor.element_type is not ElementType.FLOAT32:
+            return
+        if kind == "insert":
+            pads = np.array([[0, 0], [1, 0], [0, 0], [0, 0]], np.int32)
+            if len(port.data.get_shape() or ()) == 4:
+                port.get_connection().insert_node(graph.create_op("PAD", [None, pads]))
+        else:
+            source = node.in_port(0).get_source()
+            if source is not None and source.get_data_type() is ElementType.FLOAT32:
+                port.get_connection().set_source(source)
+
+
+def inferred_anew(model: Model) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    copy = read_model(to_bytes(model))
+    for op in copy.ops():
+        for tensor in op.outputs:
+            tensor.shape, tensor.shape_signature = (), None
+    infer_all(graph_of(copy))
+    return {t.name: (t.shape, signature(t)) for op in copy.ops() for t in op.outputs}
+
+
+@given(data=st.data(), resizable=st.booleans())
+@settings(max_examples=40)
+def test_what_edits_leave_is_what_inference_finds_anew(data: Any, resizable: bool) -> None:
+    model = data.draw(shape_models(resizable=resizable))
+    graph = graph_of(model)
+    try:
+        infer_all(graph)
+        for _ in range(data.draw(st.integers(1, 6))):
+            edit(graph, data.draw)
+            graph.infer()
+    except LiteRtError as error:
+        assert "stock LiteRT refuses" in error.what
+        return
+    graph.topological_sort()
+    found = {t.name: (t.shape, signature(t)) for op in model.ops() for t in op.outputs}
+    assert found == inferred_anew(model)
+
+
+def with_control_flow() -> Model:
+    b = ModelBuilder()
+    condition = b.input("condition", "bool", (1,))
+    x = b.input("x", "float32", (2, 3))
+    b.input("other", "float32", (2, 5))
+    for name in ("yes", "no"):
+        branch = b.subgraph(name)
+        y = branch.op(
+            "ABS",
+            [branch.input(f"{name}_x", "float32", (2, 3))],
+            [(f"{name}_y", "float32", (2, 3))],
+        )
+        branch.output(y)
+    chosen = b.op(
+        "IF",
+        [condition, x],
+        [("chosen", "float32", (2, 3))],
+        then_subgraph_index=1,
+        else_subgraph_index=2,
+    )
+    b.output(b.op("NEG", [chosen], [("y", "float32", (2, 3))]))
+    return b.build()
+
+
+def test_control_flow_keeps_the_shapes_of_the_file_while_its_inputs_are_the_same() -> None:
+    graph = graph_of(with_control_flow())
+    infer_all(graph)
+    chosen = node(graph, "chosen")
+    chosen.in_port(1).connect(graph.create_op("EXP", [graph.parameters[1]]).out_port(0))
+    assert node(graph, "y").out_port(0).data.get_shape() == (2, 3)
+    chosen.in_port(1).connect(graph.parameters[2].out_port(0))
+    with pytest.raises(LiteRtError, match=r"IF 'chosen': its input 1 is FLOAT32 \[2, 5\]"):
+        graph.infer()
+
+
+def test_a_value_that_is_too_large_to_be_looked_at_is_not_computed() -> None:
+    graph = graph_of(three_ops())
+    small, large = (
+        graph.create_op("FILL", [np.array([size], np.int32), np.float32(3)])
+        for size in (4, 5 << 20)
+    )
+    value = small.out_port(0).data.get_value()
+    assert value is not None and value.tolist() == [3] * 4
+    assert large.out_port(0).data.get_shape() == (5 << 20,)
+    assert large.out_port(0).data.get_value() is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,17 @@ def test_weights_of_each_kind_are_constants_without_data(make: Any) -> None:
     x = b.input("x", "float32", (3, 64))
     y = b.op("FULLY_CONNECTED", [x, make(b), None], [("y", "float32", ())])
     assert ask(b).shapes[y] == (3, 32)
+
+
+def test_without_a_place_for_a_temporary_file_the_error_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (3, 64))
+    b.op("FULLY_CONNECTED", [x, big(b, "float32", (32, 64)), None], [("y", "float32", ())])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(LiteRtError, match=r"FILE_IO: no place for a temporary file.* TMPDIR"):
+        ask(b)
 
 
 def test_sparse_weights_stay_sparse() -> None:
