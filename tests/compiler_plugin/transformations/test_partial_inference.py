@@ -404,7 +404,7 @@ def test_weights_are_not_read() -> None:
     assert node(graph, "z").out_port(0).data.get_shape() == (1, 8)
 
 
-def test_ten_thousand_ops_are_few_regions(asked: list[list[str]]) -> None:
+def test_a_chain_of_two_thousand_ops_is_few_regions(asked: list[list[str]]) -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 8, 8, 4))
     for index in range(2000):
