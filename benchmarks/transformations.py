@@ -27,10 +27,10 @@ from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 
-_RUNS = 30
+_RUNS = 60
 _REPEATS = 3
 _TOLERANCE = 1e-5
-_SLOWER = 1.05
+_SLOWER = 1.1
 _UNKNOWN = ("fuse_swish",)
 """Those that make ops which stock does not know."""
 

@@ -24,12 +24,14 @@ class MergeEqualOps(Transformation):
     def find_and_replace_pattern(self, graph: Graph) -> int:
         """Keeps the first of each kind, in execution order; ops behind those that went become equal in turn."""
         kept: dict[Hashable, Node] = {}
+        alike: dict[Hashable, Node] = {}
         count = 0
         for node in graph.nodes:
-            key = _find_key(node)
-            if key is None:
-                continue
-            first = kept.setdefault(key, node)
+            family = _find_family(node)
+            if family is None or alike.setdefault(family, node) is node:
+                continue  # most ops are like no other: the rest of them is not looked at
+            kept.setdefault(_key(alike[family]), alike[family])
+            first = kept.setdefault(_key(node), node)
             if first is not node and not (_is_result(first) and _is_result(node)):
                 for old, new in zip(node.out_ports(), first.out_ports(), strict=True):
                     old.get_connection().set_source(new)
@@ -38,11 +40,18 @@ class MergeEqualOps(Transformation):
         return count
 
 
-def _find_key(node: Node) -> Hashable | None:
-    """What is equal for ops that compute the same; None for one that is like no other."""
+def _find_family(node: Node) -> Hashable | None:
+    """What equal ops have in common, quickly found; None for one that is like no other."""
     op = node.model_op
-    if op is None or has_side_effects(op) or not any(op.inputs):
-        return None
+    assert op is not None
+    first = op.inputs[0] if op.inputs else None
+    return None if first is None or has_side_effects(op) else (op.name, _input_key(first))
+
+
+def _key(node: Node) -> Hashable:
+    """What is equal for ops that compute the same."""
+    op = node.model_op
+    assert op is not None
     options = tuple((name, repr(value)) for name, value in node.attributes().items())
     inputs = tuple(None if tensor is None else _input_key(tensor) for tensor in op.inputs)
     return node.op, node.version, options, inputs, tuple(_type_key(t) for t in op.outputs)
