@@ -36,9 +36,17 @@ class RandomModel:
         self._random = np.random.default_rng(draw(st.integers(0, 1 << 16)))
         self._count = 0
 
+    def input(self, size: Sequence[int]) -> Tensor:
+        """The input of the model."""
+        self.is_resizable = self.flag()
+        shape = (1, *size)
+        return self.b.input("x", "float32", shape, shape_signature=self.signature(shape))
+
     def op(self, name: str, inputs: Sequence[Tensor | None], shape: Any, **options: Any) -> Tensor:
         """An op with one float32 output."""
-        out = (self.name(), "float32", tuple(shape))
+        is_computed = any(t is not None and not t.is_constant for t in inputs)
+        signature = self.signature(shape) if is_computed else None
+        out = self.b.tensor(self.name(), "float32", shape, shape_signature=signature)
         made: Tensor = self.b.op(name, inputs, [out], **options)
         return made
 
@@ -51,9 +59,23 @@ class RandomModel:
         **options: Any,
     ) -> Tensor:
         """An op with one int8 output."""
-        out = self.b.tensor(self.name(), "int8", shape, quantization=q)
+        signature = self.signature(shape)
+        out = self.b.tensor(self.name(), "int8", shape, quantization=q, shape_signature=signature)
         made: Tensor = self.b.op(name, inputs, [out], **options)
         return made
+
+    def signature(self, shape: Sequence[int]) -> Sequence[int] | None:
+        """What a file says where the batch is not known."""
+        return (-1, *shape[1:]) if self.is_resizable else None
+
+    def target(self, shape: Sequence[int]) -> Tensor:
+        """A shape as a constant that ops read."""
+        return self.const(np.array(self.signature(shape) or shape))
+
+    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """RESHAPE."""
+        new_shape = self.signature(shape) or shape
+        return self.op("RESHAPE", [x, self.target(shape)], shape, new_shape=new_shape)
 
     def const(self, value: Any, q: Quantization | None = None) -> Tensor:
         """A constant: whole numbers are int32."""
@@ -120,7 +142,7 @@ def models(draw: Draw) -> RandomFile:
     """A random model with one input, and up to three outputs."""
     m = RandomModel(draw)
     size = draw(st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3)))
-    x = m.b.input("x", "float32", (1, *size))
+    x = m.input(size)
     pool = [x]
     for maker in draw(st.lists(st.sampled_from(MAKERS), min_size=1, max_size=8)):
         source = pool[-1] if m.flag() else draw(st.sampled_from(pool))
@@ -131,8 +153,7 @@ def models(draw: Draw) -> RandomFile:
             pool.append(made)
     if len(pool) == 1:
         pool.append(m.op("RELU", [x], x.shape))
-    others = draw(st.lists(st.sampled_from(pool[1:]), max_size=2, unique=True))
-    m.b.output(*dict.fromkeys([pool[-1], *others]))
+    m.b.output(pool[-1], *draw(st.lists(st.sampled_from(pool), max_size=2)))
     m.b.signature("serving_default")
     return RandomFile(to_bytes(m.b.build()))
 
@@ -252,7 +273,7 @@ def fully_connected(m: RandomModel, x: Tensor) -> Tensor:
     y = m.op("FULLY_CONNECTED", inputs, shape if keep else flat, **options)
     if m.flag():
         y = scale(m, y) if keep else y
-    return y if keep else m.op("RESHAPE", [y, m.const(np.array(shape))], shape, new_shape=shape)
+    return y if keep else m.reshape(y, shape)
 
 
 def reshape(m: RandomModel, x: Tensor) -> Tensor:
@@ -263,11 +284,11 @@ def reshape(m: RandomModel, x: Tensor) -> Tensor:
             [tuple(x.shape), (1, width, height, channels), (1, height * width, channels, 1)]
         )
     )
-    y = m.op("RESHAPE", [x, m.const(np.array(shape))], shape, new_shape=shape)
+    y = m.reshape(x, shape)
     if m.flag():
         return y
-    if m.flag():
-        return m.op("RESHAPE", [y, m.const(np.array(x.shape))], x.shape, new_shape=x.shape)
+    if m.is_resizable or m.flag():
+        return m.reshape(y, x.shape)
     y = m.op("SQUEEZE", [y], shape[1:], squeeze_dims=[0])
     return m.op("EXPAND_DIMS", [y, m.const(np.array(0, np.int32))], shape)
 
@@ -286,13 +307,12 @@ def slices(m: RandomModel, x: Tensor) -> Tensor:
     start = [0, *(m.draw(st.sampled_from([0, 0, size - 1])) for size in x.shape[1:])]
     shape = [size - at for size, at in zip(x.shape, start, strict=True)]
     if m.flag():
-        return m.op("SLICE", [x, m.const(np.array(start)), m.const(np.array(shape))], shape)
+        return m.op("SLICE", [x, m.const(np.array(start)), m.target(shape)], shape)
     strides = np.ones(4, np.int32)
     if not any(start) and m.flag():
         strides[1] = -1  # the other way round
-    begin, end, mask = np.array(start), np.array(x.shape), 0
-    if strides[1] < 0:
-        mask = 2
+    begin, end = np.array(start), np.array(x.shape)
+    mask = 3 if strides[1] < 0 else 1  # axes of which all is taken
     inputs = [x, m.const(begin), m.const(end), m.const(strides)]
     return m.op("STRIDED_SLICE", inputs, shape, begin_mask=mask, end_mask=mask)
 
@@ -356,7 +376,7 @@ def _quantized_convolution(m: RandomModel, x: Tensor, q: Quantization, out: Quan
 
 def _quantized_move(m: RandomModel, op: str, x: Tensor, q: Quantization) -> Tensor:
     if op == "RESHAPE":
-        return m.quantized(op, [x, m.const(np.array(x.shape))], x.shape, q, new_shape=x.shape)
+        return m.quantized(op, [x, m.target(x.shape)], x.shape, q, new_shape=m.signature(x.shape))
     if op == "TRANSPOSE":
         order = [0, 2, 1, 3]
         return m.quantized(op, [x, m.const(np.array(order))], [x.shape[a] for a in order], q)
