@@ -11,6 +11,9 @@ from compiler_plugin.transformations.replacement import OpReplacement
 from compiler_plugin.transformations.scalar_chains import find_clamp, find_scaled
 from litert.core.element_type import ElementType
 
+_TOLERANCE = 3e-6
+"""Of a number's size: 0.166667 counts as a sixth, and results stay within 1e-5."""
+
 
 class FuseHardSwish(OpReplacement):
     """x * relu6(x + 3) / 6 becomes HARD_SWISH (MobileNetV3, arXiv:1905.02244)."""
@@ -50,6 +53,6 @@ def _find_input(one: OutPort, other: OutPort, factor: float) -> OutPort | None:
     number = factor * linear.scale * gate.scale  # number * clamp(inner) is relu6(x + 3) / 6
     found = (number * clamp.high, number * inner.scale, number * inner.offset)
     is_same = all(
-        isclose(a, b, rel_tol=1e-5) for a, b in zip(found, (1, 1 / 6, 1 / 2), strict=True)
+        isclose(a, b, rel_tol=_TOLERANCE) for a, b in zip(found, (1, 1 / 6, 1 / 2), strict=True)
     )
     return linear.port if is_same else None

@@ -38,7 +38,7 @@ def _is_same(source: OutPort, result: OutPort) -> bool:
         return False
     if source.get_data_type() is not result.get_data_type():
         return False
-    if source.quantization != result.quantization:
+    if source.quantization != result.quantization or source.tensor.is_variable:
         return False
     if not any(port.node.is_result for port in result.get_destinations()):
         return True
