@@ -58,6 +58,12 @@ class PlanesDispatch(Dispatch[str, Call]):
     def attach_output(self, call: Call, index: int, handle: TensorBuffer) -> None:
         call.outputs[index] = handle
 
+    def detach_input(self, call: Call, index: int, handle: TensorBuffer) -> None:
+        call.inputs[index] = None
+
+    def detach_output(self, call: Call, index: int, handle: TensorBuffer) -> None:
+        call.outputs[index] = None
+
     def invoke(self, call: Call) -> None:
         interpreter = call.interpreter
         for detail, buffer in zip(interpreter.get_input_details(), call.inputs, strict=True):
