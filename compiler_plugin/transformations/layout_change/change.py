@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from compiler_plugin.leftovers import (
     drop_buffers,
@@ -14,20 +13,10 @@ from compiler_plugin.leftovers import (
     move_control_dependencies,
 )
 from compiler_plugin.transformations.layout_change.assignment import assign_layouts
-from compiler_plugin.transformations.layout_change.custom import CustomLayout, CustomOp
+from compiler_plugin.transformations.layout_change.custom import CustomLayout
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, LayoutName
+from compiler_plugin.transformations.layout_change.planning import find_plans
 from compiler_plugin.transformations.layout_change.rewriting import Rewriter
-from compiler_plugin.transformations.layout_change.rule import (
-    FREE,
-    Edit,
-    LayoutRule,
-    OpPlan,
-    known_shape,
-)
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
-from litert.host.extensions import check_unique, load_package
-from litert.model.builtin_options import find_options_type
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _COMPUTED = ("DENSIFY", "DEQUANTIZE", "CAST")
@@ -86,27 +75,12 @@ def change_layout(
     read_outside = find_results(model, subgraph)
     results = dict.fromkeys(tensor for tensor in subgraph.tensors if tensor in read_outside)
     change = LayoutChange(to, _find_settled(subgraph, results))
-    plans = _find_plans(subgraph, change, custom_layouts or {})
+    plans = find_plans(subgraph, change, custom_layouts or {})
     assignments = assign_layouts(subgraph, plans, change, results)
     rewriter = Rewriter(subgraph, model, change, results)
     rewriter.run(assignments)
     _clean_up(model, subgraph, old_ops, rewriter.left)
     return ChangeReport(to, len(assignments), rewriter.transposes, rewriter.reshapes)
-
-
-@cache
-def layout_rules() -> Mapping[str, LayoutRule]:
-    """The rules, by builtin operator."""
-    modules: Mapping[str, Iterable[LayoutRule]] = load_package(
-        f"{__package__}.rules", "RULES", name=lambda rules: str(rules[0].ops[0])
-    )
-    entries = [
-        (op, rule, module) for module, rules in modules.items() for rule in rules for op in rule.ops
-    ]
-    check_unique(
-        [(op, f"the rules with {module}") for op, _, module in entries], "Take one of them away."
-    )
-    return {op: rule for op, rule, _ in entries}
 
 
 def _clean_up(
@@ -120,68 +94,6 @@ def _clean_up(
     places = {op: place for place, op in enumerate(subgraph.ops)}
     moved = {old: places[op] for old, op in enumerate(old_ops) if op in places}
     move_control_dependencies(model, subgraph, moved)
-
-
-def _find_plans(
-    subgraph: Subgraph, change: LayoutChange, custom_layouts: Mapping[str, CustomLayout]
-) -> dict[Op, OpPlan]:
-    rules = layout_rules()
-    plans: dict[Op, OpPlan] = {}
-    for op in subgraph.ops:
-        if op.outputs and op.outputs[0] in change.settled:
-            continue  # computed again in each order that it is read in
-        if op.is_custom:
-            layout = custom_layouts.get(op.name)
-            rule: LayoutRule | None = None if layout is None else CustomOp(layout)
-        else:
-            rule = rules.get(op.name)
-        if rule is None or not _has_own_options(op):
-            continue
-        plan = rule.plan(op, change)
-        counts = (len(op.inputs), len(op.outputs))
-        if plan is None or (len(plan.inputs), len(plan.outputs)) != counts:
-            continue
-        problem = _find_problem(op, plan)
-        if not problem:
-            plans[op] = plan
-        elif plan.is_bound:
-            raise LiteRtError(
-                Status.UNSUPPORTED,
-                f"{op.name} cannot be in {change.to}: {problem}",
-                f"op '{op.outputs[0].name}'",
-                "Leave the op to the CPU, or use --disable_nhwc_to_nchw.",
-            )
-    return plans
-
-
-def _has_own_options(op: Op) -> bool:
-    """Whether a builtin op's options are of the kind that the schema has for it."""
-    options = op.options or op.options_2
-    found = None if op.is_custom else find_options_type(op.name)
-    return options is None or op.is_custom or (found is not None and found[1] == options.type_name)
-
-
-def _find_problem(op: Op, plan: OpPlan) -> str:
-    """Why a tensor cannot be permuted as the plan says; "" where all can."""
-    edit = plan.edit if isinstance(plan.edit, Edit) else Edit()
-    pairs = [
-        *((t, p, i) for i, (t, p) in enumerate(zip(op.inputs, plan.inputs, strict=True))),
-        *((t, p, -1) for t, p in zip(op.outputs, plan.outputs, strict=True)),
-    ]
-    for tensor, layout, index in pairs:
-        if tensor is None or layout is None or layout is FREE:
-            continue
-        if len(tensor.shape) != len(layout) and index not in edit.ranks:
-            return f"'{tensor.name}' has not {len(layout)} dimensions, but shape {tensor.shape}"
-        if tensor.blockwise is not None:
-            return f"'{tensor.name}' is quantized by blocks"
-        if not tensor.element_type.bits:
-            return f"'{tensor.name}' is of type {tensor.element_type.name}"
-    for index, permutation in edit.vectors.items():
-        vector = op.inputs[index] if index < len(op.inputs) else None
-        if vector is None or known_shape(vector)[:1] != (len(permutation),):
-            return f"input {index} has not an element for each of {len(permutation)} dimensions"
-    return ""
 
 
 def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Tensor]:
