@@ -11,12 +11,13 @@ changed; the whole is checked after each transformation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from compiler_plugin.effects import has_side_effects
-from compiler_plugin.transformations.node import CONST, PARAMETER, RESULT, VARIABLE, Node
+from compiler_plugin.transformations.graph_data import GraphData, Inference
+from compiler_plugin.transformations.graph_results import GraphResults
+from compiler_plugin.transformations.node import CONST, PARAMETER, VARIABLE, Node
 from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
 from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
@@ -27,11 +28,14 @@ from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from litert.model.builtin_options import make_builtin_options, usual_builtin_options
+from litert.model.builtin_options import (
+    BUILTIN_NUMBERS,
+    make_builtin_options,
+    usual_builtin_options,
+)
 from litert.model.control_dependencies import read_control_dependencies
 from litert.model.graph import CUSTOM, EXTERNAL_SIZE, Buffer, Model, Op, Subgraph, Tensor
-from litert.model.schema import BUILTIN_OPERATORS
-from litert.model.tensor_data import decode_constant, encode_constant
+from litert.model.tensor_data import encode_constant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,21 +45,6 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
     InputLike: TypeAlias = OutPort | Node | DataLike | None
-
-
-class Inference(Protocol):
-    """Finds shapes, types and values of what edits have touched."""
-
-    def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
-        """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
-
-        Args:
-          graph: in its execution order.
-          nodes: that were touched, in that order.
-        """
-
-    def find_value(self, port: OutPort) -> Array | None:
-        """The value of an op's output, where it depends on constants alone."""
 
 
 class Graph:
@@ -70,8 +59,8 @@ class Graph:
       fold_limit: how many bytes constant folding may still add to the file.
       edit_count: grows with each edit.
       creation_count: how many ops were created.
-      results: the outputs of the subgraph, and what signatures name beside them.
-      touched: nodes whose outputs are to be inferred again.
+      data: what is known of shapes, types and values, for ports.
+      outputs: the results, for those who change them.
     """
 
     def __init__(
@@ -94,9 +83,6 @@ class Graph:
         self.fold_limit = fold_limit
         self.edit_count = 0
         self.creation_count = 0
-        self.touched: dict[Node, None] = {}
-        self._inference = inference
-        self._is_inferring = False
         self._count = 0
         self._ops = dict.fromkeys(subgraph.ops)
         self._order = Order(subgraph.ops)
@@ -116,14 +102,8 @@ class Graph:
         self._lost_readers: dict[Op, None] = {}
         self._made: dict[Tensor, None] = {}
         self._seen_data: dict[Buffer, None] = {}
-        self._shapeless: set[Tensor] = set()
-        self._values: dict[Tensor, Array] = {}
-        self.results = _find_results(self)
-        self._first_sources = {result: result.tensor for result in self.results}
-        self._results_of: dict[Tensor, list[Node]] = {}
-        for result in self.results:
-            assert result.tensor is not None
-            self._results_of.setdefault(result.tensor, []).append(result)
+        self.data = GraphData(self, inference)
+        self.outputs = GraphResults(self)
         self._edges = _read_edges(model, subgraph)
         self.ops = ops
         if ops is not None:
@@ -140,6 +120,11 @@ class Graph:
     def parameters(self) -> list[Node]:
         """The inputs of the subgraph, in order."""
         return [self._end_of(tensor) for tensor in self.subgraph.inputs]
+
+    @property
+    def results(self) -> list[Node]:
+        """The outputs of the subgraph in order, then what signatures name beside them."""
+        return self.outputs.nodes
 
     @property
     def op_names(self) -> list[str]:
@@ -169,7 +154,7 @@ class Graph:
     def constants(self) -> list[Node]:
         """The constants that ops and results read, each once."""
         tensors = dict.fromkeys(tensor for op in self._ops for tensor in op.inputs)
-        tensors.update(dict.fromkeys(self._results_of))
+        tensors.update(dict.fromkeys(self.outputs.tensors))
         ends = (self._end_of(t) for t in tensors if t is not None and t.producer not in self._ops)
         return [node for node in ends if node.is_const]
 
@@ -231,7 +216,7 @@ class Graph:
             for index, read in enumerate(op.inputs)
             if read is tensor
         ]
-        return readers + [InPort(result, 0) for result in self._results_of.get(tensor, ())]
+        return readers + [InPort(result, 0) for result in self.outputs.find(tensor)]
 
     def has_node(self, node: Node) -> bool:
         """Whether a node is in the graph, and was not removed."""
@@ -344,7 +329,7 @@ class Graph:
             self.unique_name(name), element_type, (), self.model.buffers[0], quantization
         )
         self.subgraph.tensors.append(tensor)
-        self._shapeless.add(tensor)
+        self.data.add(tensor)
         return tensor
 
     def unique_name(self, base: str) -> str:
@@ -510,14 +495,14 @@ class Graph:
 
     # What is known of data.
 
+    @property
+    def touched(self) -> Collection[Node]:
+        """The nodes whose outputs are to be inferred again."""
+        return self.data.touched.keys()
+
     def touch(self, node: Node) -> None:
-        """Notes that a node's outputs are to be inferred again, unless that is what goes on."""
-        if self._is_inferring:
-            return
-        self.edit_count += 1
-        if node.is_op:
-            self.touched[node] = None
-            self.forget_values(node)
+        """Notes that a node's outputs are to be inferred again."""
+        self.data.touch(node)
 
     def infer(self) -> None:
         """Infers what edits have touched, but in the front phase.
@@ -525,119 +510,22 @@ class Graph:
         Raises:
           LiteRtError: where an op cannot have the inputs that it was given, or there is a cycle.
         """
-        if not self.touched or self._is_inferring or self.stage is Phase.FRONT:
-            return
-        if self._inference is None:
-            return
+        self.data.infer()
+
+    def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
+        """Ops of the graph in an order in which they can run."""
         if not self._order.is_valid:
             self.topological_sort()
-        touched, self.touched = self.touched, {}
-        self._is_inferring = True
-        ops = self._order.by_place(n.model_op for n in touched if n.model_op is not None)
-        try:
-            self._inference.infer(self, [self.node_of(op) for op in ops])
-        except BaseException:
-            self.touched = {**touched, **self.touched}
-            raise
-        finally:
-            self._is_inferring = False
+        ops = self._order.by_place(node.model_op for node in nodes if node.model_op is not None)
+        return [self.node_of(op) for op in ops]
 
-    def find_shape(self, port: OutPort) -> tuple[int, ...] | None:
-        """For ports: `PortData.get_shape`."""
-        tensor = port.tensor
-        if port.node.is_op:
-            if self.stage is Phase.FRONT:
-                return None
-            self.infer()
-        return None if tensor in self._shapeless else tensor.shape_signature or tensor.shape
+    def has_op(self, op: Op | None) -> bool:
+        """Whether an op is in the graph."""
+        return op in self._ops
 
-    def set_shape(self, port: OutPort, shape: Sequence[int]) -> None:
-        """For ports: `PortData.set_shape`."""
-        node, tensor = port.node, port.tensor
-        known = _checked_shape(shape, port)
-        if node.is_const and known != tensor.shape:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{port} has shape {list(tensor.shape)}, and cannot have {list(known)}",
-                hint="Set its value: the shape follows.",
-            )
-        same_rank = tensor not in self._shapeless and len(tensor.shape) == len(known)
-        sizes = tensor.shape if same_rank else (1,) * len(known)
-        is_static = self.static_shape or -1 not in known
-        signature = None if is_static else known
-        shape = tuple(s if k < 0 else k for k, s in zip(known, sizes, strict=True))
-        if (shape, signature) == (tensor.shape, tensor.shape_signature) and same_rank:
-            return
-        self._shapeless.discard(tensor)
-        tensor.shape, tensor.shape_signature = shape, signature
-        self._touch_readers(tensor)
-
-    def set_type(self, port: OutPort, element_type: ElementType) -> None:
-        """For ports: `OutPort.set_data_type`."""
-        if port.node.is_const and element_type is not port.tensor.element_type:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{port} is of type {port.tensor.element_type.name}, and its data cannot be of another",
-                hint="Create another constant.",
-            )
-        if port.tensor.element_type is not element_type:
-            port.tensor.element_type = element_type
-            self._touch_readers(port.tensor)
-
-    def find_type(self, port: OutPort) -> ElementType:
-        """For ports: `OutPort.get_data_type`."""
-        if port.node.is_op:
-            self.infer()
-        return port.tensor.element_type
-
-    def find_value(self, port: OutPort) -> Array | None:
-        """For ports: `PortData.get_value`."""
-        tensor = port.tensor
-        if port.node.is_const:
-            if not tensor.is_constant and 0 not in tensor.shape:
-                return None
-            if tensor.sparsity is not None:
-                return None
-            self._seen_data[tensor.buffer] = None
-            return decode_constant(tensor.element_type, tensor.shape, tensor.data)
-        if not port.node.is_op or self.stage is Phase.FRONT:
-            return None
-        self.infer()
-        if tensor in self._values:
-            return self._values[tensor]
-        return None if self._inference is None else self._inference.find_value(port)
-
-    def set_value(self, port: OutPort, value: Any) -> None:
-        """For ports: `PortData.set_value`."""
-        import numpy as np  # here, since most transformations need none
-
-        node, tensor = port.node, port.tensor
-        if node.is_const:
-            tensor_type, blob = encode_constant(value, tensor.element_type)
-            tensor.buffer = self._new_buffer(blob)  # another tensor may share the old one
-            tensor.sparsity = None
-            tensor.shape, tensor.shape_signature = tensor_type.shape, None
-            self._touch_readers(tensor)
-            return
-        if not node.is_op:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{port} gets its value at run time")
-        if tensor.element_type is ElementType.NONE:
-            array = np.array(value)
-            array.flags.writeable = False
-        else:
-            tensor_type, blob = encode_constant(value, tensor.element_type)
-            array = decode_constant(tensor.element_type, tensor_type.shape, blob.view)
-        self.set_shape(port, array.shape)
-        self._values[tensor] = array
-
-    def forget_values(self, node: Node) -> None:
-        """Forgets what an op's `infer` has found its outputs to be."""
-        for tensor in node.output_tensors:
-            self._values.pop(tensor, None)
-
-    def has_rank(self, port: OutPort) -> bool:
-        """Whether a port's rank is known, as the graph stands; nothing is inferred."""
-        return port.tensor not in self._shapeless
+    def is_input(self, tensor: Tensor) -> bool:
+        """Whether a tensor is an input of the subgraph."""
+        return tensor in self._inputs
 
     def has_source(self, tensor: Tensor) -> bool:
         """Whether a tensor that no op writes has a value all the same, or had no op in the file already."""
@@ -651,41 +539,6 @@ class Graph:
 
     # For nodes and ports.
 
-    def set_result(self, result: Node, tensor: Tensor) -> None:
-        """Makes a result of the model another tensor, in outputs and signatures."""
-        old = result.tensor
-        assert old is not None
-        if old is tensor:
-            return
-        self._results_of[old].remove(result)
-        result.tensor = tensor
-        self._results_of.setdefault(tensor, []).append(result)
-        if result.result_index >= 0:
-            self.subgraph.outputs[result.result_index] = tensor
-        for signature, index in result.result_signatures:
-            signature.outputs[index] = (signature.outputs[index][0], tensor)
-        if self.name_result(result) and old.name == tensor.name and old not in self._inputs:
-            old.name = self.unique_name(f"{old.name}/replaced")
-        self.note_lost_reader(old)
-        self.edit_count += 1
-
-    def has_moved(self, result: Node) -> bool:
-        """Whether a result of the model is another tensor than in the file."""
-        return result.tensor is not self._first_sources[result]
-
-    def were_one(self, result: Node, other: Node) -> bool:
-        """Whether two results are one tensor in the file."""
-        return self._first_sources[result] is self._first_sources[other]
-
-    def name_result(self, result: Node) -> bool:
-        """Gives a result's tensor the result's name, where no other has a right to its present one."""
-        tensor = result.tensor
-        assert tensor is not None
-        if tensor.producer not in self._ops or len(self._results_of[tensor]) > 1:
-            return tensor.name == result.result_name
-        self.rename(tensor, result.result_name)
-        return True
-
     def rename(self, tensor: Tensor, name: str) -> None:
         """Gives a tensor another name."""
         if tensor.name != name:
@@ -693,6 +546,10 @@ class Graph:
             self.edit_count += 1
             if self._names is not None:
                 self._names.setdefault(name, 0)
+
+    def note_seen(self, buffer: Buffer) -> None:
+        """Remembers that somebody has read some data; equal ones can be shared then."""
+        self._seen_data[buffer] = None
 
     def note_input(self, op: Op, tensor: Tensor | None, old: Tensor | None) -> None:
         """Notes that an op reads another tensor than before."""
@@ -740,8 +597,8 @@ class Graph:
     ) -> Node:
         tensor = self.create_tensor(name, tensor_type.element_type, quantization)
         tensor.shape = tensor_type.shape
-        self._shapeless.discard(tensor)
-        tensor.buffer = self._new_buffer(blob)
+        self.data.note_shape(tensor)
+        tensor.buffer = self.create_buffer(blob)
         self._made[tensor] = None
         return self._end_of(tensor)
 
@@ -751,7 +608,7 @@ class Graph:
         node.check_alive()
 
     def _is_read(self, tensor: Tensor) -> bool:
-        return bool(self._results_of.get(tensor)) or any(op in self._ops for op in tensor.uses)
+        return bool(self.outputs.find(tensor)) or any(op in self._ops for op in tensor.uses)
 
     def _is_dead(self, op: Op) -> bool:
         if any(self._is_read(tensor) for tensor in op.outputs):
@@ -769,10 +626,7 @@ class Graph:
         self._order.remove(op)
         self._by_name[name].pop(op, None)
         node = self._nodes.pop(op, None)
-        if node is not None:
-            self.touched.pop(node, None)
-        for tensor in op.outputs:
-            self._values.pop(tensor, None)
+        self.data.remove(op, node)
 
     def _take_tensor(self, op: Op, index: int, kept: Tensor) -> None:
         """Lets an op write another op's tensor in place of its own, which nobody reads then."""
@@ -784,45 +638,14 @@ class Graph:
             kept.element_type, kept.quantization = own.element_type, own.quantization
         elif own.quantization is not None:
             kept.quantization = own.quantization
-        self._values.pop(kept, None)
+        self.data.forget_value(kept)
 
-    def _touch_readers(self, tensor: Tensor) -> None:
-        if not self._is_inferring:
-            self.edit_count += 1
-            for port in self.find_readers(tensor):
-                self.touch(port.node)
-
-    def _new_buffer(self, blob: Blob) -> Buffer:
+    def create_buffer(self, blob: Blob) -> Buffer:
+        """For constants: a buffer of the model for new data."""
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.model.buffers.append(buffer)
         self._seen_data[buffer] = None
         return buffer
-
-
-def _find_results(graph: Graph) -> list[Node]:
-    """A node for each output, with the signatures' outputs that are the same; then what only signatures name."""
-    results: list[Node] = []
-
-    def add(tensor: Tensor, index: int) -> Node:
-        result = Node(graph, f"result_{len(results)}", RESULT, None, tensor)
-        result.result_index = index
-        results.append(result)
-        return result
-
-    for index, tensor in enumerate(graph.subgraph.outputs):
-        add(tensor, index)
-    for signature in graph.model.signatures:
-        if signature.subgraph is not graph.subgraph:
-            continue
-        free: dict[Tensor, list[Node]] = {}
-        for result in results:
-            assert result.tensor is not None
-            free.setdefault(result.tensor, []).append(result)
-        for index, (_, tensor) in enumerate(signature.outputs):
-            same = free.get(tensor)
-            result = same.pop(0) if same else add(tensor, -1)
-            result.result_signatures.append((signature, index))
-    return results
 
 
 def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
@@ -848,17 +671,12 @@ def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
 _ABSENT: Any = object()
 
 
-@cache
-def _builtin_numbers() -> Mapping[str, int]:
-    return {name: number for number, name in BUILTIN_OPERATORS.items()}
-
-
 def _builtin_number(name: str) -> int:
-    number = _builtin_numbers().get(name)
+    number = BUILTIN_NUMBERS.get(name)
     if number is None or number == CUSTOM:
         from difflib import get_close_matches
 
-        near = get_close_matches(name.upper(), list(_builtin_numbers()), 1)
+        near = get_close_matches(name.upper(), list(BUILTIN_NUMBERS), 1)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"TFLite has no operator '{name}'",
@@ -876,20 +694,6 @@ def _plain_type(value: Any) -> TypeLike | None:
         return None
     kind = np.asarray(value).dtype.kind
     return {"f": ElementType.FLOAT32, "i": ElementType.INT32}.get(kind)
-
-
-def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
-    try:
-        known = tuple(int(size) for size in shape)
-    except (TypeError, ValueError):
-        known = (-2,)
-    if any(size < -1 for size in known):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"{shape!r:.200} is no shape for {port}",
-            hint="Give whole numbers, with -1 for a dimension that only a run tells.",
-        )
-    return known
 
 
 def _foreign(what: str) -> LiteRtError:

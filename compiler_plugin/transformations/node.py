@@ -124,7 +124,7 @@ class Node:
         self.check_alive()
         if self._kind == RESULT:
             object.__setattr__(self, "result_name", name)
-            self.graph.name_result(self)
+            self.graph.outputs.name_result(self)
         elif self.output_tensors:
             self.graph.rename(self.output_tensors[0], name)
 
@@ -287,7 +287,7 @@ class Node:
         """For ports: reads a tensor of this graph, which was checked."""
         if self._kind == RESULT:
             assert tensor is not None
-            self.graph.set_result(self, tensor)
+            self.graph.outputs.set_result(self, tensor)
             return
         assert self.model_op is not None
         old = self.model_op.inputs[index]

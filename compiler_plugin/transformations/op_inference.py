@@ -47,11 +47,11 @@ def infer_by_definition(node: Node) -> bool:
         (type_infer or _infer_default_types)(node)
     if infer is None:
         return False
-    node.graph.forget_values(node)
+    node.graph.data.forget_values(node)
     with _call(node, "infer", infer):
         infer(node)
         for port in node.out_ports():
-            if not node.graph.has_rank(port):
+            if not node.graph.data.has_rank(port):
                 raise LiteRtError(
                     Status.SHAPE_INFERENCE_FAILED,
                     f"no shape was set for {port}",

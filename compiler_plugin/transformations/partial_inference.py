@@ -254,7 +254,7 @@ class PartialInference:
             if tensor.shape == shape:
                 return False
         else:
-            graph.set_shape(port, signature)
+            graph.data.set_shape(port, signature)
         tensor.shape = shape
         tensor.shape_signature = signature if -1 in signature else None
         self._has_seen_unknown |= -1 in signature
@@ -262,7 +262,7 @@ class PartialInference:
 
     def _note_shapeless(self, graph: Graph, node: Node) -> None:
         for port in node.out_ports():
-            if graph.has_rank(port):
+            if graph.data.has_rank(port):
                 self._shapeless.discard(port.tensor)
             else:
                 self._shapeless.add(port.tensor)

@@ -38,7 +38,7 @@ class PortData:
         None where it is not known: in the front phase for all but inputs and constants of the model, later where
         the rank cannot be inferred.
         """
-        return self._port.node.graph.find_shape(self._port)
+        return self._port.node.graph.data.find_shape(self._port)
 
     def set_shape(self, shape: Sequence[int]) -> None:
         """Sets the shape; an op's `infer` does it for its outputs, and others for inputs of the model.
@@ -46,11 +46,11 @@ class PortData:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for what is no shape, or a constant's.
         """
-        self._port.node.graph.set_shape(self._port, shape)
+        self._port.node.graph.data.set_shape(self._port, shape)
 
     def get_value(self) -> np.ndarray[Any, Any] | None:
         """The value, where it depends on constants alone; read-only. None where it is not known."""
-        return self._port.node.graph.find_value(self._port)
+        return self._port.node.graph.data.find_value(self._port)
 
     def set_value(self, value: Any) -> None:
         """Sets a constant's data, or what an op's `infer` has found its output to be; the shape follows.
@@ -58,7 +58,7 @@ class PortData:
         Args:
           value: an array or number; of the port's element type already, or one that this can hold.
         """
-        self._port.node.graph.set_value(self._port, value)
+        self._port.node.graph.data.set_value(self._port, value)
 
 
 class OutPort:
@@ -97,11 +97,11 @@ class OutPort:
 
     def get_data_type(self) -> ElementType:
         """The tensor's element type, inferred where an edit has touched it."""
-        return self.node.graph.find_type(self)
+        return self.node.graph.data.find_type(self)
 
     def set_data_type(self, element_type: TypeLike) -> None:
         """Sets the tensor's element type, or what NumPy or a name say of one; an op's `type_infer` does it."""
-        self.node.graph.set_type(self, as_element_type(element_type))
+        self.node.graph.data.set_type(self, as_element_type(element_type))
 
     def get_connection(self) -> Connection:
         """This port, with all that read it."""

@@ -30,11 +30,15 @@ def _is_entry(graph: Graph) -> bool:
 
 def _separate(graph: Graph) -> None:
     owners: dict[Tensor, Node] = {}
-    for result in sorted(graph.results, key=graph.has_moved):  # those that stayed own theirs
+    for result in sorted(
+        graph.results, key=graph.outputs.has_moved
+    ):  # those that stayed own theirs
         source = result.in_port(0).get_source()
         assert source is not None
         owner = owners.setdefault(source.tensor, result)
-        if not graph.has_moved(result) or (owner is not result and graph.were_one(result, owner)):
+        if not graph.outputs.has_moved(result) or (
+            owner is not result and graph.outputs.were_one(result, owner)
+        ):
             continue
         if source.node.is_const:
             if owner is not result or source.tensor.uses:
@@ -48,7 +52,7 @@ def _clone_constant(graph: Graph, result: Node, tensor: Tensor) -> None:
     clone = tensor.clone()
     clone.name = graph.unique_name(result.result_name)
     graph.subgraph.tensors.append(clone)
-    graph.set_result(result, clone)
+    graph.outputs.set_result(result, clone)
 
 
 def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
@@ -70,7 +74,7 @@ def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
     if shape is not None:
         copy.out_port(0).data.set_shape(shape)
         copy.out_port(0).tensor.shape = source.tensor.shape
-    graph.set_result(result, copy.out_port(0).tensor)
+    graph.outputs.set_result(result, copy.out_port(0).tensor)
 
 
 def _settle_names(graph: Graph) -> None:

@@ -20,10 +20,9 @@ from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from litert.model.builtin_options import make_builtin_options
+from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
 from litert.model.custom_options import write_flexbuffer_options
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Signature, Subgraph, Tensor
-from litert.model.schema import BUILTIN_OPERATORS
 from litert.model.table import Table
 from litert.model.tensor_data import as_element_type, encode_constant
 
@@ -171,7 +170,7 @@ class SubgraphBuilder:
           LiteRtError: INVALID_ARGUMENT, for an operator or option that the schema does not have, or a
             tensor of another subgraph.
         """
-        code = next((number for number, known in BUILTIN_OPERATORS.items() if known == name), None)
+        code = BUILTIN_NUMBERS.get(name)
         if code is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,

@@ -10,7 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
-from litert.model.schema import ENUMS, UNIONS
+from litert.model.schema import BUILTIN_OPERATORS, ENUMS, UNIONS
 from litert.model.schema_types import Field, Kind, enum_name, table_schema
 from litert.model.table import Table
 
@@ -35,6 +35,9 @@ _SHARED = {
     "RANDOM_UNIFORM": "RandomOptions",
 }
 """Operators whose table is not named like them."""
+
+BUILTIN_NUMBERS: Mapping[str, int] = {name: number for number, name in BUILTIN_OPERATORS.items()}
+"""The schema's number of each builtin operator, by name."""
 
 _STRIDES = {"stride_w": 1, "stride_h": 1}
 _USUAL: Mapping[str, Mapping[str, Any]] = {

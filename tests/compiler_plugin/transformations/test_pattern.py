@@ -298,12 +298,12 @@ def test_a_condition_that_says_no_to_one_order_is_asked_about_the_other() -> Non
 
 
 def test_values_are_read_only_where_the_structure_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compiler_plugin.transformations import graph as graph_module
+    from compiler_plugin.transformations import graph_data
 
     def refuse(*_: object) -> None:
         raise AssertionError("a value was read")
 
-    monkeypatch.setattr(graph_module, "decode_constant", refuse)
+    monkeypatch.setattr(graph_data, "decode_constant", refuse)
     pattern = Match("ADD", Const(value=1.0), Match("RELU"))
     assert not find(pattern, lambda s, x: s("ADD", 1.0, s("TANH", x)))
 

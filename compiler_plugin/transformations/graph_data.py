@@ -1,0 +1,223 @@
+"""What is known of the data in a graph: shapes, types and values, and of what edits have touched nothing yet.
+
+Ports ask here. What was touched is inferred when somebody asks for a shape, type or value, and at the end of each
+transformation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.ports import OutPort
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Tensor
+from litert.model.tensor_data import decode_constant, encode_constant
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compiler_plugin.transformations.graph import Graph
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+
+class Inference(Protocol):
+    """Finds shapes, types and values of what edits have touched."""
+
+    def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
+        """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
+
+        Args:
+          graph: in its execution order.
+          nodes: that were touched, in that order.
+        """
+
+    def find_value(self, port: OutPort) -> Array | None:
+        """The value of an op's output, where it depends on constants alone."""
+
+
+class GraphData:
+    """Shapes, types and values of a graph's tensors.
+
+    Attributes:
+      touched: nodes whose outputs are to be inferred again.
+    """
+
+    def __init__(self, graph: Graph, inference: Inference | None) -> None:
+        self.touched: dict[Node, None] = {}
+        self._graph = graph
+        self._inference = inference
+        self._is_inferring = False
+        self._shapeless: set[Tensor] = set()
+        self._values: dict[Tensor, Array] = {}
+
+    def touch(self, node: Node) -> None:
+        """Notes that a node's outputs are to be inferred again, unless that is what goes on."""
+        if self._is_inferring:
+            return
+        self._graph.edit_count += 1
+        if node.is_op:
+            self.touched[node] = None
+            self.forget_values(node)
+
+    def infer(self) -> None:
+        """Infers what edits have touched, but in the front phase.
+
+        Raises:
+          LiteRtError: where an op cannot have the inputs that it was given, or there is a cycle.
+        """
+        if not self.touched or self._is_inferring or self._graph.stage is Phase.FRONT:
+            return
+        if self._inference is None:
+            return
+        nodes = self._graph.sort_by_place(self.touched)
+        touched, self.touched = self.touched, {}
+        self._is_inferring = True
+        try:
+            self._inference.infer(self._graph, nodes)
+        except BaseException:
+            self.touched = {**touched, **self.touched}
+            raise
+        finally:
+            self._is_inferring = False
+
+    def find_shape(self, port: OutPort) -> tuple[int, ...] | None:
+        """For ports: `PortData.get_shape`."""
+        tensor = port.tensor
+        if port.node.is_op:
+            if self._graph.stage is Phase.FRONT:
+                return None
+            self.infer()
+        return None if tensor in self._shapeless else tensor.shape_signature or tensor.shape
+
+    def set_shape(self, port: OutPort, shape: Sequence[int]) -> None:
+        """For ports: `PortData.set_shape`."""
+        node, tensor = port.node, port.tensor
+        known = _checked_shape(shape, port)
+        if node.is_const and known != tensor.shape:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{port} has shape {list(tensor.shape)}, and cannot have {list(known)}",
+                hint="Set its value: the shape follows.",
+            )
+        same_rank = tensor not in self._shapeless and len(tensor.shape) == len(known)
+        sizes = tensor.shape if same_rank else (1,) * len(known)
+        is_static = self._graph.static_shape or -1 not in known
+        signature = None if is_static else known
+        shape = tuple(s if k < 0 else k for k, s in zip(known, sizes, strict=True))
+        if (shape, signature) == (tensor.shape, tensor.shape_signature) and same_rank:
+            return
+        self._shapeless.discard(tensor)
+        tensor.shape, tensor.shape_signature = shape, signature
+        self._touch_readers(tensor)
+
+    def set_type(self, port: OutPort, element_type: ElementType) -> None:
+        """For ports: `OutPort.set_data_type`."""
+        if port.node.is_const and element_type is not port.tensor.element_type:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{port} is of type {port.tensor.element_type.name}, and its data cannot be of another",
+                hint="Create another constant.",
+            )
+        if port.tensor.element_type is not element_type:
+            port.tensor.element_type = element_type
+            self._touch_readers(port.tensor)
+
+    def find_type(self, port: OutPort) -> ElementType:
+        """For ports: `OutPort.get_data_type`."""
+        if port.node.is_op:
+            self.infer()
+        return port.tensor.element_type
+
+    def find_value(self, port: OutPort) -> Array | None:
+        """For ports: `PortData.get_value`."""
+        tensor = port.tensor
+        if port.node.is_const:
+            if not tensor.is_constant and 0 not in tensor.shape:
+                return None
+            if tensor.sparsity is not None:
+                return None
+            self._graph.note_seen(tensor.buffer)
+            return decode_constant(tensor.element_type, tensor.shape, tensor.data)
+        if not port.node.is_op or self._graph.stage is Phase.FRONT:
+            return None
+        self.infer()
+        if tensor in self._values:
+            return self._values[tensor]
+        return None if self._inference is None else self._inference.find_value(port)
+
+    def set_value(self, port: OutPort, value: Any) -> None:
+        """For ports: `PortData.set_value`."""
+        import numpy as np  # here, since most transformations need none
+
+        node, tensor = port.node, port.tensor
+        if node.is_const:
+            tensor_type, blob = encode_constant(value, tensor.element_type)
+            tensor.buffer = self._graph.create_buffer(blob)  # another tensor may share the old one
+            tensor.sparsity = None
+            tensor.shape, tensor.shape_signature = tensor_type.shape, None
+            self._touch_readers(tensor)
+            return
+        if not node.is_op:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"{port} gets its value at run time")
+        if tensor.element_type is ElementType.NONE:
+            array = np.array(value)
+            array.flags.writeable = False
+        else:
+            tensor_type, blob = encode_constant(value, tensor.element_type)
+            array = decode_constant(tensor.element_type, tensor_type.shape, blob.view)
+        self.set_shape(port, array.shape)
+        self._values[tensor] = array
+
+    def forget_values(self, node: Node) -> None:
+        """Forgets what an op's `infer` has found its outputs to be."""
+        for tensor in node.output_tensors:
+            self._values.pop(tensor, None)
+
+    def has_rank(self, port: OutPort) -> bool:
+        """Whether a port's rank is known, as the graph stands; nothing is inferred."""
+        return port.tensor not in self._shapeless
+
+    def add(self, tensor: Tensor) -> None:
+        """Notes a tensor whose shape nobody knows yet."""
+        self._shapeless.add(tensor)
+
+    def note_shape(self, tensor: Tensor) -> None:
+        """Notes that a tensor has its shape."""
+        self._shapeless.discard(tensor)
+
+    def remove(self, op: Op, node: Node | None) -> None:
+        """Forgets what is known of an op that goes, and of its node, if it has one."""
+        if node is not None:
+            self.touched.pop(node, None)
+        for tensor in op.outputs:
+            self._values.pop(tensor, None)
+
+    def forget_value(self, tensor: Tensor) -> None:
+        """Forgets what an op's `infer` has found a tensor to be."""
+        self._values.pop(tensor, None)
+
+    def _touch_readers(self, tensor: Tensor) -> None:
+        if not self._is_inferring:
+            self._graph.edit_count += 1
+            for port in self._graph.find_readers(tensor):
+                self.touch(port.node)
+
+
+def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
+    try:
+        known = tuple(int(size) for size in shape)
+    except (TypeError, ValueError):
+        known = (-2,)
+    if any(size < -1 for size in known):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{shape!r:.200} is no shape for {port}",
+            hint="Give whole numbers, with -1 for a dimension that only a run tells.",
+        )
+    return known
