@@ -3,7 +3,7 @@
 Nothing in a file says which op an op was before a rewrite. Taken for the same are, in this order: ops from the
 first on, as long as nothing differs; ops of one kind that write tensors of the same names; that read what is known
 to be the same; whose results are read where the same is read; and, between ops that are known, ops of one kind in
-their order. Each step is linear.
+their order, unless other names and other inputs speak against it. Each step is linear.
 """
 
 from __future__ import annotations
@@ -135,9 +135,22 @@ class OpMatching:
                     if op not in self._taken:
                         waiting[op.name].append(op)
                 for op in gap:
-                    if waiting[op.name]:
-                        self._pair(waiting[op.name].popleft(), op)
+                    candidates = waiting[op.name]
+                    if candidates and self._may_be(candidates[0], op):
+                        self._pair(candidates.popleft(), op)
             start = end + 1
+
+    def _may_be(self, before: Op, after: Op) -> bool:
+        """Whether order alone may make two ops one: not if they have different names, and read nothing alike."""
+        names = [op.outputs[0].name if op.outputs else "" for op in (before, after)]
+        if "" in names or names[0] == names[1]:
+            return True
+        read = [tensor for tensor in before.inputs if tensor is not None]
+        return any(
+            tensor is not None and self.is_same(old, tensor)
+            for tensor in after.inputs
+            for old in read
+        )
 
     def _gaps(self) -> Iterator[tuple[list[Op], Op | None]]:
         """Rows of ops after the change that are not known, and the known op behind each."""

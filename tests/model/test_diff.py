@@ -115,6 +115,20 @@ def test_ops_that_came_and_went_are_told_with_and_without_names(
     assert (removed, added) == (gone, new)
 
 
+def test_ops_of_one_kind_that_have_neither_name_nor_input_in_common_are_different_ones() -> None:
+    before, after = ModelBuilder(), ModelBuilder()
+    for builder in (before, after):
+        x = builder.input("x", "float32", (4,))
+        first, second = ("EXP", "MUL") if builder is before else ("MUL", "SIN")
+        inputs = [x] if builder is before else [x, builder.constant("half", 0.5, "float32")]
+        a = builder.op(first, inputs, [(f"{first}/a", "float32", (4,))])
+        b = builder.op(second, [a, a][: 1 + (second == "MUL")], [(f"{second}/b", "float32", (4,))])
+        builder.output(builder.op("RELU", [b], [("y", "float32", (4,))]))
+    (diff,) = diff_models(before.build(), after.build()).subgraphs
+    assert [place.name for place in diff.removed] == ["EXP", "MUL"]
+    assert [place.name for place in diff.added] == ["MUL", "SIN"]
+
+
 def test_a_fused_activation_is_an_op_less_and_an_option_more() -> None:
     def model(fused: bool) -> Model:
         b = ModelBuilder()
