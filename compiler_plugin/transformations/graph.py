@@ -21,7 +21,7 @@ from compiler_plugin.transformations.node import CONST, PARAMETER, VARIABLE, Nod
 from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
 from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
-from compiler_plugin.transformations.ports import InPort, OutPort, not_an_output
+from compiler_plugin.transformations.ports import InPort, OutPort, check_inputs, not_an_output
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -30,6 +30,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.builtin_options import (
     BUILTIN_NUMBERS,
+    count_outputs,
     make_builtin_options,
     usual_builtin_options,
 )
@@ -108,6 +109,9 @@ class Graph:
         self.ops = ops
         if ops is not None:
             ops.extract(self)
+
+    def __repr__(self) -> str:
+        return f"Graph('{self.subgraph.name}', {len(self._ops)} ops, {self.stage.value})"
 
     # Looking.
 
@@ -235,7 +239,7 @@ class Graph:
         attributes: Mapping[str, Any] | None = None,
         *,
         name: str = "",
-        outputs: int = 1,
+        outputs: int | None = None,
         version: int = 1,
         is_custom: bool = False,
     ) -> Node:
@@ -248,24 +252,21 @@ class Graph:
           attributes: a builtin op's options, enums by name; a custom op's entries of its FlexBuffer. What is
             not given has the schema's default; but strides are 1, and types that SHAPE and ARG_MAX give INT32.
           name: of its first output tensor.
-          outputs: how many output ports it has.
+          outputs: how many output ports it has; where it is not said, as many as a builtin op has, and one of a
+            custom one.
           version: of the operator.
           is_custom: whether `op` is a custom code.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
-        if isinstance(inputs, OutPort | InPort | Node):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the inputs of {op} are {inputs}, and no list",
-                hint="Put it into one: [x].",
-            )
+        check_inputs(op, inputs)
         values = [self._check_input(value) for value in inputs]
         options = options_2 = None
         number = CUSTOM if is_custom else _builtin_number(op)
         if not is_custom:
             wanted = {**usual_builtin_options(op), **(attributes or {})}
+            outputs = count_outputs(op, wanted) if outputs is None else outputs
             options, options_2 = make_builtin_options(op, wanted)
         # Nothing was changed up to here, and nothing is refused from here on.
         code = self.model.operator_code(number, op if is_custom else None, version)
@@ -278,7 +279,8 @@ class Graph:
         tensors = [port.tensor if port else None for port in ports]
         base = name or op.lower()
         made = [
-            self.create_tensor(base if not index else f"{base}:{index}") for index in range(outputs)
+            self.create_tensor(base if not index else f"{base}:{index}")
+            for index in range(1 if outputs is None else outputs)
         ]
         model_op = Op(code, tensors, made, options)
         model_op.options_2 = options_2
@@ -603,6 +605,9 @@ class Graph:
         return self._end_of(tensor)
 
     def _check_own(self, node: Node) -> None:
+        if not isinstance(node, Node):
+            hint = "graph.find_node(name) finds one by its name." if isinstance(node, str) else ""
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"{node!r:.100} is no node", hint=hint)
         if node.graph is not self:
             raise _foreign(str(node))
         node.check_alive()

@@ -165,6 +165,12 @@ class GraphData:
             return
         if not node.is_op:
             raise LiteRtError(Status.INVALID_ARGUMENT, f"{port} gets its value at run time")
+        if not self._is_inferring:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{port} has the value that the op computes",
+                hint="Let its readers read another port: one of graph.create_const(value).",
+            )
         if tensor.element_type is ElementType.NONE:
             array = np.array(value)
             array.flags.writeable = False

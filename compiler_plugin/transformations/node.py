@@ -35,6 +35,22 @@ _INFERS = (
     "type_infer",
     "data_type",
 )  # attributes that say what an op without a definition is
+_FIXED = ("graph", "id", "model_op", "op", "type")
+_ELSEWHERE = {
+    "in_node": "in_port(i).get_source().node",
+    "in_nodes": "in_ports(), each with its get_source().node",
+    "out_node": "out_port(i).get_destinations(), each with its node",
+    "out_nodes": "out_ports(), each with its get_destinations()",
+    "in_edge": "in_port(i)",
+    "in_edges": "in_ports()",
+    "out_edge": "out_port(i)",
+    "out_edges": "out_ports()",
+    "pb": "model_op",
+    "shape": "out_port(0).data.get_shape()",
+    "value": "out_port(0).data.get_value()",
+}
+"""What people know from the Model Optimizer that has another name."""
+
 _STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
 
 
@@ -64,6 +80,8 @@ class Node:
     _kind: str
     _free: dict[str, Any] | None
     _options: dict[str, Any] | None
+
+    __iter__ = None  # which `__getitem__` would make it seem to have
 
     __slots__ = (
         "_free", "_kind", "_options", "creation", "graph", "id", "is_changed", "model_op",
@@ -353,6 +371,12 @@ class Node:
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"'{name}' of {self} cannot be set",
+                hint="Create another op, and put it into this one's place: node.replace_node(new).",
+            )
         if name in Node.__slots__ or isinstance(getattr(Node, name, None), property):
             object.__setattr__(self, name, value)
             return
@@ -407,11 +431,10 @@ class Node:
 
     def _unknown(self, name: str) -> LiteRtError:
         names = ", ".join(self.attributes())
-        return LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"{self} has no attribute '{name}'",
-            hint=f"It has {names}." if names else "It has none.",
-        )
+        hint = f"It has {names}." if names else "It has none."
+        if name in _ELSEWHERE:
+            hint = f"That is {_ELSEWHERE[name]} here."
+        return LiteRtError(Status.INVALID_ARGUMENT, f"{self} has no attribute '{name}'", hint=hint)
 
     def _check_op(self) -> Op:
         self.check_alive()

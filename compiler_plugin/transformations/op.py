@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.ports import check_inputs
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -53,12 +54,6 @@ DEFINITION = (
 
 CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
 """The user's ops by name, while transformations run."""
-
-_OUTPUTS: Mapping[str, int | str] = {
-    "SPLIT": "num_splits", "SPLIT_V": "num_splits", "UNPACK": "num", "TOPK_V2": 2, "UNIQUE": 2,
-    "NON_MAX_SUPPRESSION_V4": 2, "NON_MAX_SUPPRESSION_V5": 3,
-}  # fmt: skip
-"""How many outputs a builtin op has, or the option that says it; others have one."""
 
 
 class Op:
@@ -147,6 +142,7 @@ class Op:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for more inputs than the op has ports, or an attribute that cannot be.
         """
+        check_inputs(self.attrs["op"], inputs or ())
         definition = copy.copy(self)
         definition.attrs = {**self.attrs, **(attrs or {})}
         _check(definition)
@@ -242,15 +238,12 @@ class BuiltinOp(Op):
         return {**default_builtin_options(self.op), **super().node_attributes()}
 
     def _create(self, inputs: list[InputLike]) -> Node:
-        outputs = _OUTPUTS.get(self.op, 1)
-        given = super().node_attributes()
         return self.graph.create_op(
             self.op,
             inputs,
-            given,
+            super().node_attributes(),
             name=self.attrs.get("name") or "",
-            outputs=self.attrs.get("out_ports_count")
-            or (outputs if isinstance(outputs, int) else int(given.get(outputs, 0))),
+            outputs=self.attrs.get("out_ports_count"),
             version=self.attrs.get("version", 1),
         )
 

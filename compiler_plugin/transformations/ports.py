@@ -53,12 +53,18 @@ class PortData:
         return self._port.node.graph.data.find_value(self._port)
 
     def set_value(self, value: Any) -> None:
-        """Sets a constant's data, or what an op's `infer` has found its output to be; the shape follows.
+        """Sets a constant's data, or, within an op's `infer`, what its output is; the shape follows.
 
         Args:
           value: an array or number; of the port's element type already, or one that this can hold.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what gets its value in a run, or a value that the type cannot hold.
         """
         self._port.node.graph.data.set_value(self._port, value)
+
+    def __repr__(self) -> str:
+        return f"PortData({self._port})"
 
 
 class OutPort:
@@ -263,3 +269,17 @@ def not_an_output(value: object) -> LiteRtError:
     }
     hint = hints.get(type(value).__name__, "node.out_port(0) is one.")
     return LiteRtError(Status.INVALID_ARGUMENT, f"{value!r:.100} is no output port", hint=hint)
+
+
+def check_inputs(op: str, inputs: object) -> None:
+    """Refuses a single input where a list of them should stand.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    if isinstance(inputs, str) or not isinstance(inputs, Sequence):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the inputs of {op} are {inputs!r:.100}, and no list",
+            hint="Put it into one: [x].",
+        )

@@ -39,6 +39,17 @@ _SHARED = {
 BUILTIN_NUMBERS: Mapping[str, int] = {name: number for number, name in BUILTIN_OPERATORS.items()}
 """The schema's number of each builtin operator, by name."""
 
+_OUTPUTS: Mapping[str, int | str] = {
+    "NON_MAX_SUPPRESSION_V4": 2,
+    "NON_MAX_SUPPRESSION_V5": 3,
+    "SPLIT": "num_splits",
+    "SPLIT_V": "num_splits",
+    "TOPK_V2": 2,
+    "UNIQUE": 2,
+    "UNPACK": "num",
+}
+"""How many outputs an operator has, or the option that says it; others have one."""
+
 _STRIDES = {"stride_w": 1, "stride_h": 1}
 _USUAL: Mapping[str, Mapping[str, Any]] = {
     "ARG_MAX": {"output_type": "INT32"},
@@ -160,6 +171,12 @@ def set_builtin_option(op: Op, name: str, value: Any) -> None:
         op.options = changed
     else:
         op.options_2 = changed
+
+
+def count_outputs(op_name: str, fields: Mapping[str, Any]) -> int:
+    """How many outputs a builtin operator has that has these options."""
+    found = _OUTPUTS.get(op_name, 1)
+    return found if isinstance(found, int) else int(fields.get(found, 0))
 
 
 def usual_builtin_options(op_name: str) -> Mapping[str, Any]:

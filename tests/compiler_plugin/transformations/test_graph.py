@@ -195,6 +195,11 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         (lambda g: g.create_op("RELU", g.parameters[0]), r"no list.*\[x\]"),
         (lambda g: g.create_op("RELU", [g.nodes[0].in_port(0)]), "get_source"),
         (lambda g: g.create_op("MyRelu", [g.parameters[0]]), "is_custom=True"),
+        (lambda g: g.create_op("RELU", np.zeros(3, np.float32)), "no list"),
+        (lambda g: g.remove_node("relu"), "find_node"),
+        (lambda g: g.nodes[0].out_port(0).data.set_value(3), "create_const"),
+        (lambda g: setattr(g.nodes[0], "op", "RELU"), "replace_node"),
+        (lambda g: setattr(g.nodes[0], "id", "7"), "'id' of .* cannot be set"),
         (lambda g: setattr(g.nodes[0], "fused_activation", "RELU"), "'fused_activation_function'"),
         (
             lambda g: g.nodes[0].in_port(0).get_connection().insert_node(g.constants()[0]),
@@ -385,3 +390,29 @@ def test_a_port_or_node_that_went_is_refused(graph: Graph) -> None:
         with pytest.raises(LiteRtError, match="was removed"):
             setattr(where, name, None)
     assert node not in graph.touched
+
+
+def test_a_builtin_op_has_as_many_outputs_as_its_kind(graph: Graph) -> None:
+    x = graph.parameters[0]
+    assert len(graph.create_op("SPLIT", [0, x], {"num_splits": 3}).out_ports()) == 3
+    assert len(graph.create_op("TOPK_V2", [x, 1]).out_ports()) == 2
+    assert len(graph.create_op("TOPK_V2", [x, 1], outputs=1).out_ports()) == 1
+    assert len(graph.create_op("Mine", [x], is_custom=True).out_ports()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "here"), [("in_node", r"in_port\(i\)"), ("shape", "get_shape"), ("pb", "model_op")]
+)
+def test_what_the_model_optimizer_calls_otherwise_has_its_name_told(
+    graph: Graph, name: str, here: str
+) -> None:
+    with pytest.raises(AttributeError, match=here):
+        getattr(graph.nodes[0], name)
+
+
+def test_graphs_and_data_say_what_they_are_and_nodes_are_no_lists(graph: Graph) -> None:
+    conv = graph.nodes[0]
+    assert repr(graph) == f"Graph('{graph.subgraph.name}', 3 ops, middle)"
+    assert repr(conv.in_port(0).data) == "PortData(output 0 of Parameter 'x')"
+    with pytest.raises(TypeError, match="not iterable"):
+        list(conv)  # type: ignore[call-overload]

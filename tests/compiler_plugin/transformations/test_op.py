@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -232,6 +232,12 @@ def test_more_inputs_than_ports_are_refused() -> None:
     with pytest.raises(LiteRtError, match="SoftMax has 1 input ports, and not 2"):
         Softmax(graph, {}).create_node([x, x])
     assert graph.edit_count == edits
+
+
+def test_a_single_input_is_no_list_of_inputs() -> None:
+    graph, x = make_graph()
+    with pytest.raises(LiteRtError, match=r"no list.*\[x\]"):
+        Softmax(graph, {}).create_node(cast(Any, x))
 
 
 def test_there_are_no_data_in_the_front_phase() -> None:
