@@ -35,10 +35,6 @@ class FoldBatchNorm(PatternReplacement):
         name="scale",
     )
 
-    def run_after(self) -> tuple[str, ...]:
-        """Weights must be constants, and activations not fused yet to what is between."""
-        return ("fold_dequantize",)
-
     def run_before(self) -> tuple[str, ...]:
         """An activation behind the scale fuses with the linear op then."""
         return ("fuse_activation",)

@@ -19,6 +19,14 @@ class RemoveNoOps(OpReplacement):
         "RESHAPE", "SLICE", "SQUEEZE", "STRIDED_SLICE", "SUB", "TRANSPOSE",
     )  # fmt: skip
 
+    def run_after(self) -> Sequence[str]:
+        """Constants tell what changes nothing."""
+        return ["fold_constants"]
+
+    def run_before(self) -> Sequence[str]:
+        """What is between ops keeps them from being fused."""
+        return ["fold_batch_norm", "fuse_activation", "fuse_hard_swish", "fuse_pad", "fuse_swish"]
+
     def replace_op(self, graph: Graph, node: Node) -> Node | OutPort | None:
         """What is the same without the op; the op itself where it does the work of the one before it too."""
         if not node.in_ports():
@@ -26,15 +34,17 @@ class RemoveNoOps(OpReplacement):
         find = _FINDERS.get(node.op, _find_reshaped)
         source = find(node)
         for same in (source, _find_undone(node, source)):
-            if same is not None and _is_same(same, node.out_port(0)):
+            if same is not None and _is_same(node, same):
                 return same
         return _join(graph, node)
 
 
-def _is_same(source: OutPort, result: OutPort) -> bool:
-    """Whether all that read a result may read the source instead."""
-    shape = source.data.get_shape()
-    if shape is None or -1 in shape or shape != result.data.get_shape():
+def _is_same(node: Node, source: OutPort) -> bool:
+    """Whether all that read an op's result may read the source instead."""
+    result, shape = node.out_port(0), source.data.get_shape()
+    if shape is None or shape != result.data.get_shape():
+        return False
+    if -1 in shape and not (node.op in _KEEPING or _has_one_unknown(node, shape)):
         return False
     if source.get_data_type() is not result.get_data_type():
         return False
@@ -44,6 +54,11 @@ def _is_same(source: OutPort, result: OutPort) -> bool:
         return True
     # A result of the model needs an op that writes it, and a name of its own.
     return source.node.is_op and not any(p.node.is_result for p in source.get_destinations())
+
+
+def _has_one_unknown(node: Node, shape: Sequence[int]) -> bool:
+    """Whether as many elements must be the same shape, since one size is all that is not known."""
+    return node.op in _RESHAPES and shape.count(-1) == 1 and 0 not in shape
 
 
 def _find_reshaped(node: Node) -> OutPort | None:
@@ -109,6 +124,9 @@ _FINDERS: Mapping[str, Callable[[Node], OutPort | None]] = {
     "TRANSPOSE": _find_transposed,
 }
 """How each op is looked at; the others do nothing where they keep shape and type."""
+
+_KEEPING = ("ADD", "CAST", "CONCATENATION", "DIV", "MUL", "QUANTIZE", "SUB", "TRANSPOSE")
+"""Ops that, where they do nothing, keep sizes which are not known yet."""
 
 _RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 """Ops that keep the order of elements."""

@@ -142,3 +142,17 @@ def test_the_gate_stays_where_others_read_it() -> None:
         "MUL",
         "RELU6",
     ]
+
+
+def test_numbers_that_a_converter_stored_small_are_found() -> None:
+    def make(b: ModelBuilder) -> Any:
+        def number(name: str, value: float) -> Any:
+            stored = b.constant(f"{name}/half", np.float16(value))
+            return b.op("DEQUANTIZE", [stored], [(name, "float32", ())])
+
+        w, x = Writer(b), b.input("x", "float32", SHAPE)
+        gate = w.op("RELU6", w.op("ADD", x, number("three", 3)))
+        same = w.op("RESHAPE", gate, b.constant("shape", np.array(SHAPE, np.int32)))
+        return w.op("DIV", w.op("MUL", x, same), number("six", 6))
+
+    assert check_same(make, "all")[0] == ["HARD_SWISH"]

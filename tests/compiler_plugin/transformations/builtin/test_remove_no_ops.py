@@ -130,15 +130,27 @@ def test_a_result_keeps_its_name_when_its_op_goes() -> None:
     assert check_same(make, "remove_no_ops")[0] == ["NEG"]
 
 
-def test_a_reshape_of_unknown_sizes_stays() -> None:
+@pytest.mark.parametrize(("op", "unknown", "matches"), [
+    ("RESHAPE", (-1, 4), 1),
+    ("RESHAPE", (-1, -1), 0),
+    ("CAST", (-1, -1), 1),
+    ("PAD", (-1, 4), 0),
+])  # fmt: skip
+def test_of_unknown_sizes_those_go_that_cannot_change(
+    op: str, unknown: tuple[int, ...], matches: int
+) -> None:
     b = ModelBuilder()
-    x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
-    h = b.tensor("h", "float32", (1, 4), shape_signature=(-1, 4))
-    b.op("RESHAPE", [x, b.constant("s", ints(1, 4))], [h])
-    y = b.tensor("y", "float32", (1, 4), shape_signature=(-1, 4))
+    x = b.input("x", "float32", (1, 4), shape_signature=unknown)
+    more = {
+        "RESHAPE": [b.input("shape", "int32", (2,))],
+        "PAD": [b.constant("amounts", ints(0, 0, 0, 0).reshape(2, 2))],
+    }
+    h = b.tensor("h", "float32", (1, 4), shape_signature=unknown)
+    b.op(op, [x, *more.get(op, [])], [h])
+    y = b.tensor("y", "float32", (1, 4), shape_signature=unknown)
     b.op("NEG", [h], [y])
     b.output(y)
-    assert transform(b.build(), "remove_no_ops") == {"remove_no_ops": 0}
+    assert transform(b.build(), "remove_no_ops") == {"remove_no_ops": matches}
 
 
 @pytest.mark.parametrize(("scale", "left"), [(0.5, []), (0.25, ["DEQUANTIZE", "QUANTIZE"])])
