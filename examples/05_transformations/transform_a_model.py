@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 ALPHA, EPSILON = 0.5, 1e-6
 SHAPE = (1, 6, 4)  # N, frames, channels
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
+folder.mkdir(parents=True, exist_ok=True)
 
 # The model: a custom op Snake, whose options are a C struct; a normalization in five ops; and a custom op
 # StackFrames, of which the converter did not know what shape it gives.
