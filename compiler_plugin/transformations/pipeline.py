@@ -27,6 +27,7 @@ from compiler_plugin.transformations.extensions import (
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.layout_change.custom import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
+from compiler_plugin.transformations.misnamed_ops import find_misnamed
 from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.options import TransformOptions
 from compiler_plugin.transformations.partial_inference import PartialInference
@@ -57,9 +58,11 @@ class Transformations:
     ops: OpLibrary
     journal: Journal
     _fold_limit: int = field(init=False)
+    _op_names: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._fold_limit = self.options.fold_limit
+        self._op_names = {cls.op for cls in self.extensions.ops}
 
     @classmethod
     def load(cls, options: TransformOptions) -> Transformations:
@@ -81,8 +84,12 @@ class Transformations:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was left alone, and what of a configuration no model so far has had, in sentences."""
-        return [*self.extensions.notes, *find_unmatched(self.planned)]
+        """What was left alone, and what transformations look for that no model so far has had, in sentences."""
+        return [
+            *self.extensions.notes,
+            *find_unmatched(self.planned),
+            *find_misnamed(self.planned, self.reports(), self._op_names),
+        ]
 
     def reports(self) -> list[TransformationReport]:
         """What each has done so far, in the order in which they run."""
@@ -97,6 +104,7 @@ class Transformations:
         Raises:
           LiteRtError: naming the transformation, the line of its file and what ran before it.
         """
+        self._op_names.update(op.name for op in model.ops())
         with self.ops.in_use():
             inferences = [PartialInference(subgraph) for subgraph in model.subgraphs]
             graphs = [
