@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 from typing import Any as AnyType
 
@@ -51,33 +52,21 @@ class FoldBatchNorm(PatternReplacement):
         """The linear op with new weights and bias, and the activation of the op that is gone."""
         import numpy as np
 
-        if linear.soft_get("weights_format", "DEFAULT") != "DEFAULT":
+        if not _is_for_channels(scale, linear, weights, constant):
             return None
-        kernel = _floats(weights)
-        factor = _floats(constant)
-        offset = None if bias is None else _floats(bias)
-        if kernel is None or factor is None or (bias is not None and offset is None):
+        factor = constant.out_port(0).data.get_value()
+        offset = None if bias is None else bias.out_port(0).data.get_value()
+        if factor is None or (bias is not None and offset is None):
             return None
-        if scale.op in ("DIV", "SUB") and scale.in_port(0).get_source() != linear.out_port(0):
-            return None
-        is_depthwise = linear.op == "DEPTHWISE_CONV_2D"
-        channels = kernel.shape[-1 if is_depthwise else 0]
-        rank = len(linear.out_port(0).data.get_shape() or ())
-        if factor.ndim > rank or factor.size not in (1, channels):
-            return None
-        if factor.size > 1 and factor.shape[-1] != channels:
-            return None
+        channels = _count_channels(linear, weights)
         each = np.broadcast_to(factor.reshape(-1), (channels,))
         offset = np.zeros(channels, np.float32) if offset is None else offset
         if scale.op in ("MUL", "DIV"):
             with np.errstate(divide="ignore", over="ignore"):
                 each = 1 / each if scale.op == "DIV" else each
-                shape = (channels,) if is_depthwise else (channels, *(1,) * (kernel.ndim - 1))
-                kernel, offset = kernel * each.reshape(shape), offset * each
-            if not (np.isfinite(kernel).all() and np.isfinite(offset).all()):
+            offset = offset * each
+            if not np.isfinite(offset).all() or not _scale_weights(graph, linear, weights, each):
                 return None
-            scaled = graph.create_const(kernel.astype(np.float32), f"{weights.name}/folded")
-            linear.in_port(1).connect(scaled.out_port(0))
         else:
             offset = offset - each if scale.op == "SUB" else offset + each
         added = graph.create_const(offset.astype(np.float32), f"{linear.name}/bias")
@@ -88,8 +77,44 @@ class FoldBatchNorm(PatternReplacement):
         return linear
 
 
-def _floats(constant: Node) -> Array | None:
-    """A constant's numbers, where they are float32 and dense."""
-    if constant.out_port(0).get_data_type() is not ElementType.FLOAT32:
-        return None
-    return constant.out_port(0).data.get_value()
+def _is_for_channels(scale: Node, linear: Node, weights: Node, constant: Node) -> bool:
+    """Whether a constant is a float32 for each channel, or one for all, and comes in where it can be folded."""
+    if linear.soft_get("weights_format", "DEFAULT") != "DEFAULT":
+        return False
+    if scale.op in ("DIV", "SUB") and scale.in_port(0).get_source() != linear.out_port(0):
+        return False
+    for port in linear.in_ports()[1:]:
+        source = port.get_source()
+        if source is not None and source.get_data_type() is not ElementType.FLOAT32:
+            return False
+    shape = constant.out_port(0).tensor.shape
+    if len(shape) > len(linear.out_port(0).data.get_shape() or ()):
+        return False
+    return prod(shape) == 1 or prod(shape) == shape[-1] == _count_channels(linear, weights)
+
+
+def _count_channels(linear: Node, weights: Node) -> int:
+    """How many outputs there are for each pixel."""
+    return weights.out_port(0).tensor.shape[-1 if linear.op == "DEPTHWISE_CONV_2D" else 0]
+
+
+def _scale_weights(graph: Graph, linear: Node, weights: Node, each: Array) -> bool:
+    """Multiplies the weights of each channel; false where they get too large, as numbers or for the file."""
+    import numpy as np
+
+    port = weights.out_port(0)
+    tensor = port.tensor
+    added = prod(tensor.shape) * 4 if len(port.get_destinations()) > 1 else 0  # others keep theirs
+    kernel = port.data.get_value() if added <= graph.fold_limit else None
+    if kernel is None:
+        return False
+    if linear.op != "DEPTHWISE_CONV_2D":
+        each = each.reshape(-1, *(1,) * (kernel.ndim - 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        kernel = (kernel * each).astype(np.float32)
+    if not np.isfinite(kernel).all():
+        return False
+    graph.fold_limit -= added
+    scaled = graph.create_const(kernel, f"{weights.name}/folded")
+    linear.in_port(1).connect(scaled.out_port(0))
+    return True

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler_plugin.transformations.options import TransformOptions
+from compiler_plugin.transformations.pipeline import Transformations
+from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from tests.compiler_plugin.transformations.builtin.rewrites import check_same
+from tests.compiler_plugin.transformations.builtin.rewrites import check_same, transform
 
 
 def floats(*shape: int) -> Any:
@@ -136,3 +139,40 @@ def test_weights_that_two_ops_share_stay_for_the_other() -> None:
 
     ops, _ = check_same(make, "fold_batch_norm")
     assert ops == ["FULLY_CONNECTED", "FULLY_CONNECTED"]
+
+
+@pytest.mark.parametrize(("fold_limit", "matches"), [(0, 0), (575, 0), (576, 2)])
+def test_weights_of_several_ops_are_copied_within_the_limit(fold_limit: int, matches: int) -> None:
+    b = ModelBuilder()
+    w = b.constant("w", floats(4, 3, 3, 4))  # 576 bytes, as heads have that look at several sizes
+    for i in range(2):
+        x = b.input(f"x{i}", "float32", (1, 5, 5, 4))
+        h = b.op(
+            "CONV_2D", [x, w, b.constant(f"b{i}", floats(4))], [(f"h{i}", "float32", (1, 5, 5, 4))],
+            padding="SAME", stride_w=1, stride_h=1,
+        )  # fmt: skip
+        scale = b.constant(f"c{i}", floats(4))
+        b.output(b.op("MUL", [h, scale], [(f"y{i}", "float32", (1, 5, 5, 4))]))
+    options = TransformOptions(selection=["fold_batch_norm"], fold_limit=fold_limit)
+    transformations = Transformations.load(options)
+    transformations.run(b.build())
+    assert [report.matches for report in transformations.reports()] == [matches]
+
+
+def test_weights_are_not_read_where_a_sum_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 256))
+    w = b.constant("w", floats(256, 256))
+    h = b.op("FULLY_CONNECTED", [x, w, None], [("h", "float32", (2, 256))])
+    b.output(b.op("ADD", [h, b.constant("a", floats(256))], [("y", "float32", (2, 256))]))
+    read: list[int] = []
+    view = vars(Blob)["view"].fget
+
+    def watch(blob: Blob) -> memoryview:
+        read.append(blob.size)
+        found: memoryview = view(blob)
+        return found
+
+    monkeypatch.setattr(Blob, "view", property(watch))
+    assert transform(b.build(), "fold_batch_norm") == {"fold_batch_norm": 1}
+    assert read and max(read) < 256 * 256 * 4
