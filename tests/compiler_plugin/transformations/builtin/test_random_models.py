@@ -27,6 +27,10 @@ SHRINKING = (
 )  # fmt: skip
 GROWING = ("decompose_gelu", "decompose_hard_swish", "decompose_prelu", "split_fully_connected")
 
+PLAIN = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+"""XNNPACK is no judge of random models: it lets a RESHAPE's result share memory with its input, and writes over
+that in place though others still read it. It runs the real networks (`test_networks.py`)."""
+
 SELECTIONS: dict[str, tuple[str, ...]] = {
     name: (name,) for name in (*SHRINKING, *GROWING, "fuse_swish", "all")
 }
@@ -50,13 +54,12 @@ def test_outputs_stay_what_they_were(selection: tuple[str, ...], data: RandomFil
     result = bytes(to_bytes(model))
     (x,) = model.subgraphs[0].inputs
     for batch in (1, 3) if x.shape_signature else (1,):
-        size = largest_magnitude(data, batch)
-        for kind in (OpResolverType.BUILTIN, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
-            expected, found = run(data, batch, kind), run(result, batch, kind)
-            assert [name for name, _ in found] == [name for name, _ in expected]
-            for (_, before), (_, after) in zip(expected, found, strict=True):
-                assert (before.shape, before.dtype) == (after.shape, after.dtype)
-                assert np.abs(before - after).max(initial=0.0) <= TOLERANCE * size
+        limit = TOLERANCE * largest_magnitude(data, batch)
+        expected, found = run(data, batch), run(result, batch)
+        assert [name for name, _ in found] == [name for name, _ in expected]
+        for (_, before), (_, after) in zip(expected, found, strict=True):
+            assert (before.shape, before.dtype) == (after.shape, after.dtype)
+            assert np.abs(before - after).max(initial=0.0) <= limit
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -70,28 +73,25 @@ def test_a_second_run_finds_nothing(data: RandomFile) -> None:
     assert not any(matches.values())
 
 
-def run(data: bytes, batch: int, kind: OpResolverType) -> list[tuple[str, Any]]:
+def run(data: bytes, batch: int) -> list[tuple[str, Any]]:
     """Stock's outputs with their names."""
-    interpreter = invoke(data, batch, experimental_op_resolver_type=kind)
+    interpreter = invoke(data, batch)
     outputs = interpreter.get_output_details()
     return [(detail["name"], interpreter.get_tensor(detail["index"])) for detail in outputs]
 
 
 def largest_magnitude(data: bytes, batch: int) -> float:
     """Of all values within a model: what rounding goes by."""
-    interpreter = invoke(
-        data,
-        batch,
-        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        experimental_preserve_all_tensors=True,
-    )
+    interpreter = invoke(data, batch, experimental_preserve_all_tensors=True)
     floats = [d for d in interpreter.get_tensor_details() if d["dtype"] is np.float32]
     return max(float(np.abs(interpreter.get_tensor(d["index"])).max(initial=0.0)) for d in floats)
 
 
 def invoke(data: bytes, batch: int, **options: Any) -> Interpreter:
     """Runs a model of one input, with a number of pictures."""
-    interpreter = Interpreter(model_content=data, num_threads=1, **options)
+    interpreter = Interpreter(
+        model_content=data, num_threads=1, experimental_op_resolver_type=PLAIN, **options
+    )
     detail = interpreter.get_input_details()[0]
     shape = (batch, *detail["shape"][1:])
     interpreter.resize_tensor_input(detail["index"], shape)
