@@ -6,6 +6,7 @@ and MAXIMUM; the factor before or behind it, as a product or a quotient. What al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -22,6 +23,11 @@ CLAMPS = {
 """What clamping ops, and fused activations of these names, keep values within."""
 
 
+_MOST_PRODUCTS, _MOST_STEPS = 4, 8
+"""How far up a chain is followed: further than converters write them, and no more where one has thousands of ops.
+What is behind products is found from the other side of a gate too, which is longer by a sum, a product or both."""
+
+
 @dataclass(frozen=True, slots=True)
 class Affine:
     """`scale * port + offset`."""
@@ -30,20 +36,16 @@ class Affine:
     scale: float = 1.0
     offset: float = 0.0
 
-    def in_terms_of(self, other: OutPort) -> Affine | None:
-        """The same as a function of another port of the chain; None where it is none."""
-        base = find_affine(other)
-        if base.port != self.port or not base.scale:
-            return None
-        scale = self.scale / base.scale
-        return Affine(other, scale, self.offset - scale * base.offset)
+    def of(self, inner: Affine) -> Affine:
+        """The same function of what its port is a function of."""
+        return Affine(inner.port, self.scale * inner.scale, self.scale * inner.offset + self.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """`min(max(inner, low), high)`."""
+    """`min(max(inner, low), high)`, with what is clamped as `find_affine` gives it."""
 
-    inner: Affine
+    inner: Sequence[Affine]
     low: float
     high: float
 
@@ -60,37 +62,54 @@ def find_number(port: OutPort | None) -> float | None:
     return None if value is None else float(value.reshape(()))
 
 
-def find_affine(port: OutPort, ignore_activation: bool = False) -> Affine:
-    """The longest chain of sums and products with numbers that ends in a port; at least the port itself.
+def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
+    """What a port is by sums and products with numbers: itself, and then a function of what is further up each.
 
     Args:
       port: float32.
       ignore_activation: whether the last op's fused activation counts as none.
     """
-    last = _find_step(port, ignore_activation)
-    if last is None:
-        return Affine(port)
-    before = find_affine(last.port)
-    return Affine(before.port, last.scale * before.scale, last.scale * before.offset + last.offset)
+    chain = [Affine(port)]
+    for _ in range(_MOST_STEPS):
+        step = _find_step(chain[-1].port, ignore_activation and len(chain) == 1)
+        if step is None:
+            break
+        chain.append(chain[-1].of(step))
+    return chain
 
 
-def find_scaled(port: OutPort) -> Affine:
-    """As `find_affine`, of products alone: the offset is 0."""
-    last = _find_step(port, ignore_activation=False)
-    if last is None or last.offset:
-        return Affine(port)
-    before = find_scaled(last.port)
-    return Affine(before.port, last.scale * before.scale)
+def find_scaled(port: OutPort) -> list[Affine]:
+    """As `find_affine`, of products alone: offsets are 0."""
+    chain = [Affine(port)]
+    for _ in range(_MOST_PRODUCTS):
+        step = _find_step(chain[-1].port, ignore_activation=False)
+        if step is None or step.offset:
+            break
+        chain.append(chain[-1].of(step))
+    return chain
 
 
-def find_clamp(port: OutPort) -> Clamp | None:
+def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:
+    """What a chain is as a function of a port of it, or of one that comes from there too; None if it is none."""
+    bases = {base.port: base for base in find_affine(other)}
+    for one in chain:
+        base = bases.get(one.port)
+        if base is not None:
+            if not base.scale:
+                return None
+            scale = one.scale / base.scale
+            return Affine(other, scale, one.offset - scale * base.offset)
+    return None
+
+
+def find_clamp(port: OutPort, most_ops: int = _MOST_STEPS) -> Clamp | None:
     """The clamp that ends in a port: ops, a fused activation, or both; None where there is none."""
     node = port.node
     if node.soft_get("fused_activation_function") in CLAMPS:
         inner = find_affine(port, ignore_activation=True)
-        if inner.port == port:
+        if len(inner) == 1:
             return None
-        return Clamp(inner, *CLAMPS[node.fused_activation_function])
+        return Clamp(inner[1:], *CLAMPS[node.fused_activation_function])
     if node.op in CLAMPS:
         source, limits = node.in_port(0).get_source(), CLAMPS[node.op]
     elif node.op in ("MINIMUM", "MAXIMUM"):
@@ -102,7 +121,7 @@ def find_clamp(port: OutPort) -> Clamp | None:
         return None
     if source is None:
         return None
-    before = find_clamp(source)
+    before = find_clamp(source, most_ops - 1) if most_ops else None
     if before is None:
         return Clamp(find_affine(source), *limits)
     return Clamp(before.inner, max(before.low, limits[0]), min(before.high, limits[1]))

@@ -8,7 +8,12 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.replacement import OpReplacement
-from compiler_plugin.transformations.scalar_chains import find_clamp, find_scaled
+from compiler_plugin.transformations.scalar_chains import (
+    find_clamp,
+    find_operands,
+    find_scaled,
+    in_terms_of,
+)
 from litert.core.element_type import ElementType
 
 _TOLERANCE = 3e-6
@@ -27,12 +32,12 @@ class FuseHardSwish(OpReplacement):
             return None
         if node.fused_activation_function != "NONE":
             return None
-        whole = find_scaled(result)
+        whole = find_scaled(result)[-1]
         product = whole.port.node
         if product.op != "MUL" or product.fused_activation_function != "NONE":
             return None
         first, second = (port.get_source() for port in product.in_ports())
-        if first is None or second is None:
+        if first is None or second is None or find_operands(product)[1] is not None:
             return None
         for one, other in ((first, second), (second, first)):
             x = _find_input(one, other, whole.scale)
@@ -43,16 +48,18 @@ class FuseHardSwish(OpReplacement):
 
 def _find_input(one: OutPort, other: OutPort, factor: float) -> OutPort | None:
     """The x of which `factor * one * other` is the hard swish."""
-    linear, gate = find_scaled(one), find_scaled(other)
+    gate = find_scaled(other)[-1]
     clamp = find_clamp(gate.port)
     if clamp is None or clamp.low != 0.0:
         return None
-    inner = clamp.inner.in_terms_of(linear.port)
-    if inner is None:
-        return None
-    number = factor * linear.scale * gate.scale  # number * clamp(inner) is relu6(x + 3) / 6
-    found = (number * clamp.high, number * inner.scale, number * inner.offset)
-    is_same = all(
-        isclose(a, b, rel_tol=_TOLERANCE) for a, b in zip(found, (1, 1 / 6, 1 / 2), strict=True)
-    )
-    return linear.port if is_same else None
+    for linear in find_scaled(one):
+        inner = in_terms_of(clamp.inner, linear.port)
+        if inner is None:
+            continue
+        number = factor * linear.scale * gate.scale  # number * clamp(inner) is relu6(x + 3) / 6
+        found = (number * clamp.high, number * inner.scale, number * inner.offset)
+        if all(
+            isclose(a, b, rel_tol=_TOLERANCE) for a, b in zip(found, (1, 1 / 6, 1 / 2), strict=True)
+        ):
+            return linear.port
+    return None

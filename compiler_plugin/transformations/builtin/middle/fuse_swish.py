@@ -6,7 +6,12 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.replacement import OpReplacement
-from compiler_plugin.transformations.scalar_chains import Affine, find_affine, find_operands
+from compiler_plugin.transformations.scalar_chains import (
+    Affine,
+    find_affine,
+    find_operands,
+    in_terms_of,
+)
 from litert.core.element_type import ElementType
 
 
@@ -29,7 +34,7 @@ class FuseSwish(OpReplacement):
         pairs = ((first, second),) if node.op == "DIV" else ((first, second), (second, first))
         for x, other in pairs:
             inner = _find_sigmoid(other) if node.op == "MUL" else _find_divisor(other)
-            gate = inner and inner.in_terms_of(x)
+            gate = in_terms_of(inner, x)
             if gate is None or gate.offset or x.data.get_shape() != result.data.get_shape():
                 continue
             return graph.create_op(
@@ -38,28 +43,27 @@ class FuseSwish(OpReplacement):
         return None
 
 
-def _find_sigmoid(port: OutPort) -> Affine | None:
-    """What a port is the sigmoid of."""
+def _find_sigmoid(port: OutPort) -> list[Affine]:
+    """What a port is the sigmoid of, as `find_affine` gives it; nothing where it is none."""
     if port.node.op == "LOGISTIC":
         source = port.node.in_port(0).get_source()
-        return None if source is None else find_affine(source)
+        return [] if source is None else find_affine(source)
     if port.node.op == "DIV" and port.node.fused_activation_function == "NONE":
         divisor, one, is_second = find_operands(port.node)
         if divisor is not None and one == 1.0 and not is_second:
             return _find_divisor(divisor)
-    return None
+    return []
 
 
-def _find_divisor(port: OutPort) -> Affine | None:
-    """The z of which a port is 1 + exp(-z)."""
+def _find_divisor(port: OutPort) -> list[Affine]:
+    """The z of which a port is 1 + exp(-z), in the same way."""
     node = port.node
     if node.op != "ADD" or node.fused_activation_function != "NONE":
-        return None
+        return []
     power, one, _ = find_operands(node)
     if power is None or one != 1.0 or power.node.op != "EXP":
-        return None
+        return []
     source = power.node.in_port(0).get_source()
     if source is None:
-        return None
-    exponent = find_affine(source)
-    return Affine(exponent.port, -exponent.scale, -exponent.offset)
+        return []
+    return [Affine(one.port, -one.scale, -one.offset) for one in find_affine(source)]

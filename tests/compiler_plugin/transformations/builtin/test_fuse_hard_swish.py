@@ -156,3 +156,32 @@ def test_numbers_that_a_converter_stored_small_are_found() -> None:
         return w.op("DIV", w.op("MUL", x, same), number("six", 6))
 
     assert check_same(make, "all")[0] == ["HARD_SWISH"]
+
+
+@pytest.mark.parametrize("scale", [1, 2])
+def test_what_is_read_may_itself_be_scaled_many_times(scale: int) -> None:
+    def make(b: ModelBuilder) -> Any:
+        w = Writer(b)
+        x = b.input("x", "float32", SHAPE)
+        for factor in (0.5, 3, 0.25, 2, 1.5, 0.5)[: 3 * scale]:
+            x = w.op("MUL", x, factor)
+        return w.op("MUL", x, w.op("MUL", relu6(w, x), 1 / 6))
+
+    ops, _ = check_same(make, "fuse_hard_swish")
+    assert ops == [*["MUL"] * 3 * scale, "HARD_SWISH"]
+
+
+@pytest.mark.parametrize("name", ["MUL", "DIV", "ADD", "MINIMUM"])
+def test_chains_of_thousands_of_numbers_are_no_hard_swish(name: str) -> None:
+    def make(b: ModelBuilder) -> Any:
+        w = Writer(b)
+        x = first = b.input("x", "float32", SHAPE)
+        one = w.number(1.0)
+        for _ in range(1500):
+            x = w.op(name, x, one)
+        return w.op("MUL", first, x)
+
+    assert check_same(make, "fuse_hard_swish", "fuse_swish")[1] == {
+        "fuse_hard_swish": 0,
+        "fuse_swish": 0,
+    }
