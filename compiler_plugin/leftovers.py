@@ -62,7 +62,7 @@ def find_dead_tensors(
             alive.update(tensor for _, tensor in signature.inputs)
     for op in subgraph.ops:
         alive.update(tensor for tensor in op.intermediates if tensor is not None)
-    dead = {t for t in candidates if not t.producer and not t.uses and t not in alive}
+    dead = {t for t in candidates if not t.producer and not t.readers and t not in alive}
     for tensor in subgraph.tensors:
         if tensor not in dead:
             dead.difference_update(block_scales(tensor))

@@ -65,7 +65,7 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
             made[port.tensor] = _replace(graph, port, value)
     gone = 0
     for node in reversed(foldable.values()):
-        if any(port.get_destinations() for port in node.out_ports()):
+        if any(port.is_read for port in node.out_ports()):
             continue
         names = [(made[t], t.name) for t in node.output_tensors if t in made]
         graph.remove_node(node)
@@ -119,7 +119,7 @@ def _choose(graph: Graph, foldable: dict[Op, Node]) -> list[OutPort]:
             for port in node.out_ports()
             if any(end.node.model_op not in folded for end in port.get_destinations())
         ]
-        is_result = any(end.node.is_result for port in ports for end in port.get_destinations())
+        is_result = any(port.is_result for port in ports)
         added = sum(_size(port) or 0 for port in ports) - (freed[op] if ports else 0)
         if not is_result and added <= graph.fold_limit:
             folded.add(op)
@@ -140,9 +140,7 @@ def _freed(graph: Graph, foldable: Iterable[Op]) -> dict[Op, int]:
     for op in foldable:
         freed[op] = 0
         for tensor in dict.fromkeys(op.inputs):
-            if tensor is None or any(
-                end.node.model_op is not op for end in graph.find_readers(tensor)
-            ):
+            if tensor is None or len(tensor.readers) > 1 or graph.outputs.find(tensor):
                 continue
             if tensor.producer in freed:
                 freed[op] += freed[tensor.producer]

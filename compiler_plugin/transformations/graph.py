@@ -215,12 +215,16 @@ class Graph:
         """The input ports that read a tensor: of ops, then of results."""
         readers = [
             InPort(self.node_of(op), index)
-            for op in dict.fromkeys(tensor.uses)
+            for op in tensor.readers
             if op in self._ops
             for index, read in enumerate(op.inputs)
             if read is tensor
         ]
         return readers + [InPort(result, 0) for result in self.outputs.find(tensor)]
+
+    def is_read(self, tensor: Tensor) -> bool:
+        """Whether an op reads a tensor, or it is a result."""
+        return bool(self.outputs.find(tensor)) or any(op in self._ops for op in tensor.readers)
 
     def has_node(self, node: Node) -> bool:
         """Whether a node is in the graph, and was not removed."""
@@ -365,7 +369,7 @@ class Graph:
                 hint="To put a node behind another use connection.insert_node(node).",
             )
         for index, tensor in enumerate(before.outputs):
-            if index >= len(after.outputs) and self._is_read(tensor):
+            if index >= len(after.outputs) and self.is_read(tensor):
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
                     f"{new} has no output {index}, which is read of {old}",
@@ -378,7 +382,7 @@ class Graph:
         self._order.replace(before, after)
         self._remove_op(before)
         for tensor in after.outputs:
-            for reader in tensor.uses:
+            for reader in tensor.readers:
                 self._order.note_input(reader, tensor)
         self.touch(new)
 
@@ -399,7 +403,7 @@ class Graph:
         self._take_tensor(after, new.index, kept)
         before.set_output(old.index, own)
         self._order.replace(before, after)
-        for reader in kept.uses:
+        for reader in kept.readers:
             self._order.note_input(reader, kept)
         self.touch(old.node)
         self.touch(new.node)
@@ -612,11 +616,8 @@ class Graph:
             raise _foreign(str(node))
         node.check_alive()
 
-    def _is_read(self, tensor: Tensor) -> bool:
-        return bool(self.outputs.find(tensor)) or any(op in self._ops for op in tensor.uses)
-
     def _is_dead(self, op: Op) -> bool:
-        if any(self._is_read(tensor) for tensor in op.outputs):
+        if any(self.is_read(tensor) for tensor in op.outputs):
             return False
         if op.is_custom:
             return op in self._lost_readers

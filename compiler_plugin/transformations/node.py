@@ -252,9 +252,7 @@ class Node:
 
     def is_out_port_connected(self, index: int) -> bool:
         """Whether there is such a port, and something reads it."""
-        return 0 <= index < len(self.output_tensors) and bool(
-            self.graph.find_readers(self.output_tensors[index])
-        )
+        return 0 <= index < len(self.output_tensors) and self.out_port(index).is_read
 
     def add_input_port(self, source: OutPort | None = None) -> InPort:
         """Adds an input port behind the others.

@@ -66,7 +66,7 @@ class Order:
         self._count += 1
         place = (self._find_last_input(op)[0], self._count)
         is_new = self._places[op][1] > 0
-        readers = (r for written in op.outputs for r in written.uses if r in self._places)
+        readers = (r for written in op.outputs for r in written.readers if r in self._places)
         if is_new and all(place < self._places[reader] for reader in readers):
             self._places[op] = place
         else:

@@ -91,6 +91,16 @@ class OutPort:
         return self.tensor.name
 
     @property
+    def is_read(self) -> bool:
+        """Whether anything reads it; quicker than a list of all that does."""
+        return self.node.graph.is_read(self.tensor)
+
+    @property
+    def is_result(self) -> bool:
+        """Whether a result of the model is among what reads it."""
+        return bool(self.node.graph.outputs.find(self.tensor))
+
+    @property
     def quantization(self) -> Quantization | None:
         """How the tensor's integers stand for real numbers."""
         return self.tensor.quantization

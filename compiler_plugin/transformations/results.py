@@ -41,7 +41,7 @@ def _separate(graph: Graph) -> None:
         ):
             continue
         if source.node.is_const:
-            if owner is not result or source.tensor.uses:
+            if owner is not result or source.tensor.readers:
                 _clone_constant(graph, result, source.tensor)
         elif owner is not result or not source.node.is_op:
             _insert_identity(graph, result, source)

@@ -82,7 +82,7 @@ def rewrite_once(
     """
     edits, created = graph.edit_count, graph.creation_count
     outputs = root.out_ports()
-    was_read = any(port.get_destinations() for port in outputs)
+    was_read = any(port.is_read for port in outputs)
     replacement = rewrite()
     if (replacement is None or replacement is root) and graph.edit_count == edits:
         return False
@@ -145,7 +145,7 @@ def as_ports(
     for before, port in zip(old, ports, strict=True):
         if port is not None:
             _check_alive(graph, port.node, name)
-        elif before.get_destinations():
+        elif before.is_read:
             raise _error(name, f"gives nothing for {before}, which is read")
     return ports
 
@@ -176,9 +176,7 @@ def replace_ports(
             connection.set_source(after)
         return
     for before, after in pairs:
-        readers = [reader.node for reader in after.get_destinations()]
-        is_own = all(node is before.node or node.creation > created for node in readers)
-        if not after.node.is_op or not is_own:
+        if not after.node.is_op or not _is_own(after, before.node, created):
             before.get_connection().set_source(after)
         elif len(before.node.out_ports()) == len(after.node.out_ports()) == 1:
             before.node.graph.replace_node(before.node, after.node)
@@ -192,13 +190,21 @@ def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
     while waiting:
         left = []
         for node in waiting:
-            if any(port.get_destinations() for port in node.out_ports()):
+            if any(port.is_read for port in node.out_ports()):
                 left.append(node)
             else:
                 graph.remove_node(node)
         if len(left) == len(waiting):
             return
         waiting = left
+
+
+def _is_own(port: OutPort, old: Node, created: int) -> bool:
+    """Whether only what is new, and an op that goes, read a port."""
+    graph = port.node.graph
+    return not port.is_result and all(
+        op is old.model_op or graph.node_of(op).creation > created for op in port.tensor.readers
+    )
 
 
 def _as_port(graph: Graph, entry: object, name: str) -> OutPort | None:

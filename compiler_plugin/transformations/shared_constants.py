@@ -60,7 +60,7 @@ def _merge_added(graph: Graph) -> None:
     results = {result.tensor for result in graph.results}
     first: dict[_Kind, list[Tensor]] = defaultdict(list)
     for tensor in graph.made_constants:
-        if not tensor.uses or tensor in results or not tensor.is_constant:
+        if not tensor.readers or tensor in results or not tensor.is_constant:
             continue
         kind = (tensor.buffer, tensor.element_type, tensor.shape, tensor.shape_signature)
         same = first[kind]

@@ -7,7 +7,7 @@ read: tables without a field of their own here (builtin options, sparsity, ...) 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -125,6 +125,11 @@ class Tensor:
     def uses(self) -> Sequence[Op]:
         """Ops that read it, once for each input that it is."""
         return [op for op, count in self._uses.items() for _ in range(count)]
+
+    @property
+    def readers(self) -> Collection[Op]:
+        """Ops that read it, each once; of these many a look at the first few costs nothing."""
+        return self._uses.keys()
 
     def add_use(self, op: Op) -> None:
         """For `Op`: it reads this tensor once more."""

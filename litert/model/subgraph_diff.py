@@ -243,4 +243,4 @@ def _unused_tensors(subgraph: Subgraph) -> Iterator[Tensor]:
         if tensor.blockwise is not None:
             scales = (tensor.blockwise.scales, tensor.blockwise.zero_points)
             used.update(named for named in scales if isinstance(named, Tensor))
-    return (t for t in subgraph.tensors if not t.producer and not t.uses and t not in used)
+    return (t for t in subgraph.tensors if not t.producer and not t.readers and t not in used)

@@ -160,7 +160,7 @@ class Rewriter:
             op.release()
             self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
             writer.set_output(list(writer.outputs).index(source), result)
-            for reader in dict.fromkeys(source.uses):
+            for reader in list(source.readers):
                 for index, tensor in enumerate(reader.inputs):
                     if tensor is source:
                         reader.set_input(index, result)
@@ -172,7 +172,7 @@ class Rewriter:
         gone: set[Op] = set()
         for op in reversed(self._subgraph.ops):
             output = op.outputs[0] if op.outputs else None
-            if output in self.left and output in self._settled and not output.uses:
+            if output in self.left and output in self._settled and not output.readers:
                 if output in self._results:
                     continue
                 gone.add(op)

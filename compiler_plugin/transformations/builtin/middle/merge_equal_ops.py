@@ -78,4 +78,4 @@ def _type_key(tensor: Tensor) -> Hashable:
 
 def _is_result(node: Node) -> bool:
     """Whether an output of the model is among an op's: each needs a tensor and a name of its own."""
-    return any(end.node.is_result for port in node.out_ports() for end in port.get_destinations())
+    return any(port.is_result for port in node.out_ports())

@@ -50,10 +50,10 @@ def _is_same(node: Node, source: OutPort) -> bool:
         return False
     if source.quantization != result.quantization or source.tensor.is_variable:
         return False
-    if not any(port.node.is_result for port in result.get_destinations()):
+    if not result.is_result:
         return True
     # A result of the model needs an op that writes it, and a name of its own.
-    return source.node.is_op and not any(p.node.is_result for p in source.get_destinations())
+    return source.node.is_op and not source.is_result
 
 
 def _has_one_unknown(node: Node, shape: Sequence[int]) -> bool:
