@@ -111,7 +111,8 @@ class Graph:
             ops.extract(self)
 
     def __repr__(self) -> str:
-        return f"Graph('{self.subgraph.name}', {len(self._ops)} ops, {self.stage.value})"
+        ops = "1 op" if len(self._ops) == 1 else f"{len(self._ops)} ops"
+        return f"Graph('{self.subgraph.name}', {ops}, {self.stage.value})"
 
     # Looking.
 
