@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
+from compiler_plugin.transformations.order import sort_ops
 from compiler_plugin.transformations.stock_inference import (
     VALUE_TYPES,
     Layout,
@@ -212,15 +213,15 @@ class ShapeProbe:
     def _closure(self, tensor: Tensor) -> list[Op] | None:
         """The ops that give a tensor its value, in an order that they can run in; None where not all is known."""
         order: dict[Op, None] = {}
-        path = [tensor]
+        path = {tensor: None}
         while path:
-            last = path[-1]
+            last = next(reversed(path))
             producer = last.producer
             if self._is_settled(last) or producer in order:
                 if last in self._values and self._values[last] is None:
                     self._values.update(dict.fromkeys(path))
                     return None
-                path.pop()
+                del path[last]
                 continue
             assert producer is not None
             unsettled = next(
@@ -238,11 +239,13 @@ class ShapeProbe:
             if unknown:
                 self._values.update(dict.fromkeys(path))
                 return None
+            if unsettled in path:
+                sort_ops([t.producer for t in path if t.producer is not None])  # it names them
             if unsettled is not None:
-                path.append(unsettled)
+                path[unsettled] = None
             else:
                 order[producer] = None
-                path.pop()
+                del path[last]
         return list(order)
 
     def _is_settled(self, tensor: Tensor) -> bool:

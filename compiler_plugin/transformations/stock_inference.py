@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from compiler_plugin.effects import CONTROL_FLOW
+from compiler_plugin.effects import CONTROL_FLOW, has_side_effects
 from compiler_plugin.transformations.stock_model import Region
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -46,6 +46,9 @@ _MAY_LACK_INPUTS = frozenset({
 
 _NEEDS_SCALES = frozenset({"ADD", "SQUARED_DIFFERENCE", "SUB"})
 """Ops whose kernels end the process where quantized numbers have no scale."""
+
+_MOST_DIMENSIONS = 8
+"""Of what kernels broadcast: with more they end the process."""
 
 _SCALED = frozenset({ElementType.INT8, ElementType.UINT8, ElementType.INT16})
 
@@ -131,8 +134,9 @@ def run(
       LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
     """
     for op in ops:
-        if _find_fault(op):
-            raise refusal(op, _find_fault(op))
+        fault = _find_fault(op) or _find_run_fault(op)
+        if fault:
+            raise refusal(op, fault)
     region = Region(
         ops,
         lambda tensor: tensor.shape,
@@ -149,7 +153,7 @@ def run(
             raw.Invoke(0)
         except (RuntimeError, ValueError) as error:
             raise refusal(_refused_op(ops, region, error), _message(error)) from None
-        return [_array(raw, region.index[tensor]) for tensor in wanted]
+        return [_array(raw, region, tensor) for tensor in wanted]
 
 
 def refusal(op: Op | None, reason: str) -> LiteRtError:
@@ -180,10 +184,25 @@ def _interpreter(arguments: Mapping[str, Any]) -> Interpreter:
     )
 
 
-def _array(raw: Any, index: int) -> Array:
+def _array(raw: Any, region: Region, tensor: Tensor) -> Array:
+    """A result's value.
+
+    Raises:
+      LiteRtError: RUNTIME_FAILURE, for one that the kernel has not written.
+    """
     import numpy as np
 
-    array = np.asarray(raw.GetTensor(index, 0))
+    index = region.index[tensor]
+    shape = tuple(raw.TensorSize(index, 0).tolist())
+    if shape == region.not_inferred[tensor]:
+        raise refusal(tensor.producer, f"it gives '{tensor.name}' no shape")
+    if not prod(shape) and tensor.element_type is not ElementType.STRING:
+        array: Array = np.empty(shape, tensor.element_type.numpy_dtype)  # stock may have no data
+    else:
+        try:
+            array = np.asarray(raw.GetTensor(index, 0))
+        except ValueError as error:
+            raise refusal(tensor.producer, f"'{tensor.name}': {_message(error)}") from None
     array.flags.writeable = False
     return array
 
@@ -229,17 +248,59 @@ def _find_fault(op: Op) -> str:
     """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
     if None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS):
         return f"its input {op.inputs.index(None)} is left out"
-    if op.name in _NEEDS_SCALES:
-        tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
-        without = [t for t in tensors if t.element_type in _SCALED and not _has_scale(t)]
-        is_plain = op.name == "ADD" and without == tensors  # whole numbers, which int16 may be
-        if without and not (is_plain and without[0].element_type is ElementType.INT16):
-            return f"'{without[0].name}' is {without[0].element_type.name} and has no scale"
+    if not op.outputs and not has_side_effects(op):
+        return "it has no result"
+    return _find_scale_fault(op) if op.name in _NEEDS_SCALES else ""
+
+
+def _find_scale_fault(op: Op) -> str:
+    """What is wrong with the quantization of an op whose kernel ends the process where it makes no sense."""
+    tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
+    scaled = [tensor for tensor in tensors if tensor.element_type in _SCALED]
+    if not scaled:
+        return ""
+    kind = scaled[0].element_type
+    other = next((tensor for tensor in tensors if tensor.element_type is not kind), None)
+    if other is not None:
+        return f"'{other.name}' is {other.element_type.name}, and not {kind.name}"
+    without = [tensor for tensor in tensors if not _has_scale(tensor)]
+    if op.name == "ADD" and kind is ElementType.INT16 and without == tensors:
+        return ""  # whole numbers
+    if without:
+        return f"'{without[0].name}' is {kind.name} and has no scale"
+    scales = [_scale(tensor) for tensor in tensors]
+    odd = next((t for t, scale in zip(tensors, scales, strict=True) if not 0 < scale < inf), None)
+    if odd is not None:
+        return f"the scale of '{odd.name}' is {_scale(odd):g}"
+    largest, result = max(scales[: len(op.inputs)]), scales[-1]
+    if op.name == "SQUARED_DIFFERENCE":
+        multiplier = (2 * largest) ** 2 / 2**14 / result
+    else:
+        multiplier = 2 * largest / 2 ** (15 if kind is ElementType.INT16 else 20) / result
+    if not 0 < multiplier < 1:
+        return (
+            f"the scale of '{tensors[-1].name}', {result:g}, does not go with those that it reads"
+        )
+    return ""
+
+
+def _find_run_fault(op: Op) -> str:
+    """Why an op must not be run, though its shapes can be asked for."""
+    for tensor in (*op.inputs, *op.outputs):
+        if tensor is not None and len(tensor.shape) > _MOST_DIMENSIONS:
+            return f"'{tensor.name}' has {len(tensor.shape)} dimensions"
+    if op.name == "SOFTMAX" and 0 in op.outputs[0].shape:  # its kernel crashes
+        return f"'{op.outputs[0].name}' has no elements"
     return ""
 
 
 def _has_scale(tensor: Tensor) -> bool:
     return tensor.quantization is not None and bool(tensor.quantization.scale)
+
+
+def _scale(tensor: Tensor) -> float:
+    assert tensor.quantization is not None
+    return tensor.quantization.scale[0]
 
 
 def _refused_op(ops: Sequence[Op], region: Region, error: Exception) -> Op | None:

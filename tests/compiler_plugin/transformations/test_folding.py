@@ -325,3 +325,20 @@ def test_a_part_before_a_custom_op_runs_in_xnnpack_once_weights_are_folded(netwo
         graph.topological_sort()
         (found,) = run(before_custom_op(graph), xnnpack=True)
         assert np.allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_slice_of_nothing_is_folded() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4, 3))
+    table = b.constant("table", np.ones((4, 3), np.float32))
+    ends = [np.array(v, np.int32) for v in ([0, 3], [4, 3], [1, 1])]
+    parts = [b.constant(f"ends{i}", value) for i, value in enumerate(ends)]
+    nothing = b.op("STRIDED_SLICE", [table, *parts], [("nothing", "float32", (4, 0))])
+    b.output(b.op("CONCATENATION", [x, nothing], [("y", "float32", (4, 3))], axis=1))
+    model = b.build()
+    wanted = run(model)
+    graph = graph_of(model)
+    assert FoldConstants().find_and_replace_pattern(graph) == 1
+    graph.clean_up()
+    assert names(graph) == ["CONCATENATION"]
+    np.testing.assert_array_equal(run(model), wanted)

@@ -523,3 +523,16 @@ def test_a_value_that_is_too_large_to_be_looked_at_is_not_computed() -> None:
     assert value is not None and value.tolist() == [3] * 4
     assert large.out_port(0).data.get_shape() == (5 << 20,)
     assert large.out_port(0).data.get_value() is None
+
+
+def test_asking_for_a_value_in_a_cycle_names_its_members() -> None:
+    b = ModelBuilder()
+    first = b.op("NEG", [b.input("x", "float32", (2,))], [("first", "float32", (2,))])
+    second = b.op("ABS", [first], [("second", "float32", (2,))])
+    b.output(second)
+    model = b.build()
+    model.subgraphs[0].ops[0].set_input(0, second)
+    node = graph_of(model).find_node("second")
+    assert node is not None
+    with pytest.raises(LiteRtError, match=r"2 ops wait for each other: .*ABS 'second'"):
+        node.out_port(0).data.get_value()

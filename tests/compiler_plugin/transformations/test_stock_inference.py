@@ -90,6 +90,63 @@ def test_an_op_that_makes_no_sense_is_refused_and_crashes_nothing(name: str, inp
     assert found.stopped == 0 and found.reason and not found.shapes
 
 
+QUANTIZED: dict[str, tuple[str, list[float], str]] = {
+    "another type": ("float32", [1, 1, 1], "'y' is FLOAT32, and not INT8"),
+    "no number": ("int8", [1, float("nan"), 1], "the scale of 'x1' is nan"),
+    "negative": ("int8", [1, 1, -1], "the scale of 'y' is -1"),
+    "far apart": ("int8", [1, 1e30, 1], "the scale of 'y', 1, does not go with"),
+}
+
+
+@pytest.mark.parametrize("kind, scales, reason", QUANTIZED.values(), ids=QUANTIZED)
+@pytest.mark.parametrize("name", ["ADD", "SUB", "SQUARED_DIFFERENCE"])
+def test_an_op_is_refused_whose_scales_would_end_the_process(
+    name: str, kind: str, scales: list[float], reason: str
+) -> None:
+    b = ModelBuilder()
+    first, second, result = (Quantization([scale], [0]) for scale in scales)
+    x = [
+        b.input("x0", "int8", (2,), quantization=first),
+        b.input("x1", "int8", (2,), quantization=second),
+    ]
+    y = b.op(name, x, [("y", kind, ())])
+    y.quantization = result
+    found = ask(b)
+    assert found.stopped == 0 and reason in found.reason
+
+
+def test_an_op_without_a_result_is_refused() -> None:
+    b = ModelBuilder()
+    b.op("SIGN", [b.input("x", "float32", (2,))], [])
+    assert ask(b) == Prepared({}, 0, "it has no result")
+
+
+def test_ops_of_more_dimensions_than_kernels_have_are_not_run() -> None:
+    b = ModelBuilder()
+    x = b.constant("x", np.ones((1,) * 7 + (2, 1), np.float32))
+    y = b.op("SUB", [x, b.constant("one", np.float32(1))], [("y", "float32", x.shape)])
+    assert ask(b).shapes == {y: x.shape}
+    with pytest.raises(LiteRtError, match="'x' has 9 dimensions"):
+        run(b.graph.ops, lambda tensor: None, [y])
+
+
+def test_a_softmax_of_nothing_is_not_run() -> None:
+    b = ModelBuilder()
+    sizes = b.constant("sizes", np.array([2, 0], np.int32))
+    x = b.op("FILL", [sizes, b.constant("one", np.float32(1))], [("x", "float32", (2, 0))])
+    y = b.op("SOFTMAX", [x], [("y", "float32", (2, 0))], beta=1.0)
+    with pytest.raises(LiteRtError, match="'y' has no elements"):
+        run(b.graph.ops, lambda tensor: None, [y])
+
+
+def test_a_second_result_that_the_kernel_does_not_know_has_no_value() -> None:
+    b = ModelBuilder()
+    one = b.constant("one", np.ones(2, np.float32))
+    results = b.op("SIGN", [one], [("y", "float32", (2,)), ("z", "float32", (2,))])
+    with pytest.raises(LiteRtError, match="it gives 'z' no shape"):
+        run(b.graph.ops, lambda tensor: None, results)
+
+
 def test_whole_numbers_of_16_bits_need_no_scale() -> None:
     b = ModelBuilder()
     x = b.input("x", "int16", (2,))
