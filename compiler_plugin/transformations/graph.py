@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.transformations.graph_data import GraphData, Inference
 from compiler_plugin.transformations.graph_results import GraphResults
-from compiler_plugin.transformations.node import CONST, PARAMETER, VARIABLE, Node
+from compiler_plugin.transformations.node import (
+    CONST,
+    ENDS,
+    PARAMETER,
+    VARIABLE,
+    Node,
+    check_name,
+)
 from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
 from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
@@ -158,30 +165,27 @@ class Graph:
 
     def constants(self) -> list[Node]:
         """The constants that ops and results read, each once."""
-        tensors = dict.fromkeys(tensor for op in self._ops for tensor in op.inputs)
-        tensors.update(dict.fromkeys(self.outputs.tensors))
-        ends = (self._end_of(t) for t in tensors if t is not None and t.producer not in self._ops)
-        return [node for node in ends if node.is_const]
+        return [node for node in self._find_sources() if node.is_const]
 
     def get_op_nodes(self, **attributes: Any) -> list[Node]:
         """The ops that have all of these attributes, in execution order.
 
         Args:
-          attributes: by name; `op` is what it does, which is fast. A value may be a function that says whether
-            an attribute's value will do.
+          attributes: by name; `op` is what it does, which is fast. Where that is one of the four ends, they are
+            found and no ops. A value may be a function that says whether an attribute's value will do.
         """
         name = attributes.get("op")
-        ops = self._by_name.get(name, {}) if isinstance(name, str) else self._ops
-        nodes = [self.node_of(op) for op in ops]
+        if isinstance(name, str) and name in ENDS:
+            nodes = self._find_ends()
+        else:
+            ops = self._by_name.get(name, {}) if isinstance(name, str) else self._ops
+            nodes = [self.node_of(op) for op in ops]
         return [node for node in nodes if _has_attributes(node, attributes)]
 
     def get_nodes_with_attributes(self, **attributes: Any) -> list[Node]:
         """As `get_op_nodes`, with inputs, constants and results of the model too."""
-        ends = [*self.parameters, *self.constants(), *self.results]
-        return [
-            *self.get_op_nodes(**attributes),
-            *(node for node in ends if _has_attributes(node, attributes)),
-        ]
+        nodes = (*self.nodes, *self._find_ends())
+        return [node for node in nodes if _has_attributes(node, attributes)]
 
     def find_node(self, name: str) -> Node | None:
         """The first op that writes a tensor of that name, else the input or constant of that name."""
@@ -266,6 +270,13 @@ class Graph:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
         check_inputs(op, inputs)
+        check_name(name)
+        _check_numbers(op, outputs=(outputs, 0), version=(version, 1))
+        if not isinstance(attributes, Mapping | None):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values",
+            )
         values = [self._check_input(value) for value in inputs]
         options = options_2 = None
         number = CUSTOM if is_custom else _builtin_number(op)
@@ -322,6 +333,7 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a value that the type cannot hold.
         """
+        check_name(name)
         found = encode_constant(value, element_type or _plain_type(value), shape)
         return self._add_constant(*found, name, quantization)
 
@@ -548,6 +560,7 @@ class Graph:
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Gives a tensor another name."""
+        check_name(name)
         if tensor.name != name:
             tensor.name = name
             self.edit_count += 1
@@ -569,6 +582,21 @@ class Graph:
             self._lost_readers[tensor.producer] = None
 
     # Helpers.
+
+    def _find_ends(self) -> list[Node]:
+        """What is no op: inputs, what else is read that no op writes, and results."""
+        sources = [node for node in self._find_sources() if node.op != PARAMETER]
+        return [*self.parameters, *sources, *self.results]
+
+    def _find_sources(self) -> list[Node]:
+        """What ops and results read that no op writes, each once."""
+        tensors = dict.fromkeys(tensor for op in self._ops for tensor in op.inputs)
+        tensors.update(dict.fromkeys(self.outputs.tensors))
+        return [
+            self._end_of(tensor)
+            for tensor in tensors
+            if tensor is not None and tensor.producer not in self._ops
+        ]
 
     def _next_id(self) -> str:
         self._count += 1
@@ -693,13 +721,28 @@ def _builtin_number(name: str) -> int:
     return number
 
 
+def _check_numbers(op: str, **numbers: tuple[int | None, int]) -> None:
+    """Refuses what is no number of outputs, or of a version; each with the least that it may be."""
+    for name, (number, least) in numbers.items():
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and not (is_whole and number >= least):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{name}={number!r:.100} of {op}",
+                hint=f"Give a whole number from {least} on.",
+            )
+
+
 def _plain_type(value: Any) -> TypeLike | None:
     """What numbers of Python become, which say no type themselves."""
     import numpy as np
 
     if isinstance(value, np.ndarray | np.generic | Blob | bytes | memoryview):
         return None
-    kind = np.asarray(value).dtype.kind
+    try:
+        kind = np.asarray(value).dtype.kind
+    except ValueError:  # who encodes it says why
+        return None
     return {"f": ElementType.FLOAT32, "i": ElementType.INT32}.get(kind)
 
 

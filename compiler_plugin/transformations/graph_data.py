@@ -7,6 +7,7 @@ transformation.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from compiler_plugin.transformations.node import Node
@@ -217,7 +218,7 @@ class GraphData:
 
 def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
     try:
-        known = tuple(int(size) for size in shape)
+        known = tuple(index(size) for size in shape)
     except (TypeError, ValueError):
         known = (-2,)
     if any(size < -1 for size in known):

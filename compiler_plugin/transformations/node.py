@@ -29,6 +29,8 @@ PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
 """What `op` says of nodes that are no ops: an input of the subgraph, constant data, a tensor that keeps its value
 between runs, and an output of the subgraph."""
 
+ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
+
 _MISSING: Any = object()
 _INFERS = (
     "infer",
@@ -140,6 +142,7 @@ class Node:
     @name.setter
     def name(self, name: str) -> None:
         self.check_alive()
+        check_name(name)
         if self._kind == RESULT:
             object.__setattr__(self, "result_name", name)
             self.graph.outputs.name_result(self)
@@ -154,9 +157,13 @@ class Node:
     @version.setter
     def version(self, version: int) -> None:
         op = self._check_op()
-        op.code = self.graph.model.operator_code(
-            op.code.builtin_code, op.code.custom_code, int(version)
-        )
+        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"version {version!r:.100} of {self}",
+                hint="Give a whole number from 1 on.",
+            )
+        op.code = self.graph.model.operator_code(op.code.builtin_code, op.code.custom_code, version)
         self.touch()
 
     @property
@@ -283,6 +290,7 @@ class Node:
           quantization: of the tensor.
         """
         op = self._check_op()
+        check_name(name)
         base = name or (f"{self.name}:{len(op.outputs)}" if op.outputs else self.op)
         op.append_output(self.graph.create_tensor(base, element_type, quantization))
         self.touch()
@@ -441,13 +449,23 @@ class Node:
         return self.model_op
 
     def _check_index(self, index: int, count: int, what: str) -> None:
-        if not 0 <= index < count:
+        if not (isinstance(index, int) and 0 <= index < count):
             ports = "port" if count == 1 else "ports"
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{self} has no {what} port {index}",
+                f"{self} has no {what} port {index!r:.100}",
                 hint=f"It has {count or 'no'} {what} {ports}.",
             )
+
+
+def check_name(name: str) -> None:
+    """Refuses what is no name of a tensor.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    if not isinstance(name, str):
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"{name!r:.100} is no name", hint="Give a text.")
 
 
 def _check_free_name(node: Node, name: str, options: Iterable[str]) -> None:

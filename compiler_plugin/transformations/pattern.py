@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
 
+from compiler_plugin.transformations.node import ENDS
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -34,9 +35,6 @@ COMMUTATIVE = frozenset(
     }
 )  # fmt: skip
 """Ops whose two inputs a pattern finds in either order."""
-
-ENDS = ("Parameter", "Const", "Variable", "Result")
-"""What the graph has besides ops; a pattern may start from them, and not end in them."""
 
 _RESERVED = ("self", "graph")
 

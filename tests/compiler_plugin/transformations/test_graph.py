@@ -57,6 +57,16 @@ def test_ops_are_nodes_in_execution_order_and_ends_are_nodes_beside_them(graph: 
     assert [(n.op, n.name) for n in graph.results] == [("Result", "y"), ("Result", "relu")]
 
 
+def test_ends_are_found_by_what_they_are(graph: Graph) -> None:
+    assert graph.get_op_nodes(op="Parameter") == graph.parameters
+    assert graph.get_op_nodes(op="Result") == graph.results
+    assert graph.get_op_nodes(op="Const", name="w") == graph.constants()
+    assert graph.get_op_nodes(op="Variable") == []
+    assert graph.get_nodes_with_attributes(op="Const") == graph.constants()
+    assert names(graph.get_nodes_with_attributes(name="y")) == ["y", "y"]
+    assert names(graph.get_op_nodes(name="y")) == ["y"]
+
+
 def test_a_node_is_the_same_object_each_time_it_is_asked_for(graph: Graph) -> None:
     conv = graph.get_op_nodes(op="CONV_2D")[0]
     relu = graph.get_op_nodes(op="RELU")[0]
@@ -197,6 +207,18 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         (lambda g: g.create_op("MyRelu", [g.parameters[0]]), "is_custom=True"),
         (lambda g: g.create_op("RELU", np.zeros(3, np.float32)), "no list"),
         (lambda g: g.remove_node("relu"), "find_node"),
+        (lambda g: g.nodes[0].in_port("x"), "no input port 'x'"),
+        (lambda g: setattr(g.nodes[0], "name", 5), "5 is no name"),
+        (lambda g: setattr(g.results[0], "name", 5), "5 is no name"),
+        (lambda g: setattr(g.nodes[0], "version", "opset1"), "version 'opset1'"),
+        (lambda g: g.nodes[0].add_output_port(name=5), "5 is no name"),
+        (lambda g: g.create_const(1, name=5), "5 is no name"),
+        (lambda g: g.create_const([[1], [1, 2]]), "a constant: .* shape"),
+        (lambda g: g.create_op("RELU", [1.0], name=5), "5 is no name"),
+        (lambda g: g.create_op("RELU", [1.0], outputs="2"), "outputs='2' of RELU"),
+        (lambda g: g.create_op("RELU", [1.0], version=0), "version=0 of RELU"),
+        (lambda g: g.create_op("RELU", [1.0], ["axis"]), "no mapping of names"),
+        (lambda g: g.nodes[0].out_port(0).data.set_shape((1, 2.5)), "no shape"),
         (lambda g: g.nodes[0].out_port(0).data.set_value(3), "create_const"),
         (lambda g: setattr(g.nodes[0], "op", "RELU"), "replace_node"),
         (lambda g: setattr(g.nodes[0], "id", "7"), "'id' of .* cannot be set"),
