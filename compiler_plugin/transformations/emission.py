@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler_plugin.leftovers import drop_buffers, drop_operator_codes, find_dead_tensors
+from compiler_plugin.transformations.distinct_results import settle_results
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.op_attributes import write_attributes
 from compiler_plugin.transformations.phase import Phase
-from compiler_plugin.transformations.results import settle_results
 from compiler_plugin.transformations.shared_constants import share_constants
 from litert.model.control_dependencies import (
     read_control_dependencies,

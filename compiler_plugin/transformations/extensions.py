@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from compiler_plugin.transformations.extractor import Extractor
 from compiler_plugin.transformations.op import Op
-from compiler_plugin.transformations.ordering import find_rules
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.transformation import Transformation
+from compiler_plugin.transformations.transformation_order import find_rules
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.host.extensions import check_unique, find_place, load_module, open_package

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.transformations.graph_data import GraphData, Inference
+from compiler_plugin.transformations.graph_ops import GraphOps
 from compiler_plugin.transformations.graph_results import GraphResults
 from compiler_plugin.transformations.node import (
     CONST,
@@ -23,12 +24,11 @@ from compiler_plugin.transformations.node import (
     PARAMETER,
     VARIABLE,
     Node,
-    check_name,
 )
 from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
-from compiler_plugin.transformations.order import Order, sort_ops
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import InPort, OutPort, check_inputs, not_an_output
+from compiler_plugin.transformations.tensor_names import TensorNames, check_name
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -41,7 +41,6 @@ from litert.model.builtin_options import (
     make_builtin_options,
     usual_builtin_options,
 )
-from litert.model.control_dependencies import read_control_dependencies
 from litert.model.graph import CUSTOM, EXTERNAL_SIZE, Buffer, Model, Op, Subgraph, Tensor
 from litert.model.tensor_data import encode_constant
 
@@ -92,8 +91,7 @@ class Graph:
         self.edit_count = 0
         self.creation_count = 0
         self._count = 0
-        self._ops = dict.fromkeys(subgraph.ops)
-        self._order = Order(subgraph.ops)
+        self._ops = GraphOps(model, subgraph)
         self._nodes: dict[Op, Node] = {}
         self._ends: dict[Tensor, Node] = {}
         self._inputs = dict.fromkeys(subgraph.inputs)
@@ -103,16 +101,12 @@ class Graph:
             for tensor in op.inputs
             if tensor is not None and tensor.producer is None
         }
-        self._by_name: dict[str, dict[Op, None]] = {}
-        for op in subgraph.ops:
-            self._by_name.setdefault(op.name, {})[op] = None
-        self._names: dict[str, int] | None = None  # with the last number behind each
+        self._names = TensorNames(subgraph)
         self._lost_readers: dict[Op, None] = {}
         self._made: dict[Tensor, None] = {}
         self._seen_data: dict[Buffer, None] = {}
         self.data = GraphData(self, inference)
         self.outputs = GraphResults(self)
-        self._edges = _read_edges(model, subgraph)
         self.ops = ops
         if ops is not None:
             ops.extract(self)
@@ -141,12 +135,12 @@ class Graph:
     @property
     def op_names(self) -> list[str]:
         """What ops there are, by name."""
-        return [name for name, ops in self._by_name.items() if ops]
+        return self._ops.names
 
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
         """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
-        return [(a, b) for a, b in self._edges if a in self._ops and b in self._ops]
+        return self._ops.control_edges
 
     @property
     def known_nodes(self) -> list[Node]:
@@ -178,7 +172,7 @@ class Graph:
         if isinstance(name, str) and name in ENDS:
             nodes = self._find_ends()
         else:
-            ops = self._by_name.get(name, {}) if isinstance(name, str) else self._ops
+            ops: Iterable[Op] = self._ops.named(name) if isinstance(name, str) else self._ops
             nodes = [self.node_of(op) for op in ops]
         return [node for node in nodes if _has_attributes(node, attributes)]
 
@@ -300,9 +294,7 @@ class Graph:
         ]
         model_op = Op(code, tensors, made, options)
         model_op.options_2 = options_2
-        self._ops[model_op] = None
-        self._order.add(model_op)
-        self._by_name.setdefault(model_op.name, {})[model_op] = None
+        self._ops.add(model_op)
         node = self.node_of(model_op)
         self.creation_count += 1
         node.creation = self.creation_count
@@ -353,15 +345,7 @@ class Graph:
 
     def unique_name(self, base: str) -> str:
         """A name for a tensor that none in this subgraph has; it is taken from now on."""
-        if self._names is None:
-            self._names = dict.fromkeys((tensor.name for tensor in self.subgraph.tensors), 0)
-        name, number = base, self._names.get(base, 0)
-        while name in self._names:
-            number += 1
-            name = f"{base}_{number}"
-        self._names[base] = number  # the next one of this base goes on from here
-        self._names[name] = self._names.get(name, 0)
-        return name
+        return self._names.find_free(base)
 
     def replace_node(self, old: Node, new: Node) -> None:
         """Puts an op in another's place: it gets its output tensors, with names, quantization and readers.
@@ -389,14 +373,11 @@ class Graph:
                 )
         for index, kept in enumerate(before.outputs[: len(after.outputs)]):
             self._take_tensor(after, index, kept)
-        self._edges = [
-            (after if a is before else a, after if b is before else b) for a, b in self._edges
-        ]
-        self._order.replace(before, after)
+        self._ops.replace(before, after)
         self._remove_op(before)
         for tensor in after.outputs:
             for reader in tensor.readers:
-                self._order.note_input(reader, tensor)
+                self._ops.note_input(reader, tensor)
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
@@ -415,9 +396,9 @@ class Graph:
             raise LiteRtError(Status.INVALID_ARGUMENT, f"{new} cannot take the place of {old}")
         self._take_tensor(after, new.index, kept)
         before.set_output(old.index, own)
-        self._order.replace(before, after)
+        self._ops.move(before, after)
         for reader in kept.readers:
-            self._order.note_input(reader, kept)
+            self._ops.note_input(reader, kept)
         self.touch(old.node)
         self.touch(new.node)
 
@@ -434,11 +415,8 @@ class Graph:
         if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):
             return
         number = CUSTOM if is_custom else _builtin_number(op)
-        del self._by_name[model_op.name][model_op]
-        model_op.code = self.model.operator_code(
-            number, op if is_custom else None, model_op.code.version
-        )
-        self._by_name.setdefault(op, {})[model_op] = None
+        code = self.model.operator_code(number, op if is_custom else None, model_op.code.version)
+        self._ops.rename(model_op, code)
         if is_custom:
             self.edit_count += 1
         else:
@@ -500,17 +478,9 @@ class Graph:
         Raises:
           LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
         """
-        order = self._order
-        if order.is_settled:
-            return
-        effects = order.find_effects(self._ops)
-        ops = sort_ops(order.list_for_sort(self._ops), self.control_edges, effects)
-        order.settle(ops)
-        self._ops = dict.fromkeys(ops)
-        self.subgraph.ops = ops
-        self._by_name = {}
-        for op in ops:
-            self._by_name.setdefault(op.name, {})[op] = None
+        ops = self._ops.sort()
+        if ops is not None:
+            self.subgraph.ops = ops
 
     # What is known of data.
 
@@ -533,9 +503,9 @@ class Graph:
 
     def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
         """Ops of the graph in an order in which they can run."""
-        if not self._order.is_valid:
+        if not self._ops.has_places:
             self.topological_sort()
-        ops = self._order.by_place(node.model_op for node in nodes if node.model_op is not None)
+        ops = self._ops.sort_some(node.model_op for node in nodes if node.model_op is not None)
         return [self.node_of(op) for op in ops]
 
     def has_op(self, op: Op | None) -> bool:
@@ -564,8 +534,7 @@ class Graph:
         if tensor.name != name:
             tensor.name = name
             self.edit_count += 1
-            if self._names is not None:
-                self._names.setdefault(name, 0)
+            self._names.note(name)
 
     def note_seen(self, buffer: Buffer) -> None:
         """Remembers that somebody has read some data; equal ones can be shared then."""
@@ -573,7 +542,7 @@ class Graph:
 
     def note_input(self, op: Op, tensor: Tensor | None, old: Tensor | None) -> None:
         """Notes that an op reads another tensor than before."""
-        self._order.note_input(op, tensor)
+        self._ops.note_input(op, tensor)
         self.note_lost_reader(old)
 
     def note_lost_reader(self, tensor: Tensor | None) -> None:
@@ -655,11 +624,8 @@ class Graph:
     def _remove_op(self, op: Op) -> None:
         for tensor in op.inputs:
             self.note_lost_reader(tensor)
-        name = op.name
         op.release()
-        del self._ops[op]
-        self._order.remove(op)
-        self._by_name[name].pop(op, None)
+        self._ops.remove(op)
         node = self._nodes.pop(op, None)
         self.data.remove(op, node)
 
@@ -681,18 +647,6 @@ class Graph:
         self.model.buffers.append(buffer)
         self._seen_data[buffer] = None
         return buffer
-
-
-def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
-    index = next((i for i, known in enumerate(model.subgraphs) if known is subgraph), None)
-    if index is None:  # a copy of a partition
-        return []
-    count = len(subgraph.ops)
-    return [
-        (subgraph.ops[a], subgraph.ops[b])
-        for a, b in read_control_dependencies(model)[index]
-        if a < b < count
-    ]
 
 
 def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler_plugin.transformations.extensions import load_extensions
-from compiler_plugin.transformations.ordering import order_transformations
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.selection import check_rules
+from compiler_plugin.transformations.transformation_order import order_transformations
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.transformations.ports import InPort, OutPort
+from compiler_plugin.transformations.tensor_names import check_name
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -456,16 +457,6 @@ class Node:
                 f"{self} has no {what} port {index!r:.100}",
                 hint=f"It has {count or 'no'} {what} {ports}.",
             )
-
-
-def check_name(name: str) -> None:
-    """Refuses what is no name of a tensor.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
-    if not isinstance(name, str):
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"{name!r:.100} is no name", hint="Give a text.")
 
 
 def _check_free_name(node: Node, name: str, options: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from compiler_plugin.transformations.foreign_ops import (
     try_sizes,
 )
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
-from compiler_plugin.transformations.order import sort_ops
+from compiler_plugin.transformations.op_order import sort_ops
 from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
 from compiler_plugin.transformations.stock_inference import Layout, is_self_contained, refusal
 from compiler_plugin.transformations.type_inference import (

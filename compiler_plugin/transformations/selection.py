@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from compiler_plugin.transformations.extensions import ALL, LoadedTransformation
-from compiler_plugin.transformations.ordering import find_rules, order_transformations
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.transformation import snake_case
+from compiler_plugin.transformations.transformation_order import find_rules, order_transformations
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

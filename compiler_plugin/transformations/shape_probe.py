@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
-from compiler_plugin.transformations.order import sort_ops
+from compiler_plugin.transformations.op_order import sort_ops
 from compiler_plugin.transformations.stock_inference import (
     VALUE_TYPES,
     Layout,
