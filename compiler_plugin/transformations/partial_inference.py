@@ -278,7 +278,8 @@ class PartialInference:
         if not self._has_seen_unknown:
             return ()
         if self._others is None:
-            ops = [op for op in map(_op, graph.nodes) if is_self_contained(op) and _has_types(op)]
+            ordered = map(_op, graph.sort_by_place(graph.nodes))  # new ones are last in `nodes`
+            ops = [op for op in ordered if is_self_contained(op) and _has_types(op)]
             self._others = make_probes(self._make_probe, ops)
         return self._others
 

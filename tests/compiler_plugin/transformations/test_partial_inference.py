@@ -536,3 +536,28 @@ def test_asking_for_a_value_in_a_cycle_names_its_members() -> None:
     assert node is not None
     with pytest.raises(LiteRtError, match=r"2 ops wait for each other: .*ABS 'second'"):
         node.out_port(0).data.get_value()
+
+
+def test_unknown_dimensions_are_found_where_new_ops_stand_behind_their_readers() -> None:
+    b = ModelBuilder()
+    shape, unknown = (1, 4, 4, 2), (-1, 4, 4, 2)
+    x = b.input("x", "float32", shape, shape_signature=unknown)
+    tensors = [b.tensor(name, "float32", shape, shape_signature=unknown) for name in "abcd"]
+    a = b.custom("Swish", [x], [tensors[0]])
+    pool: dict[str, Any] = {
+        "padding": "SAME",
+        "stride_w": 1,
+        "stride_h": 1,
+        "filter_width": 1,
+        "filter_height": 1,
+    }
+    y = b.op("MAX_POOL_2D", [a], [tensors[1]], **pool)
+    z = b.custom("Swish", [y], [tensors[2]])
+    b.output(b.op("TANH", [z], [tensors[3]]))
+    graph = graph_of(b.build())
+    for swish in graph.get_op_nodes(op="Swish"):
+        source = swish.in_port(0).get_source()
+        gate = graph.create_op("LOGISTIC", [graph.create_op("MUL", [source, 1.5])])
+        graph.replace_node(swish, graph.create_op("MUL", [source, gate]))
+    graph.infer()
+    assert {node.out_port(0).data.get_shape() for node in graph.nodes} == {unknown}
