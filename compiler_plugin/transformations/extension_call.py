@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from compiler_plugin.transformations.counterparts import find_counterpart
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.host.extensions import find_place
@@ -34,10 +35,11 @@ def extension_call(
     try:
         yield
     except (Exception, SystemExit) as error:  # an extension's code may raise anything
-        what, where, hint = describe(error), "", "Repair the extension."
+        what, where, hint = describe(error), "", find_counterpart(error) or "Repair the extension."
         if isinstance(error, LiteRtError):
             status, what, where, hint = error.status, error.what, error.where, error.hint
-        place = (file and find_place(error, os.path.dirname(file))) or file
+        is_python = file.endswith(".py")  # ops of a mapping file have no lines of their own
+        place = (is_python and find_place(error, os.path.dirname(file))) or file
         parts = [f"{function} of {place}" if place else function, describe_node(node)]
         if where and where not in parts:
             parts.append(where)

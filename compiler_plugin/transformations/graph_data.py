@@ -56,6 +56,7 @@ class GraphData:
         self._is_inferring = False
         self._shapeless: set[Tensor] = set()
         self._values: dict[Tensor, Array] = {}
+        self._unset: set[Tensor] = set()
 
     def touch(self, node: Node) -> None:
         """Notes that a node's outputs are to be inferred again, unless that is what goes on."""
@@ -100,6 +101,7 @@ class GraphData:
         """For ports: `PortData.set_shape`."""
         node, tensor = port.node, port.tensor
         known = _checked_shape(shape, port)
+        self._unset.discard(tensor)
         if node.is_const and known != tensor.shape:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -180,6 +182,15 @@ class GraphData:
             array = decode_constant(tensor.element_type, tensor_type.shape, blob.view)
         self.set_shape(port, array.shape)
         self._values[tensor] = array
+
+    def expect_shapes(self, node: Node) -> None:
+        """Notes that an op's `infer` is to set the shapes of its outputs: what they have is of another op."""
+        self._unset = set(node.output_tensors)
+
+    def is_unset(self, port: OutPort) -> bool:
+        """Whether nothing has set a port's shape that was expected, and it is needed."""
+        is_stale = port.tensor in self._unset and bool(port.get_destinations())
+        return is_stale or not self.has_rank(port)
 
     def forget_values(self, node: Node) -> None:
         """Forgets what an op's `infer` has found its outputs to be."""

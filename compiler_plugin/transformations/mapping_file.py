@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from compiler_plugin.transformations.op import Op, Record, is_builtin
@@ -42,14 +43,14 @@ class MappedOp:
         that are left out at the end.
       output_types: of each output a type, or the number of the input that has the same; None and left out as
         above.
-      path: of the file.
+      place: in which file, and where there.
     """
 
     op: str
     has_parameters: bool = True
     output_shapes: Sequence[OutputShape | None] = ()
     output_types: Sequence[ElementType | int | None] = ()
-    path: str = ""
+    place: str = ""
 
 
 class MappedOpDefinition(Op):
@@ -74,7 +75,7 @@ class MappedOpDefinition(Op):
 
     @property
     def source_file(self) -> str:
-        return self._mapped.path
+        return self._mapped.place
 
     def backend_attrs(self) -> Sequence[Record]:
         """All parameters of the node, whatever they are called."""
@@ -87,10 +88,12 @@ class MappedOpDefinition(Op):
         rules, ports = self._mapped.output_shapes, node.out_ports()
         _check_count("output_shapes", len(rules), len(ports))
         inputs = [_sizes(node, index) for index in range(len(node.in_ports()))]
-        for port, rule in zip(ports, rules, strict=False):
+        for port, rule in zip_longest(ports, rules):
             if rule is not None:
                 sizes = output_sizes(rule, inputs)
                 port.data.set_shape([size if isinstance(size, int) else -1 for size in sizes])
+            elif (shape := port.data.get_shape()) is not None:
+                port.data.set_shape(shape)
 
     def _set_types(self, node: Node) -> None:
         types, ports = self._mapped.output_types, node.out_ports()
@@ -145,7 +148,7 @@ def _read_op(node: JsonNode) -> MappedOp:
         parameters == "all",
         [read_output_shape(item) for item in shapes.items(1)] if shapes else (),
         [_read_type(item) for item in types.items(1)] if types else (),
-        node.where,
+        f"{node.where}, {node.path}",
     )
 
 

@@ -48,10 +48,11 @@ def infer_by_definition(node: Node) -> bool:
     if infer is None:
         return False
     node.graph.data.forget_values(node)
+    node.graph.data.expect_shapes(node)
     with _call(node, "infer", infer):
         infer(node)
         for port in node.out_ports():
-            if not node.graph.data.has_rank(port):
+            if node.graph.data.is_unset(port):
                 raise LiteRtError(
                     Status.SHAPE_INFERENCE_FAILED,
                     f"no shape was set for {port}",

@@ -108,10 +108,11 @@ class Formula:
         shape = shapes[size.tensor] if size.tensor < len(shapes) else None
         if shape is None:
             kind = "outputs" if size.is_output else "inputs"
-            raise _error(self.text, f"has {size}, and there are {len(shapes)} {kind}")
+            raise _error(self.text, f"has {size}, and the number of {kind} is {len(shapes)}")
         sizes = kernel_dims(shape) if size.is_bfyx else shape
         if size.dimension >= len(sizes):
-            raise _error(self.text, f"has {size}, and the shape is {list(shape)}")
+            shown = ", ".join(str(n) if isinstance(n, int) else "?" for n in sizes)
+            raise _error(self.text, f"has {size}, and the shape is [{shown}]")
         return sizes[size.dimension]
 
     def __eq__(self, other: object) -> bool:

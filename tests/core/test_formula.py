@@ -100,9 +100,9 @@ def test_a_formula_has_the_sizes_of_any_tensor(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("INPUT1_DIMS[0]", "has INPUT1_DIMS[0], and there are 1 inputs"),
+        ("INPUT1_DIMS[0]", "has INPUT1_DIMS[0], and the number of inputs is 1"),
         ("INPUT0_SHAPE[4]", "has INPUT0_SHAPE[4], and the shape is [2, 3, 4, 5]"),
-        ("OUTPUT0_SHAPE[0]", "there are 0 outputs"),
+        ("OUTPUT0_SHAPE[0]", "the number of outputs is 0"),
         ("1-INPUT0_SHAPE[0]", "is -1 where INPUT0_SHAPE[0]=2"),
     ],
 )

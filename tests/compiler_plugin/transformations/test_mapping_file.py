@@ -130,7 +130,14 @@ def test_what_the_op_has_not_is_an_error_with_op_and_file(
     with pytest.raises(LiteRtError) as error:
         graph.infer()
     assert says in error.value.what
-    assert str(path) in error.value.where and "op Upscale 'y0'" in error.value.where
+    name = "infer" if "output_shapes" in op else "type_infer"
+    assert error.value.where == f"Upscale.{name} of {path}, $.ops[0], op Upscale 'y0'"
+
+
+def test_a_size_that_only_a_run_tells_is_a_question_mark_in_errors(tmp_path: Path) -> None:
+    graph = make_graph(written(tmp_path, file_of(output_shapes=[["INPUT0_SHAPE[7]"]])), -1)
+    with pytest.raises(LiteRtError, match=r"and the shape is \[\?, 4, 6, 3\]"):
+        graph.infer()
 
 
 WRONG = [

@@ -270,6 +270,31 @@ def test_an_infer_that_sets_no_shape_is_an_error() -> None:
         node.out_port(0).data.get_shape()
 
 
+def test_the_shape_of_what_was_there_before_is_not_an_infer_s() -> None:
+    graph, x = make_graph()
+    relu = graph.get_op_nodes(op="RELU")[0]
+    node = Softmax(graph, {"infer": lambda node: None}).create_node([x])
+    graph.replace_node(relu, node)  # whose shape it gets
+    with pytest.raises(LiteRtError, match="no shape was set for output 0 of SoftMax"):
+        graph.infer()
+
+
+def test_an_output_that_nobody_reads_needs_no_shape_of_an_infer() -> None:
+    def infer(node: Node) -> None:
+        node.out_port(0).data.set_shape(node.in_port(0).data.get_shape() or ())
+
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 6))
+    first, _ = b.custom("SoftMax", [x], [("y", "float32", (2, 6)), ("z", "float32", (1,))])
+    b.output(first)
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0], PartialInference(model.subgraphs[0]))
+    graph.nodes[0].infer = infer
+    graph.nodes[0].touch()
+    graph.infer()
+    assert graph.nodes[0].out_port(1).data.get_shape() == (1,)
+
+
 def test_an_op_that_nobody_can_infer_is_found_before_it_is_written() -> None:
     class Silent(Op):
         op = "Silent"
