@@ -68,7 +68,9 @@ class ConfiguredReplacement(Transformation):
 
     def find_unmatched(self) -> list[str]:
         """What descriptions say that no graph so far has had, in sentences for the report."""
-        return []
+        if self.descriptions:
+            return []
+        return [f"{self.name}: no --transformations_config describes '{self.replacement_id}'"]
 
 
 class SubgraphReplacement(ConfiguredReplacement):
@@ -116,7 +118,7 @@ class SubgraphReplacement(ConfiguredReplacement):
 
     def find_unmatched(self) -> list[str]:
         """Scopes and points that no graph so far has had, in sentences for the report."""
-        return [
+        return super().find_unmatched() or [
             f"{d.where}: nothing of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions
             for scope in d.scopes or [""]

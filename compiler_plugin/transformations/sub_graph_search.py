@@ -36,21 +36,27 @@ def matching_instances(
       LiteRtError: INVALID_ARGUMENT, for points that enclose nothing, or a sub-graph that nothing could take the
         place of: it is read where it has no output, or its results come back to it.
     """
-    graph.topological_sort()
-    places = {node: place for place, node in enumerate(graph.nodes)}
     if description.match_kind is MatchKind.POINTS:
+        places = _find_places(graph)
         match = _find_between(graph, description)
         if match is not None:
             _check_enclosed(match, places)
             yield match
         return
     for scope in description.scopes:
+        places = _find_places(graph)  # again: what took the place of a scope can be in the next one
         for text, nodes in _find_scopes(graph, scope).items():
             alive = [node for node in nodes if node.is_alive]
             if alive:
                 match = SubgraphMatch(graph, description, alive, text, scope)
                 _check_enclosed(match, places)
                 yield match
+
+
+def _find_places(graph: Graph) -> dict[Node, int]:
+    """The places of the ops in execution order."""
+    graph.topological_sort()
+    return {node: place for place, node in enumerate(graph.nodes)}
 
 
 def _find_scopes(graph: Graph, expression: str) -> dict[str, list[Node]]:

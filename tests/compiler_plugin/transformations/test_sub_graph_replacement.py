@@ -410,6 +410,24 @@ def test_a_sub_graph_that_nothing_could_replace_is_refused(
     assert error.value.status is Status.INVALID_ARGUMENT and what in error.value.what
 
 
+def test_what_took_the_place_of_a_scope_can_be_in_the_next() -> None:
+    graph = build("model/dec", "model/enc")
+    (made,) = assign_descriptions([], [scope("model/dec", "model", op="Block")])
+    assert made.find_and_replace_pattern(graph) == 2
+    assert ops(graph) == ["Block"]
+
+
+def test_a_class_that_nothing_describes_is_told_of() -> None:
+    replacement, region = BlockReplacement(), Yolo()
+    assign_descriptions([replacement, region], [])
+    assert replacement.find_and_replace_pattern(build("model/dec")) == 0
+    found = [*replacement.find_unmatched(), *region.find_unmatched()]
+    assert found == [
+        "block_replacement: no --transformations_config describes 'Block'",
+        "yolo: no --transformations_config describes 'TFYOLO'",
+    ]
+
+
 def test_what_no_graph_has_is_said() -> None:
     replacement = BlockReplacement()
     assign_descriptions([replacement], [scope("model/dec", "model/enc"), points(["no"], ["such"])])
