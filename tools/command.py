@@ -136,7 +136,8 @@ def run_guarded(
         return status
     except LiteRtError as error:
         caught: BaseException = error
-        status, text = exit_status(error.status), str(error)
+        cancelled = error.status is Status.CANCELLED
+        status, text = INTERRUPTED if cancelled else exit_status(error.status), str(error)
     except KeyboardInterrupt as error:
         caught = error
         status, text = INTERRUPTED, "CANCELLED: interrupted"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.extractor import Extractor
 from compiler_plugin.transformations.op import Op
 from compiler_plugin.transformations.phase import Phase
@@ -110,11 +111,21 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
     ours = os.path.join(os.path.dirname(__file__), "builtin")
     _load_folder(ours, _PACKAGE, found)
     for folder in {os.path.realpath(folder): folder for folder in folders}.values():
-        package = open_package(folder)
+        package = _open_folder(folder)
         found.notes.extend(_check_parts(folder))
         _load_folder(folder, package, found)
     check_names(found.transformations)
     return found
+
+
+def _open_folder(folder: str) -> str:
+    try:
+        return open_package(folder)
+    except LiteRtError as error:
+        if "," not in folder:
+            raise
+        hint = "Folders are not joined by commas: give --extensions once for each."
+        raise LiteRtError(error.status, error.what, error.where, hint) from None
 
 
 def check_names(loaded: Sequence[LoadedTransformation]) -> None:
@@ -167,10 +178,20 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
                 )
             is_builtin = package == _PACKAGE
             shown = f"builtin/{part}/{name}" if is_builtin else path
-            module = load_module(f"{package}.{part.replace('/', '.')}.{stem}", path, folder)
+            module = _load_module(f"{package}.{part.replace('/', '.')}.{stem}", path, folder)
             origin = Origin(phase, shown, folder, is_builtin)
             if not _take_extensions(module, origin, found):
                 found.notes.append(f"{shown} holds no extension")
+
+
+def _load_module(name: str, path: str, folder: str) -> ModuleType:
+    try:
+        return load_module(name, path, folder)
+    except LiteRtError as error:
+        hint = find_counterpart(error.__cause__)
+        if not hint:
+            raise
+        raise LiteRtError(error.status, error.what, error.where, hint) from error.__cause__
 
 
 def _take_extensions(module: ModuleType, origin: Origin, found: Extensions) -> int:
@@ -248,6 +269,16 @@ def _check_place(cls: type, origin: Origin) -> None:
         raise LiteRtError(Status.DYNAMIC_LOADING, what, origin.path, hint)
 
 
+def _check_conditions(cls: type[Transformation]) -> None:
+    conditions = cls.graph_condition
+    if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"graph_condition of {cls.__name__} is {conditions!r:.60}",
+            hint="It is a list of functions of the graph: [lambda graph: graph.static_shape].",
+        )
+
+
 def _create_transformation(cls: type[Transformation], origin: Origin) -> Transformation:
     """A transformation of a user's class.
 
@@ -257,6 +288,7 @@ def _create_transformation(cls: type[Transformation], origin: Origin) -> Transfo
     try:
         transformation = cls()
         find_rules(transformation)
+        _check_conditions(cls)
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, origin.path, error.hint) from error
     except (Exception, SystemExit) as error:  # a foreign class may raise anything

@@ -455,7 +455,8 @@ class Node:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{self} has no {what} port {index!r:.100}",
-                hint=f"It has {count or 'no'} {what} {ports}.",
+                hint=f"It has {count or 'no'} {what} {ports}. add_{what}_port makes one; with "
+                f"{what.removesuffix('put')}_ports_count an op's class has them from the start.",
             )
 
 

@@ -197,8 +197,9 @@ def check_pattern(root: object) -> Mapping[str, Pattern]:
       LiteRtError: INVALID_ARGUMENT, for a root that is no op, or a name that stands for different things.
     """
     if not isinstance(root, Match):
+        shown = "a function" if callable(root) else repr(root)
         raise _bad(
-            f"{root!r} is no pattern", "A pattern is a Match: the last op, with what it reads."
+            f"{shown} is no pattern", "A pattern is a Match: the last op, with what it reads."
         )
     if any(op in ENDS for op in root.ops):
         raise _bad(f"{root} is no op that could be replaced", "Let the pattern end in an op.")
@@ -286,7 +287,12 @@ def _check_attributes(pattern: Match) -> None:
 
 
 def _checked_name(name: str) -> str:
-    if not isinstance(name, str) or (name and (not name.isidentifier() or name in _RESERVED)):
+    if not isinstance(name, str):
+        raise _bad(
+            f"a {type(name).__name__} is no name for a part of a pattern",
+            "A constant of the graph is made by graph.create_const(value).",
+        )
+    if name and (not name.isidentifier() or name in _RESERVED):
         raise _bad(
             f"{name!r} is no name for a part of a pattern", "Use a name that a parameter can have."
         )

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from compiler_plugin.report import TransformationReport
+from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.extensions import LoadedTransformation
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
@@ -109,10 +110,15 @@ def naming(subject: str, graph: Graph, journal: Journal, folders: Sequence[str])
     """
     try:
         yield
-    except (Exception, SystemExit) as error:  # an extension's code may raise anything
-        status, what, where, hint = Status.INVALID_TRANSFORMATION, describe(error), "", ""
+    except BaseException as error:  # an extension's code may raise anything
+        status, what, where = Status.INVALID_TRANSFORMATION, describe(error), ""
+        hint = find_counterpart(error)
         if isinstance(error, LiteRtError):
             status, what, where, hint = error.status, error.what, error.where, error.hint
+        elif isinstance(
+            error, KeyboardInterrupt
+        ):  # where it does not end the user sees where it is
+            status, what = Status.CANCELLED, "interrupted"
         subgraphs = graph.model.subgraphs
         index = f"subgraph {subgraphs.index(graph.subgraph)}" if len(subgraphs) > 1 else ""
         line = next((place for folder in folders if (place := find_place(error, folder))), "")

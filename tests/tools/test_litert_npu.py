@@ -87,11 +87,12 @@ def raising(error: BaseException) -> Callable[..., int]:
     [
         (LiteRtError(Status.NOT_FOUND, "nothing", "here"), 1, "NOT_FOUND: nothing (here)."),
         (KeyboardInterrupt(), 130, "CANCELLED"),
+        (LiteRtError(Status.CANCELLED, "interrupted", "x.py:7"), 130, "interrupted (x.py:7)"),
         (MemoryError(), 1, "out of memory"),
         (SystemExit(0), 1, "tried to end the process: SystemExit: 0. --debug"),
         (ZeroDivisionError("division"), 1, "ZeroDivisionError: division. This is a defect"),
     ],
-    ids=["ours", "Ctrl-C", "memory", "a driver that exits", "defect"],
+    ids=["ours", "Ctrl-C", "Ctrl-C in an extension", "memory", "a driver that exits", "defect"],
 )  # fmt: skip
 def test_an_error_is_one_message_and_a_traceback_only_with_debug(
     capsys: Capture, error: BaseException, status: int, said: str

@@ -110,7 +110,7 @@ def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder
     ("defines", "hint"),
     [
         ("#define PARAM_slope 1\n#define PARAM_n 2\n", "here PARAM_slope, PARAM_n."),
-        ("", "and this op has none."),
+        ("", "and here there is none."),
     ],
 )
 def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
@@ -119,7 +119,10 @@ def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
     text = f"{defines}__kernel void f(__global float* y) {{ y[0] = PARAM_alpha; }}"
     with pytest.raises(LiteRtError) as error:
         builder.build([ProgramText("k.cl", text, "")])
-    assert error.value.hint == f"A .cl has such a define for each option of its op, {hint}"
+    assert error.value.hint == (
+        f"A .cl has such a define for each option of its op, {hint} "
+        "A description has those of its defines."
+    )
 
 
 @pytest.mark.parametrize("options", ["-not-an-option", "-DX=1 -D"])

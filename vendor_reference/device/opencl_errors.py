@@ -83,6 +83,9 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
             there = [
                 defined for defined in _DEFINED.findall(text.text) if defined.startswith(_PARAM)
             ]
-            has = f"here {', '.join(there)}" if there else "and this op has none"
-            return f"A .cl has such a define for each option of its op, {has}."
+            has = f"here {', '.join(there)}" if there else "and here there is none"
+            return (
+                f"A .cl has such a define for each option of its op, {has}. "
+                "A description has those of its defines."
+            )
     return ""

@@ -306,3 +306,30 @@ def test_an_extractor_belongs_to_the_front(tmp_path: Path) -> None:
     write(tmp_path, {"back/twice.py": EXTRACTOR.format(name="Twice")})
     error = refusal(tmp_path)
     assert "TwiceExtractor is an extractor" in error.what and "front/tflite" in error.hint
+
+
+@pytest.mark.parametrize(
+    "module", ["mo.front.common.replacement", "openvino.tools.mo", "extensions.ops"]
+)
+def test_an_import_of_the_model_optimizer_s_says_where_its_counterparts_are(
+    tmp_path: Path, module: str
+) -> None:
+    error = refusal(write(tmp_path, {"front/x.py": f"import {module}\n"}))
+    assert "ModuleNotFoundError" in error.what and f"{tmp_path}/front/x.py:1" in error.where
+    assert "compiler_plugin.transformations" in error.hint
+
+
+@pytest.mark.parametrize("value", ["True", "lambda graph: True", "[True]", "'NHWC'", "None"])
+def test_conditions_that_are_no_functions_are_refused(tmp_path: Path, value: str) -> None:
+    text = f"{dedent(small('Conditional'))}    graph_condition = {value}\n"
+    error = refusal(write(tmp_path, {"middle/x.py": text}))
+    assert error.what.startswith("graph_condition of Conditional is ")
+    assert error.where == str(tmp_path / "middle/x.py")
+
+
+def test_folders_that_are_joined_by_commas_are_told_apart(tmp_path: Path) -> None:
+    for name in "ab":
+        write(tmp_path / name, {"middle/x.py": small(f"Of{name}")})
+    with pytest.raises(LiteRtError) as error:
+        load_extensions([f"{tmp_path}/a,{tmp_path}/b"])
+    assert "give --extensions once for each" in error.value.hint

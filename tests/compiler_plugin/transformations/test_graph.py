@@ -185,6 +185,8 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         (lambda g: g.nodes[2].out_port(0).disconnect(), "cannot be without a source"),
         (lambda g: g.remove_node(g.nodes[0]), "is read by RELU"),
         (lambda g: g.remove_node(g.parameters[0]), "stays as it is"),
+        (lambda g: g.remove_node("relu"), r"'relu' is no node.*find_node"),
+        (lambda g: g.nodes[0].in_port(9), "add_input_port makes one.*in_ports_count"),
         (lambda g: g.create_op("RELUU", [g.parameters[0]]), "no operator 'RELUU'"),
         (lambda g: g.create_op("RELU", [g.parameters[0]], {"beta": 1.0}), "beta"),
         (lambda g: g.create_const([1.5], element_type="int8"), "cannot hold"),

@@ -347,6 +347,8 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "reserved": (lambda: Any("graph"), "'graph' is no name", "parameter"),
     "where": (lambda: Any(where=3), "where=3", "function"),  # type: ignore[arg-type]
     "no_pattern": (lambda: check_pattern({"nodes": [], "edges": []}), "is no pattern", "Match"),
+    "method": (lambda: check_pattern(lambda: X), "a function is no pattern", "Match"),
+    "graph": (lambda: Const({"value": 1}), "a dict is no name", "create_const"),  # type: ignore[arg-type]
     "any": (lambda: check_pattern(X), "Any('x') is no pattern", "Match"),
     "end": (lambda: check_pattern(Match("Result", X)), "is no op", "end in an op"),
     "root_output": (lambda: check_pattern(Match("SPLIT", output=1)), "output 1 feeds nothing", ""),

@@ -158,6 +158,38 @@ def test_a_crash_names_transformation_file_line_and_what_ran_before(
     assert not (tmp_path / "out.tflite").exists()
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "what"),
+    [
+        ("raise KeyboardInterrupt", Status.CANCELLED, "interrupted"),
+        ("raise GeneratorExit", Status.INVALID_TRANSFORMATION, "GeneratorExit"),
+        ("raise SystemExit(3)", Status.INVALID_TRANSFORMATION, "SystemExit: 3"),
+    ],
+)
+def test_what_is_no_exception_names_the_transformation_too(
+    run: Run, tmp_path: Path, body: str, status: Status, what: str
+) -> None:
+    error = refusal(run, middle_a=body)
+    assert (error.status, error.what) == (status, what)
+    assert error.where.startswith(f"a of {tmp_path}/mine/middle/a.py:6")
+    assert not (tmp_path / "out.tflite").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("graph.nodes[0].in_node(0)", "Use ports: in_port(i)"),
+        ("graph.graph['layout']", "Use graph.layout"),
+        ("graph.create_edge(1, 2)", "Use ports: in_port(i)"),
+        ("graph.no_such_thing", "Nothing ran before it."),
+    ],
+)
+def test_a_name_of_the_model_optimizer_s_is_told_its_counterpart(
+    run: Run, body: str, hint: str
+) -> None:
+    assert refusal(run, middle_a=body).hint.startswith(hint)
+
+
 @pytest.mark.parametrize("result", ["'three'", "-1", "[1]", "graph", "1.5"])
 def test_a_result_that_is_no_count_is_refused(run: Run, result: str) -> None:
     error = refusal(run, middle_a=f"return {result}")
