@@ -24,10 +24,16 @@ from compiler_plugin.transformations.node import (
     PARAMETER,
     VARIABLE,
     Node,
+    is_same_value,
+)
+from compiler_plugin.transformations.op_request import (
+    builtin_number,
+    check_request,
+    find_plain_type,
 )
 from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
 from compiler_plugin.transformations.phase import Phase
-from compiler_plugin.transformations.ports import InPort, OutPort, check_inputs, not_an_output
+from compiler_plugin.transformations.ports import InPort, OutPort, not_an_output
 from compiler_plugin.transformations.tensor_names import TensorNames, check_name
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -35,12 +41,6 @@ from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from litert.model.builtin_options import (
-    BUILTIN_NUMBERS,
-    count_outputs,
-    make_builtin_options,
-    usual_builtin_options,
-)
 from litert.model.graph import CUSTOM, EXTERNAL_SIZE, Buffer, Model, Op, Subgraph, Tensor
 from litert.model.tensor_data import encode_constant
 
@@ -263,23 +263,10 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
-        check_inputs(op, inputs)
-        check_name(name)
-        _check_numbers(op, outputs=(outputs, 0), version=(version, 1))
-        if not isinstance(attributes, Mapping | None):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values",
-            )
+        request = check_request(op, inputs, attributes, name, outputs, version, is_custom)
         values = [self._check_input(value) for value in inputs]
-        options = options_2 = None
-        number = CUSTOM if is_custom else _builtin_number(op)
-        if not is_custom:
-            wanted = {**usual_builtin_options(op), **(attributes or {})}
-            outputs = count_outputs(op, wanted) if outputs is None else outputs
-            options, options_2 = make_builtin_options(op, wanted)
         # Nothing was changed up to here, and nothing is refused from here on.
-        code = self.model.operator_code(number, op if is_custom else None, version)
+        code = self.model.operator_code(request.number, request.custom_code, version)
         ports = [
             self._add_constant(*value, f"{name or op}/input_{index}").out_port(0)
             if isinstance(value, tuple)
@@ -290,10 +277,10 @@ class Graph:
         base = name or op.lower()
         made = [
             self.create_tensor(base if not index else f"{base}:{index}")
-            for index in range(1 if outputs is None else outputs)
+            for index in range(request.outputs)
         ]
-        model_op = Op(code, tensors, made, options)
-        model_op.options_2 = options_2
+        model_op = Op(code, tensors, made, request.options)
+        model_op.options_2 = request.options_2
         self._ops.add(model_op)
         node = self.node_of(model_op)
         self.creation_count += 1
@@ -326,7 +313,7 @@ class Graph:
           LiteRtError: INVALID_ARGUMENT, for a value that the type cannot hold.
         """
         check_name(name)
-        found = encode_constant(value, element_type or _plain_type(value), shape)
+        found = encode_constant(value, element_type or find_plain_type(value), shape)
         return self._add_constant(*found, name, quantization)
 
     def create_tensor(
@@ -414,7 +401,7 @@ class Graph:
         model_op = node.model_op
         if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):
             return
-        number = CUSTOM if is_custom else _builtin_number(op)
+        number = CUSTOM if is_custom else builtin_number(op)
         code = self.model.operator_code(number, op if is_custom else None, model_op.code.version)
         self._ops.rename(model_op, code)
         if is_custom:
@@ -587,7 +574,7 @@ class Graph:
         if isinstance(value, InPort):
             raise not_an_output(value)
         if not isinstance(value, Node | OutPort):
-            return encode_constant(value, _plain_type(value))
+            return encode_constant(value, find_plain_type(value))
         node = value if isinstance(value, Node) else value.node
         self._check_own(node)
         return node.out_port(0 if isinstance(value, Node) else value.index)
@@ -652,52 +639,14 @@ class Graph:
 def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
     for name, value in wanted.items():
         found = node.soft_get(name, _ABSENT)
-        if found is _ABSENT or not (value(found) if callable(value) else found == value):
+        if found is _ABSENT or not (
+            value(found) if callable(value) else is_same_value(found, value)
+        ):
             return False
     return True
 
 
 _ABSENT: Any = object()
-
-
-def _builtin_number(name: str) -> int:
-    number = BUILTIN_NUMBERS.get(name)
-    if number is None or number == CUSTOM:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name.upper(), list(BUILTIN_NUMBERS), 1)
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"TFLite has no operator '{name}'",
-            hint=(f"Did you mean {near[0]}? " if near else "")
-            + "A custom op needs is_custom=True.",
-        )
-    return number
-
-
-def _check_numbers(op: str, **numbers: tuple[int | None, int]) -> None:
-    """Refuses what is no number of outputs, or of a version; each with the least that it may be."""
-    for name, (number, least) in numbers.items():
-        is_whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (is_whole and number >= least):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{name}={number!r:.100} of {op}",
-                hint=f"Give a whole number from {least} on.",
-            )
-
-
-def _plain_type(value: Any) -> TypeLike | None:
-    """What numbers of Python become, which say no type themselves."""
-    import numpy as np
-
-    if isinstance(value, np.ndarray | np.generic | Blob | bytes | memoryview):
-        return None
-    try:
-        kind = np.asarray(value).dtype.kind
-    except ValueError:  # who encodes it says why
-        return None
-    return {"f": ElementType.FLOAT32, "i": ElementType.INT32}.get(kind)
 
 
 def _foreign(what: str) -> LiteRtError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import TYPE_CHECKING, TypeAlias
 
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, is_same_value
 from compiler_plugin.transformations.pattern import (
     COMMUTATIVE,
     Between,
@@ -218,7 +218,7 @@ def _is_wanted(value: typing.Any, wanted: typing.Any) -> bool:
         wanted = tuple(wanted)
     if isinstance(wanted, tuple) and any(isinstance(one, tuple | list) for one in wanted):
         return any(_is_wanted(value, one) for one in wanted)
-    return bool(value == wanted)
+    return is_same_value(value, wanted)
 
 
 def _all_hold(bindings: _Bindings) -> bool:

@@ -460,6 +460,16 @@ class Node:
             )
 
 
+def is_same_value(value: Any, other: Any) -> bool:
+    """Whether two values of an attribute are equal; lists, tuples and arrays are by their elements."""
+    return bool(_as_plain(value) == _as_plain(other))
+
+
+def _as_plain(value: Any) -> Any:
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return [_as_plain(one) for one in plain] if isinstance(plain, list | tuple) else plain
+
+
 def _check_free_name(node: Node, name: str, options: Iterable[str]) -> None:
     """Refuses what looks like one of an op's options with a slip, and would not be written."""
     from difflib import get_close_matches  # here, since few set such attributes

@@ -279,17 +279,3 @@ def not_an_output(value: object) -> LiteRtError:
     }
     hint = hints.get(type(value).__name__, "node.out_port(0) is one.")
     return LiteRtError(Status.INVALID_ARGUMENT, f"{value!r:.100} is no output port", hint=hint)
-
-
-def check_inputs(op: str, inputs: object) -> None:
-    """Refuses a single input where a list of them should stand.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
-    if isinstance(inputs, str) or not isinstance(inputs, Sequence):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"the inputs of {op} are {inputs!r:.100}, and no list",
-            hint="Put it into one: [x].",
-        )

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.matcher import find_match
 from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.pattern import Match
 from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import OutPort
 from litert.core.element_type import ElementType
@@ -280,6 +282,15 @@ def test_unknown_dimensions_are_minus_one_and_the_start_shape_has_a_size(graph: 
     (x,) = graph.subgraph.inputs
     assert (x.shape, x.shape_signature) == ((1, 4, 4, 2), (-1, 4, 4, 2))
     assert [node.op for node in graph.touched] == ["CONV_2D"]
+
+
+def test_lists_and_arrays_are_found_by_their_elements(graph: Graph) -> None:
+    conv, relu, _ = graph.nodes
+    conv.table, relu.table = np.array([1, 2]), (1, 3)
+    for wanted in ([1, 2], (1, 2), np.array([1, 2])):
+        assert graph.get_op_nodes(table=wanted) == [conv]
+    assert find_match(Match("CONV_2D", table=[1, 2]), conv)
+    assert not find_match(Match("RELU", table=[1, 2]), relu)
 
 
 def test_the_options_of_a_custom_op_are_attributes_by_their_flexbuffer_keys() -> None:

@@ -1,0 +1,127 @@
+"""What is asked of a new op, checked before anything of the graph is changed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compiler_plugin.transformations.tensor_names import check_name
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.builtin_options import (
+    BUILTIN_NUMBERS,
+    count_outputs,
+    make_builtin_options,
+    usual_builtin_options,
+)
+from litert.model.graph import CUSTOM
+from litert.model.table import Table
+
+
+class OpRequest(NamedTuple):
+    """A new op, but for its inputs.
+
+    Attributes:
+      number: of the operator in the schema.
+      custom_code: None for a builtin op.
+      version: of the operator.
+      options, options_2: a builtin op's.
+      outputs: how many there are.
+    """
+
+    number: int
+    custom_code: str | None
+    version: int
+    options: Table | None
+    options_2: Table | None
+    outputs: int
+
+
+def check_request(
+    op: str,
+    inputs: object,
+    attributes: Mapping[str, Any] | None,
+    name: str,
+    outputs: int | None,
+    version: int,
+    is_custom: bool,
+) -> OpRequest:
+    """Checks what `Graph.create_op` is given.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    check_inputs(op, inputs)
+    check_name(name)
+    _check_number(op, "outputs", outputs, 0)
+    _check_number(op, "version", version, 1)
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values",
+        )
+    if is_custom:
+        return OpRequest(CUSTOM, op, version, None, None, 1 if outputs is None else outputs)
+    number = builtin_number(op)
+    wanted = {**usual_builtin_options(op), **(attributes or {})}
+    count = count_outputs(op, wanted) if outputs is None else outputs
+    return OpRequest(number, None, version, *make_builtin_options(op, wanted), count)
+
+
+def check_inputs(op: str, inputs: object) -> None:
+    """Refuses a single input where a list of them should stand.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    if isinstance(inputs, str) or not isinstance(inputs, Sequence):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the inputs of {op} are {inputs!r:.100}, and no list",
+            hint="Put it into one: [x].",
+        )
+
+
+def builtin_number(name: str) -> int:
+    """A builtin operator's number.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with the nearest name.
+    """
+    number = BUILTIN_NUMBERS.get(name)
+    if number is None or number == CUSTOM:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.upper(), list(BUILTIN_NUMBERS), 1)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"TFLite has no operator '{name}'",
+            hint=(f"Did you mean {near[0]}? " if near else "")
+            + "A custom op needs is_custom=True.",
+        )
+    return number
+
+
+def find_plain_type(value: Any) -> ElementType | None:
+    """What numbers of Python become, which say no type themselves; None for all else."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray | np.generic | Blob | bytes | memoryview):
+        return None
+    try:
+        kind = np.asarray(value).dtype.kind
+    except ValueError:  # who encodes it says why
+        return None
+    return {"f": ElementType.FLOAT32, "i": ElementType.INT32}.get(kind)
+
+
+def _check_number(op: str, what: str, number: int | None, least: int) -> None:
+    is_whole = isinstance(number, int) and not isinstance(number, bool)
+    if number is not None and not (is_whole and number >= least):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{what}={number!r:.100} of {op}",
+            hint=f"Give a whole number from {least} on.",
+        )
