@@ -62,9 +62,9 @@ class FoldBatchNorm(PatternReplacement):
         each = np.broadcast_to(factor.reshape(-1), (channels,))
         offset = np.zeros(channels, np.float32) if offset is None else offset
         if scale.op in ("MUL", "DIV"):
-            with np.errstate(divide="ignore", over="ignore"):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 each = 1 / each if scale.op == "DIV" else each
-            offset = offset * each
+                offset = offset * each
             if not np.isfinite(offset).all() or not _scale_weights(graph, linear, weights, each):
                 return None
         else:

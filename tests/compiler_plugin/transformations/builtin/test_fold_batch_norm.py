@@ -101,6 +101,13 @@ def keep_reciprocal(b: ModelBuilder) -> Any:
     return b.op("DIV", [b.constant("g", floats(4)), h], [("y", "float32", shape)])
 
 
+def keep_zero_by_zero(b: ModelBuilder) -> Any:
+    h, shape = linear(b, "FULLY_CONNECTED", has_bias=False)
+    h = b.op("DIV", [h, b.constant("g", np.zeros(4, np.float32))], [("i", "float32", shape)])
+    return b.op("MAXIMUM", [b.op("MINIMUM", [h, b.constant("h", np.float32(9))], [("n", "float32", shape)]),
+                            b.constant("l", np.float32(-9))], [("y", "float32", shape)])  # fmt: skip
+
+
 def keep_zero(b: ModelBuilder) -> Any:
     h, shape = linear(b, "CONV_2D")
     h = b.op("DIV", [h, b.constant("g", np.zeros(4, np.float32))], [("i", "float32", shape)])
@@ -122,10 +129,12 @@ def keep_computed(b: ModelBuilder) -> Any:
         keep_wider,
         keep_reciprocal,
         keep_zero,
+        keep_zero_by_zero,
         keep_computed,
     ],
     ids=lambda make: make.__name__,
 )
+@pytest.mark.filterwarnings("error:::compiler_plugin")
 def test_what_cannot_be_folded_stays(make: Any) -> None:
     assert check_same(make, "fold_batch_norm")[1] == {"fold_batch_norm": 0}
 
