@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
+from compiler_plugin.transformations.tensor_names import TensorNames
 from litert.core.element_type import ElementType
 from litert.model.builtin_options import make_builtin_options
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
@@ -29,8 +30,7 @@ class Additions:
         self._model = model
         self._subgraph = subgraph
         self._codes = {name: code for code, name in BUILTIN_OPERATORS.items()}
-        self._names = {tensor.name for tensor in subgraph.tensors}
-        self._numbers: dict[str, int] = {}  # of the last tensor that was named so
+        self._names = TensorNames(subgraph)
         self._vectors: dict[tuple[int, ...], Tensor] = {}
 
     def op(self, name: str, inputs: Sequence[Tensor], output: Tensor, **options: object) -> Op:
@@ -54,12 +54,7 @@ class Additions:
 
     def tensor(self, tensor: Tensor, suffix: str = "") -> Tensor:
         """Takes a tensor into the subgraph, under a name that no other has."""
-        base = name = f"{tensor.name}{suffix}"
-        while name in self._names:
-            number = self._numbers[base] = self._numbers.get(base, 1) + 1
-            name = f"{base}_{number}"
-        tensor.name = name
-        self._names.add(name)
+        tensor.name = self._names.find_free(f"{tensor.name}{suffix}")
         self._subgraph.tensors.append(tensor)
         return tensor
 
