@@ -561,3 +561,16 @@ def test_unknown_dimensions_are_found_where_new_ops_stand_behind_their_readers()
         graph.replace_node(swish, graph.create_op("MUL", [source, gate]))
     graph.infer()
     assert {node.out_port(0).data.get_shape() for node in graph.nodes} == {unknown}
+
+
+@pytest.mark.parametrize("make_graph", [graph_of, static_graph_of])
+def test_variables_and_their_handles_stay_as_in_the_file(make_graph: Any) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (3,))
+    handle = b.op("VAR_HANDLE", [], [("handle", "resource", ())], shared_name="v")
+    b.op("ASSIGN_VARIABLE", [handle, x], [])
+    value = b.op("READ_VARIABLE", [handle], [("value", "float32", (3,))])
+    b.output(b.op("NEG", [value], [("y", "float32", (7,))]))
+    model = b.build()
+    infer_all(make_graph(model))
+    assert shapes_of(model) == {"handle": (), "value": (3,), "y": (3,)}
