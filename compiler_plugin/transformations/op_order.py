@@ -25,8 +25,11 @@ class Order:
       is_settled: whether nothing has changed since the last sort.
     """
 
-    def __init__(self, ops: Iterable[Op]) -> None:
+    def __init__(self, ops: Sequence[Op]) -> None:
+        """Takes over a file's list, which may be in no order that runs."""
         self.settle(ops)
+        places = self._places
+        self.is_valid = self.is_settled = all(self._find_last_input(op) < places[op] for op in ops)
 
     def settle(self, ops: Iterable[Op]) -> None:
         """Takes over a sorted list."""

@@ -19,6 +19,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Tensor
+from litert.model.tensor_data import decode_constant
 
 if TYPE_CHECKING:
     from ai_edge_litert.interpreter import Interpreter
@@ -91,9 +92,10 @@ def prepare(
       value_of: gives its value where it is known, beside constants.
       layout: of the graph that the ops are in.
     """
-    faulty = next((i for i, op in enumerate(ops) if _find_fault(op)), None)
-    if faulty is not None:
-        return _without(ops, faulty, _find_fault(ops[faulty]), shape_of, value_of, layout)
+    for position, op in enumerate(ops):
+        fault = _find_fault(op, value_of)
+        if fault:
+            return _without(ops, position, fault, shape_of, value_of, layout)
     region = Region(ops, shape_of, value_of, layout=layout)
     reason = ""
     with region.arguments() as arguments:
@@ -136,7 +138,7 @@ def run(
       LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
     """
     for op in ops:
-        fault = _find_fault(op) or _find_run_fault(op)
+        fault = _find_fault(op, value_of) or _find_run_fault(op)
         if fault:
             raise refusal(op, fault)
     region = Region(
@@ -246,13 +248,32 @@ def _without(
     return Prepared(before.shapes, position, reason)
 
 
-def _find_fault(op: Op) -> str:
+def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
     """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
     if None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS):
         return f"its input {op.inputs.index(None)} is left out"
     if not op.outputs and not has_side_effects(op):
         return "it has no result"
+    if op.name == "BROADCAST_ARGS":
+        return _find_broadcast_fault(op, value_of)
     return _find_scale_fault(op) if op.name in _NEEDS_SCALES else ""
+
+
+def _find_broadcast_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
+    """Whether two shapes that are known do not go together, where the kernel ends the process."""
+    shapes: list[Sequence[int]] = []
+    for tensor in op.inputs:
+        assert tensor is not None
+        value = (
+            decode_constant(tensor.element_type, tensor.shape, tensor.data)
+            if tensor.is_constant
+            else value_of(tensor)
+        )
+        shapes.append([] if value is None else value.ravel().tolist())
+    for sizes in zip(*(reversed(shape) for shape in shapes), strict=False):
+        if len({size for size in sizes if size != 1}) > 1:
+            return f"{' and '.join(str(list(shape)) for shape in shapes)} cannot be broadcast"
+    return ""
 
 
 def _find_scale_fault(op: Op) -> str:

@@ -574,3 +574,19 @@ def test_variables_and_their_handles_stay_as_in_the_file(make_graph: Any) -> Non
     model = b.build()
     infer_all(make_graph(model))
     assert shapes_of(model) == {"handle": (), "value": (3,), "y": (3,)}
+
+
+@pytest.mark.parametrize("make_graph", [graph_of, static_graph_of])
+def test_a_file_whose_ops_are_in_no_order_is_sorted(make_graph: Any) -> None:
+    b = ModelBuilder()
+    y = b.input("x", "float32", (2, 3))
+    for index in range(5):
+        y = b.op("NEG", [y], [(f"y{index}", "float32", (2, 3))])
+    b.output(y)
+    model = b.build()
+    ops = model.subgraphs[0].ops
+    ops[:] = [ops[index] for index in (3, 0, 4, 2, 1)]
+    graph = make_graph(model)
+    infer_all(graph)
+    graph.topological_sort()
+    assert [node.name for node in graph.nodes] == ["y0", "y1", "y2", "y3", "y4"]

@@ -121,6 +121,13 @@ def test_an_op_without_a_result_is_refused() -> None:
     assert ask(b) == Prepared({}, 0, "it has no result")
 
 
+def test_shapes_that_cannot_be_broadcast_are_refused() -> None:
+    b = ModelBuilder()
+    shapes = [b.constant(f"s{i}", np.array(v, np.int32)) for i, v in enumerate(([0, 1], [2, 1]))]
+    b.op("BROADCAST_ARGS", shapes, [("y", "int32", ())])
+    assert ask(b) == Prepared({}, 0, "[0, 1] and [2, 1] cannot be broadcast")
+
+
 def test_ops_of_more_dimensions_than_kernels_have_are_not_run() -> None:
     b = ModelBuilder()
     x = b.constant("x", np.ones((1,) * 7 + (2, 1), np.float32))
