@@ -36,9 +36,7 @@ VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
 }  # fmt: skip
 """Element types whose values stock's Python gives."""
 
-_NOT_ALONE = CONTROL_FLOW | {
-    "READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR", "VAR_HANDLE"
-}  # fmt: skip
+_NOT_ALONE = CONTROL_FLOW | {"READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR"}
 
 _MAY_LACK_INPUTS = frozenset({
     "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "CONV_2D", "CONV_3D", "CONV_3D_TRANSPOSE",

@@ -37,6 +37,9 @@ _NOT_INFERRED: Shape = (104729, 0, 7919, 0, 1299709, 0, 15485863, 0, 7927)
 _KEEPS_KNOWN_SHAPE = "SLICE"
 """An op whose kernel takes the file's word for a result's shape, unless that has unknown dimensions."""
 
+_KEEPS_SHAPE = "VAR_HANDLE"
+"""An op whose kernel takes the file's word for its result's shape."""
+
 _KEEPS_RANK = "STABLEHLO_GATHER"
 """An op whose kernel takes the file's word for a result's rank."""
 
@@ -154,8 +157,10 @@ class Region:
         self.index[tensor] = len(self._subgraph.tensors)
         self._subgraph.tensors.append(copy)
         if tensor in self.not_inferred:
-            copy.shape = self.not_inferred[tensor]
-            if tensor.producer is not None and tensor.producer.name == _KEEPS_KNOWN_SHAPE:
+            producer = "" if tensor.producer is None else tensor.producer.name
+            if producer != _KEEPS_SHAPE:
+                copy.shape = self.not_inferred[tensor]
+            if producer == _KEEPS_KNOWN_SHAPE:
                 copy.shape_signature = (-1,) * len(copy.shape)
             return copy
         value = None if tensor.is_constant else self._value_of(tensor)
