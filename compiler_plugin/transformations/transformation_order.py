@@ -14,6 +14,8 @@ from compiler_plugin.transformations.transformation import Transformation, snake
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+_COMMAND_LINE = "the command line"
+
 
 class Rule(NamedTuple):
     """That one transformation runs before another, and who says so."""
@@ -42,7 +44,7 @@ def order_transformations(
     by_name = {transformation.name: transformation for transformation in transformations}
     rules = sorted(rule for t in by_name.values() for rule in find_rules(t))
     present = [name for name in dict.fromkeys(named) if name in by_name]
-    rules += [Rule(a, b, "the command line") for a, b in pairwise(present)]
+    rules += [Rule(a, b, _COMMAND_LINE) for a, b in pairwise(present)]
     followers: dict[str, list[Rule]] = {name: [] for name in by_name}
     waits_for = dict.fromkeys(by_name, 0)
     for rule in rules:
@@ -60,7 +62,11 @@ def order_transformations(
             if not waits_for[rule.second]:
                 heappush(ready, rule.second)
     if len(order) < len(by_name):
-        raise _circle_error(_find_circle(followers, set(by_name) - set(order)))
+        circle = _find_circle(followers, set(by_name) - set(order))
+        if all(rule.source != _COMMAND_LINE for rule in circle):
+            raise _circle_error(circle, "Take out one of these rules.")
+        allowed = [t.name for t in order_transformations(transformations) if t.name in present]
+        raise _circle_error(circle, f"Name them in another order: {','.join(allowed)}.")
     return [by_name[name] for name in order]
 
 
@@ -126,10 +132,10 @@ def _find_circle(followers: dict[str, list[Rule]], left: Collection[str]) -> lis
     return circle[start:] + circle[:start]
 
 
-def _circle_error(circle: Sequence[Rule]) -> LiteRtError:
+def _circle_error(circle: Sequence[Rule], hint: str) -> LiteRtError:
     steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,
         f"transformations that must each run before the next: {steps}",
-        hint="Take out one of these rules, or name the transformations in another order.",
+        hint=hint,
     )
