@@ -11,6 +11,7 @@ from math import prod
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.stock_inference import is_self_contained, lacks_input
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -21,18 +22,33 @@ def check_graph(graph: Graph) -> None:
     """Looks at a whole graph, and brings its ops into an order in which they can run.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT for the first of these that is found: ops that wait for each other; a
-        tensor that two ops write, or that has a value of its own beside; one that is read and nothing writes, or
-        that is not of this subgraph; data that do not fill a constant's shape; a type that nothing has found, or a
-        new custom op's shape; an input, output or signature that names what is not there.
+      LiteRtError: INVALID_GRAPH_INVARIANT for the first of these that is found: ops that wait for each other; an
+        input that an edit has left without a source; a tensor that two ops write, or that has a value of its own
+        beside; one that is read and nothing writes, or that is not of this subgraph; data that do not fill a
+        constant's shape; a type that nothing has found, or a new custom op's shape; an input, output or signature
+        that names what is not there.
     """
     graph.topological_sort()
     own = set(graph.subgraph.tensors)
+    _check_touched(graph)
     written = _check_outputs(graph, own)
     sources = _check_inputs(graph, own, written)
     _check_ends(graph, own, written)
     for tensor in sources:
         _check_data(graph, tensor)
+
+
+def _check_touched(graph: Graph) -> None:
+    """Checks what inference would, in the front phase, which has none: that edits leave no op without an input."""
+    for node in graph.touched:
+        op = node.model_op
+        if op is not None and is_self_contained(op) and lacks_input(op):
+            index = op.inputs.index(None)
+            raise _problem(
+                f"input {index} of {node} is not connected",
+                graph,
+                f"Connect it: node.in_port({index}).connect(port).",
+            )
 
 
 def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:

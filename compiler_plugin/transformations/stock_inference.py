@@ -74,6 +74,11 @@ def is_self_contained(op: Op) -> bool:
     return not op.is_custom and op.name not in _NOT_ALONE
 
 
+def lacks_input(op: Op) -> bool:
+    """Whether an input of a builtin op is left out that its kernel reads all the same."""
+    return None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS)
+
+
 def prepare(
     ops: Sequence[Op],
     shape_of: Callable[[Tensor], Shape],
@@ -248,7 +253,7 @@ def _without(
 
 def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
     """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
-    if None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS):
+    if lacks_input(op):
         return f"its input {op.inputs.index(None)} is left out"
     if not op.outputs and not has_side_effects(op):
         return "it has no result"

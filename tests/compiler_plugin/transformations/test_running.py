@@ -216,6 +216,16 @@ def test_a_cycle_is_found_after_the_transformation_that_made_it(run: Run, tmp_pa
     assert error.where.startswith(f"a of {tmp_path}/mine/middle/a.py")
 
 
+@pytest.mark.parametrize("phase", ["front", "middle", "back"])
+def test_an_input_that_dangles_is_found_after_the_transformation_that_left_it(
+    run: Run, tmp_path: Path, phase: str
+) -> None:
+    loosen = 'graph.get_op_nodes(op="RELU")[0].in_port(0).disconnect()'
+    error = refusal(run, **{f"{phase}_a": loosen, f"{phase}_b": "return 0"})
+    assert f"a of {tmp_path}/mine/{phase}/a.py" in error.where
+    assert "input 0" in error.what and "RELU" in str(error)
+
+
 def test_a_dump_shows_the_model_after_a_transformation(run: Run, tmp_path: Path) -> None:
     run(dump="b", middle_a="return 0", middle_b=TO_NEG, middle_c="return 0")
     (dump,) = (tmp_path / "dumps").iterdir()
