@@ -13,9 +13,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.stock_inference import (
     VALUE_TYPES,
-    Layout,
     is_self_contained,
     run,
 )
@@ -153,7 +153,7 @@ def _compute(
     wanted: Sequence[OutPort],
     foldable: dict[Op, Node],
     shapes: Mapping[Tensor, Array],
-    layout: Layout,
+    layout: DataLayout,
 ) -> list[Array | None]:
     """The values of results; None for one that stock's kernels refuse to compute."""
     tensors = [port.tensor for port in wanted]
@@ -176,7 +176,7 @@ def _run(
     wanted: Sequence[Tensor],
     foldable: dict[Op, Node],
     shapes: Mapping[Tensor, Array],
-    layout: Layout,
+    layout: DataLayout,
 ) -> list[Array]:
     needed = set(wanted)
     ops: list[Op] = []

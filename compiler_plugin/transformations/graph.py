@@ -12,9 +12,10 @@ changed; the whole is checked after each transformation.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compiler_plugin.effects import has_side_effects
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.graph_data import GraphData, Inference
 from compiler_plugin.transformations.graph_ops import GraphOps
 from compiler_plugin.transformations.graph_results import GraphResults
@@ -78,7 +79,7 @@ class Graph:
         *,
         ops: OpLibrary | None = None,
         stage: Phase = Phase.MIDDLE,
-        layout: Literal["NHWC", "NCHW"] = "NHWC",
+        layout: DataLayout = "NHWC",
         static_shape: bool = False,
         fold_limit: int = DEFAULT_FOLD_LIMIT,
     ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.data_shapes import find_data_shape
 from compiler_plugin.transformations.foreign_ops import (
     FileInputs,
@@ -20,7 +21,7 @@ from compiler_plugin.transformations.foreign_ops import (
 from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
 from compiler_plugin.transformations.op_order import sort_ops
 from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
-from compiler_plugin.transformations.stock_inference import Layout, is_self_contained, refusal
+from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
 from compiler_plugin.transformations.type_inference import (
     find_output_quantization,
     find_output_type,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 class PartialInference:
     """The inference of one graph: gives `Graph` what it asks for."""
 
-    def __init__(self, subgraph: Subgraph, layout: Layout = "NHWC") -> None:
+    def __init__(self, subgraph: Subgraph, layout: DataLayout = "NHWC") -> None:
         """Remembers what the file says of ops that cannot be inferred.
 
         Args:

@@ -13,15 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.op_order import sort_ops
 from compiler_plugin.transformations.stock_inference import (
+    SHAPE_TYPES,
     VALUE_TYPES,
-    Layout,
     is_small,
     prepare,
     run,
 )
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
 
@@ -34,7 +34,6 @@ Sizes = Callable[[int, int], int]
 _VALUE_LIMIT = 16 << 20  # bytes of a value that is computed to be looked at
 _SHAPE_LIMIT = 1 << 16  # bytes of what shapes are computed from
 _FIRST_STEP = 32
-_INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 
 
 class ShapeProbe:
@@ -50,7 +49,7 @@ class ShapeProbe:
         sizes: Sizes | None,
         foreign_value: Callable[[Tensor], Array | None],
         shapeless: Collection[Tensor] = (),
-        layout: Layout = "NHWC",
+        layout: DataLayout = "NHWC",
     ) -> None:
         """Begins without results.
 
@@ -183,7 +182,7 @@ class ShapeProbe:
         """Whether stock may look at a tensor's value to find shapes: at whole numbers, and few of them."""
         return (
             not tensor.is_constant
-            and tensor.element_type in _INTEGERS
+            and tensor.element_type in SHAPE_TYPES
             and is_small(self._known_shape(tensor), tensor.element_type, _SHAPE_LIMIT)
         )
 

@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.effects import CONTROL_FLOW, has_side_effects
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.stock_model import Region
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
     from compiler_plugin.transformations.stock_model import Array, Shape
 
-Layout: TypeAlias = Literal["NHWC", "NCHW"]
-
 _NODE = re.compile(r"Node number (\d+) \(.*?\) failed to \w+\.?")
 _SOURCE = re.compile(r"\S+\.(?:cc|h)(?::\d+)? ")
+
+SHAPE_TYPES = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
+"""Element types of what shapes may be computed from."""
 
 VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
     ElementType.BFLOAT16, ElementType.FLOAT8_E4M3FN, ElementType.FLOAT8_E5M2, ElementType.COMPLEX128
@@ -83,7 +85,7 @@ def prepare(
     ops: Sequence[Op],
     shape_of: Callable[[Tensor], Shape],
     value_of: Callable[[Tensor], Array | None],
-    layout: Layout = "NHWC",
+    layout: DataLayout = "NHWC",
 ) -> Prepared:
     """Lets stock find the shapes of results.
 
@@ -127,7 +129,7 @@ def run(
     ops: Sequence[Op],
     value_of: Callable[[Tensor], Array | None],
     wanted: Sequence[Tensor],
-    layout: Layout = "NHWC",
+    layout: DataLayout = "NHWC",
 ) -> list[Array]:
     """Lets stock compute values.
 
@@ -218,7 +220,7 @@ def _without_unknown(
     ops: Sequence[Op],
     shape_of: Callable[[Tensor], Shape],
     value_of: Callable[[Tensor], Array | None],
-    layout: Layout,
+    layout: DataLayout,
     reason: str,
 ) -> Prepared:
     """The region up to the first op that stock does not know at all, for which it refuses the whole model."""
@@ -242,7 +244,7 @@ def _without(
     reason: str,
     shape_of: Callable[[Tensor], Shape],
     value_of: Callable[[Tensor], Array | None],
-    layout: Layout,
+    layout: DataLayout,
 ) -> Prepared:
     """What stock says of the ops before one that it cannot be asked about."""
     before = prepare(ops[:position], shape_of, value_of, layout) if position else Prepared({})

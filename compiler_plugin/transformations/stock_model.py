@@ -11,8 +11,9 @@ import struct
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from compiler_plugin.plugin import DataLayout
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization, Quantization
@@ -68,7 +69,7 @@ class Region:
         *,
         outputs: Collection[Tensor] = (),
         with_all_data: bool = False,
-        layout: Literal["NHWC", "NCHW"] = "NHWC",
+        layout: DataLayout = "NHWC",
     ) -> None:
         """Copies ops and tensors; the graph that they are in is not changed.
 

@@ -9,15 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
-from compiler_plugin.transformations.stock_inference import is_small
-from litert.core.element_type import ElementType
+from compiler_plugin.transformations.stock_inference import SHAPE_TYPES, is_small
 from litert.model.graph import Op, Tensor
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.stock_model import Shape
 
 _SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
-_INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 
 
 def _by_index(index: int, size: int) -> int:
@@ -62,7 +60,7 @@ def has_unknown(tensor: Tensor) -> bool:
 
 def may_shape(tensor: Tensor) -> bool:
     """Whether it may be what another op's shape is computed from."""
-    return tensor.element_type in _INTEGERS and is_small(
+    return tensor.element_type in SHAPE_TYPES and is_small(
         tensor.shape, tensor.element_type, _SHAPE_BYTES
     )
 

@@ -12,9 +12,10 @@ from compiler_plugin.leftovers import (
     find_results,
     move_control_dependencies,
 )
+from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.layout_change.assignment import assign_layouts
 from compiler_plugin.transformations.layout_change.custom import CustomLayout
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, LayoutName
+from compiler_plugin.transformations.layout_change.layout import LayoutChange
 from compiler_plugin.transformations.layout_change.planning import find_plans
 from compiler_plugin.transformations.layout_change.rewriting import Rewriter
 from litert.model.graph import Model, Op, Subgraph, Tensor
@@ -33,7 +34,7 @@ class ChangeReport:
       transposes, reshapes: ops that were added where layouts meet; a RESHAPE moves no data.
     """
 
-    to: LayoutName
+    to: DataLayout
     ops: int = 0
     transposes: int = 0
     reshapes: int = 0
@@ -51,7 +52,7 @@ class ChangeReport:
 def change_layout(
     model: Model,
     subgraph: Subgraph,
-    to: LayoutName,
+    to: DataLayout,
     custom_layouts: Mapping[str, CustomLayout] | None = None,
 ) -> ChangeReport:
     """Brings a subgraph into the other layout, in place; `layout` has the contract.

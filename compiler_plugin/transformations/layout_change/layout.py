@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from compiler_plugin.plugin import DataLayout
 from litert.model.graph import Tensor
 
 Permutation: TypeAlias = tuple[int, ...]
-LayoutName: TypeAlias = Literal["NHWC", "NCHW"]
 
 _CHANNELS_FIRST: Mapping[int, Permutation] = {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 
@@ -40,7 +40,7 @@ class LayoutChange:
       settled: tensors that cost nothing in any order: constants, and what is computed of one alone.
     """
 
-    to: LayoutName
+    to: DataLayout
     settled: Collection[Tensor] = ()
 
     def image(self, rank: int) -> Permutation | None:
