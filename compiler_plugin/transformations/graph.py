@@ -264,6 +264,7 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
+        self.data.check_editable()
         request = check_request(op, inputs, attributes, name, outputs, version, is_custom)
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
@@ -610,6 +611,7 @@ class Graph:
         return not has_side_effects(op)
 
     def _remove_op(self, op: Op) -> None:
+        self.data.check_editable()
         for tensor in op.inputs:
             self.note_lost_reader(tensor)
         op.release()

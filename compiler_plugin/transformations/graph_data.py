@@ -183,6 +183,19 @@ class GraphData:
         self.set_shape(port, array.shape)
         self._values[tensor] = array
 
+    def check_editable(self) -> None:
+        """Refuses an edit by an op's `infer`: what is inferred around it would be of another graph.
+
+        Raises:
+          LiteRtError: INVALID_TRANSFORMATION.
+        """
+        if self._is_inferring:
+            raise LiteRtError(
+                Status.INVALID_TRANSFORMATION,
+                "infer cannot change the graph",
+                hint="Let it set shapes, values and types of its outputs, and a transformation do the rest.",
+            )
+
     def expect_shapes(self, node: Node) -> None:
         """Notes that an op's `infer` is to set the shapes of its outputs: what they have is of another op."""
         self._unset = set(node.output_tensors)

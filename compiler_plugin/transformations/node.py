@@ -317,6 +317,7 @@ class Node:
         assert self.model_op is not None
         old = self.model_op.inputs[index]
         if old is not tensor:
+            self.graph.data.check_editable()
             self.model_op.set_input(index, tensor)
             self.graph.note_input(self.model_op, tensor, old)
             self.touch()

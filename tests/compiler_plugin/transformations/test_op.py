@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -293,6 +294,33 @@ def test_an_output_that_nobody_reads_needs_no_shape_of_an_infer() -> None:
     graph.nodes[0].touch()
     graph.infer()
     assert graph.nodes[0].out_port(1).data.get_shape() == (1,)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda node: node.in_port(0).disconnect(),
+        lambda node: node.graph.create_op("TANH", [node]),
+        lambda node: node.graph.remove_node(node),
+    ],
+    ids=["disconnect", "create", "remove"],
+)
+@pytest.mark.parametrize("batch", [2, -1])
+def test_an_infer_cannot_change_the_graph(edit: Callable[[Node], object], batch: int) -> None:
+    def infer(node: Node) -> None:
+        node.out_port(0).data.set_shape(node.in_port(0).data.get_shape() or ())
+        edit(node)
+
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 6), shape_signature=(batch, 6))
+    b.output(b.op("ABS", [x], [b.tensor("y", "float32", (2, 6), shape_signature=(batch, 6))]))
+    model = b.build()
+    graph = Graph(model, model.subgraphs[0], PartialInference(model.subgraphs[0]))
+    node = Softmax(graph, {"infer": infer}).create_node([graph.parameters[0]])
+    with pytest.raises(LiteRtError, match="infer cannot change the graph") as error:
+        graph.infer()
+    assert "SoftMax.infer of" in error.value.where
+    assert node.is_in_port_connected(0) and len(graph.nodes) == 2
 
 
 def test_an_op_that_nobody_can_infer_is_found_before_it_is_written() -> None:
