@@ -36,9 +36,11 @@ class SplitFullyConnected(OpReplacement):
             return None
         if node.weights_format != "DEFAULT" or (bias is not None and not bias.node.is_const):
             return None
+        if len(weights.tensor.shape) != 2:
+            return None
         rows, columns = weights.tensor.shape
         row_bits = columns * weights.tensor.element_type.bits
-        limit = self.max_bytes * 8 // row_bits  # in rows
+        limit = self.max_bytes * 8 // max(row_bits, 1)  # in rows
         if row_bits % 8 or limit < 1 or rows <= limit:
             return None
         count = -(-rows // limit)

@@ -10,7 +10,7 @@ import pytest
 from compiler_plugin.transformations.builtin.back.split_fully_connected import SplitFullyConnected
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
-from tests.compiler_plugin.transformations.builtin.rewrites import check_same
+from tests.compiler_plugin.transformations.builtin.rewrites import build, check_same, transform
 
 NAME = "split_fully_connected"
 
@@ -65,3 +65,12 @@ def test_a_subclass_sets_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
         return b.op("FULLY_CONNECTED", [x, w, None], [("y", "float32", (2, 5))])
 
     assert check_same(make, NAME)[0] == ["FULLY_CONNECTED"] * 3 + ["CONCATENATION"]
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (12,)])
+def test_weights_that_are_no_matrix_of_numbers_stay(shape: tuple[int, ...]) -> None:
+    def make(b: ModelBuilder) -> Any:
+        x, w = b.input("x", "float32", (2, 0)), b.constant("w", np.zeros(shape, np.float32))
+        return b.op("FULLY_CONNECTED", [x, w, None], [("y", "float32", (2, 3))])
+
+    assert transform(build(make), NAME) == {NAME: 0}
