@@ -53,6 +53,9 @@ _NEEDS_SCALES = frozenset({"ADD", "SQUARED_DIFFERENCE", "SUB"})
 _MOST_DIMENSIONS = 8
 """Of what kernels broadcast: with more they end the process."""
 
+_COPIES = frozenset({"EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
+"""Ops whose kernels copy as many bytes as they read, whatever the type of the result."""
+
 _SCALED = frozenset({ElementType.INT8, ElementType.UINT8, ElementType.INT16})
 
 
@@ -319,6 +322,14 @@ def _find_run_fault(op: Op) -> str:
             return f"'{tensor.name}' has {len(tensor.shape)} dimensions"
     if op.name == "SOFTMAX" and 0 in op.outputs[0].shape:  # its kernel crashes
         return f"'{op.outputs[0].name}' has no elements"
+    if op.name == "DEPTHWISE_CONV_2D" and None in (*op.inputs, None)[2:3]:  # this one too
+        return "it has no bias"
+    if op.name in _COPIES:
+        source, result = op.inputs[0], op.outputs[0]
+        if source is not None and source.element_type is not result.element_type:
+            return (
+                f"'{result.name}' is {result.element_type.name}, and not {source.element_type.name}"
+            )
     return ""
 
 

@@ -146,6 +146,29 @@ def test_a_softmax_of_nothing_is_not_run() -> None:
         run(b.graph.ops, lambda tensor: None, [y])
 
 
+@pytest.mark.parametrize("name", ["EXPAND_DIMS", "RESHAPE", "SQUEEZE"])
+def test_an_op_that_copies_into_another_type_is_not_run(name: str) -> None:
+    b = ModelBuilder()
+    x = b.constant("x", np.ones((1, 6), np.float32))
+    second = {"EXPAND_DIMS": np.int32(0), "RESHAPE": np.array([6], np.int32), "SQUEEZE": None}[name]
+    inputs = [x] if second is None else [x, b.constant("second", second)]
+    y = b.op(name, inputs, [("y", "int8", ())])
+    assert y in ask(b).shapes
+    with pytest.raises(LiteRtError, match="'y' is INT8, and not FLOAT32"):
+        run(b.graph.ops, lambda tensor: None, [y])
+
+
+def test_a_depthwise_convolution_without_bias_has_a_shape_and_is_not_run() -> None:
+    b = ModelBuilder()
+    x = b.constant("x", np.ones((1, 4, 4, 2), np.float32))
+    w = b.constant("w", np.ones((1, 2, 2, 2), np.float32))
+    options = {"depth_multiplier": 1, "stride_w": 1, "stride_h": 1}
+    y = b.op("DEPTHWISE_CONV_2D", [x, w], [("y", "float32", ())], **options)
+    assert ask(b).shapes == {y: (1, 4, 4, 2)}
+    with pytest.raises(LiteRtError, match="it has no bias"):
+        run(b.graph.ops, lambda tensor: None, [y])
+
+
 def test_a_second_result_that_the_kernel_does_not_know_has_no_value() -> None:
     b = ModelBuilder()
     one = b.constant("one", np.ones(2, np.float32))
