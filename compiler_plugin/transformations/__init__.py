@@ -83,25 +83,13 @@ _MODULES = {
     "raw_options": "extractor",
 }
 
-_FROM_MODEL_OPTIMIZER = {
-    "BackReplacementPattern": "PatternReplacement, or Transformation",
-    "FrontExtractorOp": "Extractor",
-    "FrontReplacementFromConfigFileGeneral": "GeneralReplacement",
-    "FrontReplacementFromConfigFileOp": "SubgraphReplacement, or a description with an 'op'",
-    "FrontReplacementFromConfigFileSubGraph": "SubgraphReplacement",
-    "FrontReplacementOp": "OpReplacement",
-    "FrontReplacementPattern": "Transformation",
-    "FrontReplacementSubgraph": "PatternReplacement",
-    "MiddleReplacementPattern": "PatternReplacement, or Transformation",
-    "Port": "InPort and OutPort",
-}
-"""What people know from there, by its name here."""
-
 
 def __getattr__(name: str) -> object:
-    if name in _FROM_MODEL_OPTIMIZER:  # an AttributeError's text would not reach who imports it
-        raise ImportError(f"{name} is {_FROM_MODEL_OPTIMIZER[name]} in {__name__}")
     if name not in _MODULES:
+        from compiler_plugin.transformations.counterparts import CLASS_NAMES
+
+        if name in CLASS_NAMES:  # an AttributeError's text would not reach who imports it
+            raise ImportError(f"{name} is {CLASS_NAMES[name]} in {__name__}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 

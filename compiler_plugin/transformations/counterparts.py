@@ -7,18 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+CLASS_NAMES: Mapping[str, str] = {
+    "BackReplacementPattern": "PatternReplacement, or Transformation",
+    "FrontExtractorOp": "Extractor",
+    "FrontReplacementFromConfigFileGeneral": "GeneralReplacement",
+    "FrontReplacementFromConfigFileOp": "SubgraphReplacement, or a description with an 'op'",
+    "FrontReplacementFromConfigFileSubGraph": "SubgraphReplacement",
+    "FrontReplacementOp": "OpReplacement",
+    "FrontReplacementPattern": "Transformation",
+    "FrontReplacementSubgraph": "PatternReplacement",
+    "MiddleReplacementPattern": "PatternReplacement, or Transformation",
+    "Port": "InPort and OutPort",
+}
+"""Of classes there, by their names."""
+
+NODE_NAMES: Mapping[str, str] = {
+    "in_node": "in_port(i).get_source().node",
+    "in_nodes": "in_ports(), each with its get_source().node",
+    "out_node": "out_port(i).get_destinations(), each with its node",
+    "out_nodes": "out_ports(), each with its get_destinations()",
+    "in_edge": "in_port(i)",
+    "in_edges": "in_ports()",
+    "out_edge": "out_port(i)",
+    "out_edges": "out_ports()",
+    "pb": "model_op",
+    "shape": "out_port(0).data.get_shape()",
+    "value": "out_port(0).data.get_value()",
+}
+"""Of what nodes have there."""
+
 _PACKAGES = ("mo", "openvino", "extensions")
 _PORTS = "Use ports: in_port(i), out_port(i), and get_source, get_destinations, connect of them."
-_OF_NODES: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "in_node", "in_nodes", "in_edge", "in_edges", "out_node", "out_nodes", "out_edge",
-            "out_edges", "insert_node_before", "insert_node_after", "remove_node", "replace_input",
-        ),
-        _PORTS,
-    ),
-    "pb": "Its attributes are the op's options; node.custom_options has the bytes of a custom op's.",
-}  # fmt: skip
 _OF_GRAPHS: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -41,7 +60,7 @@ def find_counterpart(error: BaseException | None) -> str:
     """What to use in place of a name that is not there, in a sentence; "" where nothing is known of it.
 
     Args:
-      error: of an import, or of an attribute of a node or graph.
+      error: of an import, or of an attribute of a graph.
     """
     if isinstance(error, ModuleNotFoundError):
         if (error.name or "").partition(".")[0] in _PACKAGES:
@@ -49,7 +68,6 @@ def find_counterpart(error: BaseException | None) -> str:
                 "The Model Optimizer's classes have counterparts in compiler_plugin.transformations, "
                 "which docs/transformations.md lists."
             )
-    elif isinstance(error, AttributeError):
-        of = {"Node": _OF_NODES, "Graph": _OF_GRAPHS}.get(type(error.obj).__name__, {})
-        return of.get(str(error.name), "")
+    elif isinstance(error, AttributeError) and type(error.obj).__name__ == "Graph":
+        return _OF_GRAPHS.get(str(error.name), "")
     return ""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from compiler_plugin.transformations.counterparts import NODE_NAMES
 from compiler_plugin.transformations.ports import InPort, OutPort
 from compiler_plugin.transformations.tensor_names import check_name
 from litert.core.element_type import ElementType
@@ -39,20 +40,6 @@ _INFERS = (
     "data_type",
 )  # attributes that say what an op without a definition is
 _FIXED = ("graph", "id", "model_op", "op", "type")
-_ELSEWHERE = {
-    "in_node": "in_port(i).get_source().node",
-    "in_nodes": "in_ports(), each with its get_source().node",
-    "out_node": "out_port(i).get_destinations(), each with its node",
-    "out_nodes": "out_ports(), each with its get_destinations()",
-    "in_edge": "in_port(i)",
-    "in_edges": "in_ports()",
-    "out_edge": "out_port(i)",
-    "out_edges": "out_ports()",
-    "pb": "model_op",
-    "shape": "out_port(0).data.get_shape()",
-    "value": "out_port(0).data.get_value()",
-}
-"""What people know from the Model Optimizer that has another name."""
 
 _STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
 
@@ -440,8 +427,8 @@ class Node:
     def _unknown(self, name: str) -> LiteRtError:
         names = ", ".join(self.attributes())
         hint = f"It has {names}." if names else "It has none."
-        if name in _ELSEWHERE:
-            hint = f"That is {_ELSEWHERE[name]} here."
+        if name in NODE_NAMES:
+            hint = f"That is {NODE_NAMES[name]} here."
         return LiteRtError(Status.INVALID_ARGUMENT, f"{self} has no attribute '{name}'", hint=hint)
 
     def _check_op(self) -> Op:

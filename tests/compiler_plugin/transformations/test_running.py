@@ -178,7 +178,6 @@ def test_what_is_no_exception_names_the_transformation_too(
 @pytest.mark.parametrize(
     ("body", "hint"),
     [
-        ("graph.nodes[0].in_node(0)", "Use ports: in_port(i)"),
         ("graph.graph['layout']", "Use graph.layout"),
         ("graph.create_edge(1, 2)", "Use ports: in_port(i)"),
         ("graph.no_such_thing", "Nothing ran before it."),
