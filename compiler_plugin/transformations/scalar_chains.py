@@ -130,9 +130,11 @@ def find_clamp(port: OutPort, most_ops: int = _MOST_STEPS) -> Clamp | None:
 def find_operands(node: Node) -> tuple[OutPort | None, float | None, bool]:
     """Of an op of two operands: the one that is no number, the number, and whether that comes second.
 
-    Where none is a number, the second operand and None.
+    Where none is a number, the second operand and None. A damaged file may have an op without a second.
     """
-    first, second = (port.get_source() for port in node.in_ports()[:2])
+    if len(node.in_ports()) != 2:
+        return None, None, False
+    first, second = (port.get_source() for port in node.in_ports())
     number = find_number(second)
     if number is not None:
         return first, number, True

@@ -108,7 +108,7 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
 
     Enums are numbers. What the file leaves out has the schema's default.
     """
-    options = op.options or op.options_2
+    options = _own_options(op)
     if options is None:
         found = find_options_type(op.name)
         if found is None:
@@ -126,7 +126,7 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
 
 def option_names(op: Op) -> Mapping[str, Field]:
     """The fields that a builtin op's options have, by name; none where it has no options."""
-    options = op.options or op.options_2
+    options = _own_options(op)
     if options is not None:
         return table_schema(options.type_name).fields
     found = find_options_type(op.name)
@@ -144,11 +144,18 @@ def get_builtin_option(op: Op, name: str) -> Any:
       A number; a tuple of them; an enum's value by its name in the schema; None for an absent vector.
     """
     field = option_names(op)[name]
-    options = op.options or op.options_2
+    options = _own_options(op)
     value: Any = field.default if options is None else options.get(name)
     if field.type_name in ENUMS and isinstance(value, int):
         return enum_name(field.type_name, value)
     return tuple(value) if field.kind is Kind.VECTOR and value is not None else value
+
+
+def _own_options(op: Op) -> Table | None:
+    """An op's options; None where it has none, or those of another operator, which stock takes for none."""
+    options, found = op.options or op.options_2, find_options_type(op.name)
+    is_other = options is not None and found is not None and options.type_name != found[1]
+    return None if is_other else options
 
 
 def set_builtin_option(op: Op, name: str, value: Any) -> None:
@@ -162,7 +169,7 @@ def set_builtin_option(op: Op, name: str, value: Any) -> None:
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a value that the field cannot have.
     """
-    options = op.options or op.options_2
+    options = _own_options(op)
     if options is None:
         op.options, op.options_2 = make_builtin_options(op.name, {name: value})
         return

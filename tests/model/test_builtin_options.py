@@ -27,6 +27,15 @@ def test_an_option_that_the_file_leaves_out_has_the_schemas_default() -> None:
     assert get_builtin_option(op, "new_shape") == (4,)
 
 
+def test_another_operators_options_are_none() -> None:
+    op = make_op("RESHAPE")
+    op.options = make_op("SOFTMAX", beta=2.0).options
+    assert list(option_names(op)) == ["new_shape"]
+    assert get_builtin_option(op, "new_shape") is None
+    set_builtin_option(op, "new_shape", [4])
+    assert op.options is not None and op.options.type_name == "ReshapeOptions"
+
+
 def test_enums_are_set_and_read_by_name() -> None:
     op = make_op("CONV_2D", padding="VALID", stride_h=2)
     set_builtin_option(op, "fused_activation_function", "RELU6")

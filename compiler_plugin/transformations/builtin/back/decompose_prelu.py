@@ -16,6 +16,8 @@ class DecomposePrelu(OpReplacement):
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """The sum. Quantized ones stay: they round once, and their parts would do so each."""
+        if len(node.in_ports()) != 2:
+            return None
         x, alpha = (port.get_source() for port in node.in_ports())
         if x is None or alpha is None or x.get_data_type() is not ElementType.FLOAT32:
             return None

@@ -34,7 +34,9 @@ class FuseHardSwish(OpReplacement):
             return None
         whole = find_scaled(result)[-1]
         product = whole.port.node
-        if product.op != "MUL" or product.fused_activation_function != "NONE":
+        if product.op != "MUL" or len(product.in_ports()) != 2:
+            return None
+        if product.fused_activation_function != "NONE":
             return None
         first, second = (port.get_source() for port in product.in_ports())
         if first is None or second is None or find_operands(product)[1] is not None:

@@ -26,7 +26,7 @@ class FuseSwish(OpReplacement):
         result = node.out_port(0)
         if result.get_data_type() is not ElementType.FLOAT32:
             return None
-        if node.fused_activation_function != "NONE":
+        if node.fused_activation_function != "NONE" or len(node.in_ports()) != 2:
             return None
         first, second = (port.get_source() for port in node.in_ports())
         if first is None or second is None:

@@ -170,3 +170,10 @@ def test_quantizing_what_was_quantized_goes_where_the_scale_is_the_same(
 
     ops, _ = check_same(make, "remove_no_ops", exact=True)
     assert ops == ["MAXIMUM", *left, "MINIMUM"]
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV", "PRELU"])
+def test_an_op_that_lacks_an_operand_is_left_for_stock_to_refuse(name: str) -> None:
+    model = build(surrounded(lambda b, x: op(b, name, x)))
+    names = ["fuse_hard_swish", "fuse_swish", "remove_no_ops", "decompose_prelu"]
+    assert [transform(model, name) for name in names] == [{name: 0} for name in names]
