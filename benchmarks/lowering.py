@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
 from statistics import median
@@ -49,13 +50,19 @@ def measure() -> Sequence[Row]:
 
 
 def _lowering_ms(layer: CustomLayer, num_ops: int, differ: bool) -> float:
-    """Milliseconds for each op, the median of some runs."""
+    """Milliseconds for each op, the median of some runs.
+
+    Other measurements' objects are no work for the collector here: a compilation is a process of its own.
+    """
     times = []
     for _ in range(_RUNS):
         partition = _chain(num_ops, differ)
+        gc.collect()
+        gc.freeze()
         begin = time.perf_counter()
         lower_partitions(SOC_MODELS[0], [partition], {layer.op_name: layer})
         times.append(time.perf_counter() - begin)
+        gc.unfreeze()
     return median(times) / num_ops * 1e3
 
 
