@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     TypeLike: TypeAlias = ElementType | str | np.dtype[Any] | type
-    DataLike: TypeAlias = np.ndarray[Any, Any] | Blob | bytes | memoryview | Sequence[Any] | float
+    DataLike: TypeAlias = (
+        np.ndarray[Any, Any] | np.generic | Blob | bytes | memoryview | Sequence[Any] | float
+    )
 
 
 def as_element_type(type_like: TypeLike) -> ElementType:
