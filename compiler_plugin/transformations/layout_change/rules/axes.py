@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler_plugin.transformations.layout_change.dimensions import layouts_without
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
@@ -99,13 +100,10 @@ class Pack:
     ops: Sequence[str]
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        rank = len(op.outputs[0].shape) if op.outputs else 0
-        axes = normal_axes([get_builtin_option(op, "axis")], rank)
-        layouts = layouts_without(change, rank, axes) if axes else None
-        if axes is None or layouts is None:
+        found = _find_axis(op, op.outputs[0] if op.outputs else None, change)
+        if found is None:
             return None
-        axis = _place(axes[0], layouts[0])
-        return OpPlan([layouts[1]] * len(op.inputs), [layouts[0]], Edit(options={"axis": axis}))
+        return OpPlan([found.without] * len(op.inputs), [found.layout], found.edit)
 
 
 @dataclass(frozen=True)
@@ -115,14 +113,10 @@ class Unpack:
     ops: Sequence[str]
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        data = op.inputs[0] if op.inputs else None
-        rank = 0 if data is None else len(data.shape)
-        axes = normal_axes([get_builtin_option(op, "axis")], rank)
-        layouts = layouts_without(change, rank, axes) if axes else None
-        if axes is None or layouts is None:
+        found = _find_axis(op, op.inputs[0] if op.inputs else None, change)
+        if found is None:
             return None
-        axis = _place(axes[0], layouts[0])
-        return OpPlan([layouts[0]], [layouts[1]] * len(op.outputs), Edit(options={"axis": axis}))
+        return OpPlan([found.layout], [found.without] * len(op.outputs), found.edit)
 
 
 @dataclass(frozen=True)
@@ -154,13 +148,33 @@ class OneHot:
     ops: Sequence[str]
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        rank = len(op.outputs[0].shape) if op.outputs else 0
-        axes = normal_axes([get_builtin_option(op, "axis")], rank)
-        layouts = layouts_without(change, rank, axes) if axes else None
-        if axes is None or layouts is None:
+        found = _find_axis(op, op.outputs[0] if op.outputs else None, change)
+        if found is None:
             return None
-        inputs = [layouts[1], *[None] * (len(op.inputs) - 1)]
-        return OpPlan(inputs, [layouts[0]], Edit(options={"axis": _place(axes[0], layouts[0])}))
+        return OpPlan([found.without, *[None] * (len(op.inputs) - 1)], [found.layout], found.edit)
+
+
+class _Axis(NamedTuple):
+    """An option `axis` that some tensors of an op have, and others lack.
+
+    Attributes:
+      layout, without: of tensors with that axis, and without.
+      edit: renumbers it.
+    """
+
+    layout: Permutation | None
+    without: Permutation | None
+    edit: Edit
+
+
+def _find_axis(op: Op, tensor: Tensor | None, change: LayoutChange) -> _Axis | None:
+    """The axis of a tensor that has it; None where there is no such axis, or no layout without it."""
+    rank = 0 if tensor is None else len(tensor.shape)
+    axes = normal_axes([get_builtin_option(op, "axis")], rank)
+    layouts = layouts_without(change, rank, axes) if axes else None
+    if axes is None or layouts is None:
+        return None
+    return _Axis(*layouts, Edit(options={"axis": _place(axes[0], layouts[0])}))
 
 
 def _place(axis: int, layout: Permutation | None) -> int:
