@@ -14,28 +14,15 @@ from hypothesis import strategies as st
 from compiler_plugin.transformations.builtin.middle.fold_constants import FoldConstants
 from compiler_plugin.transformations.builtin.middle.fold_dequantize import FoldDequantize
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 from litert.model.table import Table
 from litert.model.writer import to_bytes
+from tests.compiler_plugin.transformations.graphs import graph_of, static_graph_of
 
 MIB = 1 << 20
-
-
-def graph_of(model: Model, **options: Any) -> Graph:
-    subgraph = model.subgraphs[0]
-    return Graph(model, subgraph, PartialInference(subgraph), **options)
-
-
-def static_graph_of(model: Model) -> Graph:
-    subgraph = model.subgraphs[0]
-    inference = PartialInference(subgraph)
-    graph = Graph(model, subgraph, inference, static_shape=True)
-    inference.make_static(graph)
-    return graph
 
 
 def names(graph: Graph) -> list[str]:

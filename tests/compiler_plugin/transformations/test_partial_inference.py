@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from compiler_plugin.transformations import stock_inference
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -25,22 +24,10 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Buffer, Model, Tensor
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
+from tests.compiler_plugin.transformations.graphs import graph_of, static_graph_of
 from tests.compiler_plugin.transformations.shape_models import shape_models
 
 Shapes = dict[str, tuple[int, ...]]
-
-
-def graph_of(model: Model, **options: Any) -> Graph:
-    subgraph = model.subgraphs[0]
-    return Graph(model, subgraph, PartialInference(subgraph), **options)
-
-
-def static_graph_of(model: Model) -> Graph:
-    subgraph = model.subgraphs[0]
-    inference = PartialInference(subgraph)
-    graph = Graph(model, subgraph, inference, static_shape=True)
-    inference.make_static(graph)
-    return graph
 
 
 def infer_all(graph: Graph) -> None:
