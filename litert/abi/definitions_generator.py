@@ -1,0 +1,26 @@
+"""Writes `definitions.py`, what cffi has to know of the headers, so that nobody parses C at run time.
+
+python -m litert.abi.definitions_generator
+"""
+
+from __future__ import annotations
+
+import os
+
+from litert.abi.headers import declarations
+
+TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "definitions.py")
+
+
+def generate(path: str) -> None:
+    """Writes the module to `path`."""
+    import cffi
+
+    ffi = cffi.FFI()
+    ffi.cdef(declarations())
+    ffi.set_source("litert.abi.definitions", None)
+    ffi.emit_python_code(path)
+
+
+if __name__ == "__main__":
+    generate(TARGET)

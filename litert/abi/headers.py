@@ -1,0 +1,110 @@
+"""Reads this package's C headers: they are the one source of the ABI, its documents and its checks.
+
+`include/litert_npu/*.h` declares the structs, tables and functions that vendors' libraries and hosts share; the
+comments in them hold the contract. From them come the cffi definitions (`litert.abi.definitions_generator`), the
+reference of all functions, and the texts that the conformance suite reports by.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+INCLUDE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+"""What a C compiler takes with `-I`."""
+
+HEADERS = (
+    "types.h",
+    "compiler_context.h",
+    "compiler_plugin.h",
+    "compiler_options.h",
+    "runtime_context.h",
+    "dispatch.h",
+)
+"""In the order in which they include each other; in `include/litert_npu`."""
+
+_RULE = re.compile(r"\s*(?:/\*|\*)?\s*\[([a-z_]+\.[a-z_]+)\] ?(.*)")
+_FUNCTION = re.compile(r"\(\*(\w+)\)\(|\b(LiteRt\w+)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One sentence or more of the contract between a host and a vendor.
+
+    Attributes:
+      name: such as `invoke.written`; unique.
+      text: what must hold, as the header has it.
+      function: that it is written at, without the prefix of an interface: `invoke`, `LiteRtDispatchGetApi`.
+      header: its name.
+      line: of the header, counted from 1.
+    """
+
+    name: str
+    text: str
+    function: str
+    header: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """The place, for people."""
+        return f"litert_npu/{self.header}:{self.line}"
+
+
+def header_path(name: str) -> str:
+    """Where a header is."""
+    return os.path.join(INCLUDE_FOLDER, "litert_npu", name)
+
+
+def read_header(name: str) -> str:
+    """A header's text."""
+    with open(header_path(name), encoding="utf-8") as file:
+        return file.read()
+
+
+def read_contract() -> Mapping[str, Rule]:
+    """All rules of all headers, by name, in their order."""
+    rules: dict[str, Rule] = {}
+    for header in HEADERS:
+        for rule in _rules_of(header, read_header(header).splitlines()):
+            assert rule.name not in rules, f"{rule.name} is written twice"
+            rules[rule.name] = rule
+    return rules
+
+
+def _rules_of(header: str, lines: list[str]) -> list[Rule]:
+    rules: list[Rule] = []
+    for index, line in enumerate(lines):
+        match = _RULE.match(line)
+        if match is None:
+            continue
+        words = [match[2]]
+        for following in lines[index + 1 :]:
+            if "*/" in words[-1] or _RULE.match(following) or not following.strip(" *"):
+                break
+            words.append(following.strip().removeprefix("*").strip())
+        text = " ".join(words).partition("*/")[0].strip()
+        rules.append(Rule(match[1], text, _function_after(lines, index), header, index + 1))
+    return rules
+
+
+def _function_after(lines: list[str], index: int) -> str:
+    """The function that a comment stands before; a struct's or header's comment has the first in it."""
+    ends = False
+    for line in lines[index:]:
+        match = _FUNCTION.search(line)
+        if ends and match and "typedef" not in line:
+            return match[1] or match[2]
+        ends = ends or "*/" in line
+    raise AssertionError(f"no function after line {index + 1}")
+
+
+def declarations() -> str:
+    """All headers as one text that a parser of C without a preprocessor takes."""
+    texts = [re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S) for header in HEADERS]
+    text = re.sub(r"^#(?:.*\\\n)*.*$", "", "\n".join(texts), flags=re.M)
+    text = re.sub(r'extern "C" \{', "", text)
+    text = re.sub(r"^\}$", "", text, flags=re.M)
+    return text.replace("LITERT_CAPI_EXPORT", "")

@@ -1,0 +1,268 @@
+/* The table that a dispatch library fills, in a library called `libLiteRtDispatch_<vendor>.so`, which exports
+ * `LiteRtDispatchGetApi`, and `LiteRtDispatchRegisterAsset` if its ops have assets.
+ *
+ * Order of calls: GetApi; `initialize` once in the process; `check_runtime_compatibility`; for each model
+ * `device_context_create` and its assets; for each NPU call `invocation_context_create`, the requirements of all inputs
+ * and then of all outputs; each buffer is registered and attached; each run is `set_scheduling_info`, `set_options`,
+ * `invoke`. In the end all is detached, then unregistered, then the contexts are destroyed. Paragraphs that begin with
+ * a name in brackets are the contract: `litert-npu vendor check` reports by these names. */
+#ifndef LITERT_NPU_DISPATCH_H_
+#define LITERT_NPU_DISPATCH_H_
+
+#include "litert_npu/runtime_context.h"
+#include "litert_npu/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The vendor's own; what is behind them only it knows. */
+typedef struct LiteRtDispatchDeviceContextT* LiteRtDispatchDeviceContext;
+typedef struct LiteRtDispatchInvocationContextT* LiteRtDispatchInvocationContext;
+typedef struct LiteRtDispatchMetricsT* LiteRtDispatchMetrics;
+typedef struct LiteRtDispatchGraphT* LiteRtDispatchGraph;
+typedef uint64_t LiteRtTensorBufferHandle; /* 0 is one, too */
+typedef uint64_t LiteRtDispatchNodeId;
+typedef uint64_t LiteRtDispatchEdgeId;
+typedef uint64_t LiteRtDispatchExecutableHandle;
+
+typedef enum LiteRtDispatchCapabilities {
+  kLiteRtDispatchCapabilitiesNone = 0,
+  kLiteRtDispatchCapabilitiesBasic = 1,
+  kLiteRtDispatchCapabilitiesAsync = 2,
+  kLiteRtDispatchCapabilitiesGraph = 4
+} LiteRtDispatchCapabilities;
+
+typedef enum LiteRtDispatchExecutableType {
+  kLiteRtDispatchExecutableTypeUnknown = 0,
+  kLiteRtDispatchExecutableTypeDspLibrary = 1,
+  kLiteRtDispatchExecutableTypeMlModel = 2,
+  kLiteRtDispatchExecutableTypeJitHandle = 3,
+  kLiteRtDispatchExecutableTypeTfliteModel = 4
+} LiteRtDispatchExecutableType;
+
+typedef enum LiteRtDispatchNodeType {
+  kLiteRtDispatchNodeTypeUnknown = 0,
+  kLiteRtDispatchNodeTypeDsp = 1,
+  kLiteRtDispatchNodeTypeNpu = 2,
+  kLiteRtDispatchNodeTypeCpu = 3
+} LiteRtDispatchNodeType;
+
+typedef LiteRtStatus (*LiteRtHook)(void* user_data);
+
+/* All slots are needed but those whose description begins with "Optional". */
+typedef struct LiteRtDispatchInterface {
+  /* Called once in the process, before all else of the table.
+   *
+   * [initialize.no_options] `environment` and `options` may be NULL.
+   * [initialize.again] A second call, as after a failure of the first, does no harm.
+   * [dispatch.null_arguments] A function that is given NULL where it writes its answer, or where a context belongs,
+   * returns InvalidArgument and does nothing else. */
+  LiteRtStatus (*initialize)(
+      const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
+      LiteRtOptions options);
+  /* Says whose library it is, for people.
+   *
+   * [ids.text] Text, not empty, the same at each call, valid as long as the library. */
+  LiteRtStatus (*get_vendor_id)(const char** vendor_id);
+  /* Says which build it is, for people.
+   *
+   * [ids.build] Text, which may be empty, the same at each call, valid as long as the library. */
+  LiteRtStatus (*get_build_id)(const char** build_id);
+  /* Says what it can do, in bits.
+   *
+   * [capabilities.basic] Basic is among it.
+   * [capabilities.parts] Async is said if and only if `async_interface` is filled, Graph likewise; each slot of a part
+   * that is said is filled. */
+  LiteRtStatus (*get_capabilities)(int* capabilities);
+  /* Opens the device for one loaded model.
+   *
+   * [device.many] Several may exist at one time, and do not know of each other.
+   * [device.failure] After a failure the out argument is unchanged or NULL, and nothing is left open. */
+  LiteRtStatus (*device_context_create)(
+      const LiteRtRuntimeContext* runtime_context, LiteRtOptions options,
+      LiteRtDispatchDeviceContext* device_context);
+  /* Closes it; all that was made in it is gone already. */
+  LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
+  /* Says what memory an input must have, by the context's `create_tensor_buffer_requirements`; the host destroys it.
+   *
+   * [requirements.size] The size does for the tensor; with a dimension of -1, for the largest that may come.
+   * [requirements.types] At least one type of memory, the best first: stock's runtime allocates the first.
+   * [requirements.index] An index beyond the last is refused with InvalidArgument or IndexOOB. */
+  LiteRtStatus (*get_input_requirements)(
+      LiteRtDispatchInvocationContext invocation_context, int input_index,
+      const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferRequirements* requirements);
+  /* Says what memory an output must have; else as for inputs. */
+  LiteRtStatus (*get_output_requirements)(
+      LiteRtDispatchInvocationContext invocation_context, int output_index,
+      const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferRequirements* requirements);
+  /* Makes a buffer known to the device; the host keeps it until it is unregistered.
+   *
+   * [buffers.handles] Each registration that is alive has a handle of its own; any number will do, 0 too.
+   * [buffers.again] A buffer that was unregistered may be registered anew.
+   * [buffers.size] One that is smaller than its tensor, or than what was required, is refused here or when it is
+   * attached, or the run fails; it is never written or read beyond its end. */
+  LiteRtStatus (*register_tensor_buffer)(
+      LiteRtDispatchDeviceContext device_context, LiteRtTensorBuffer tensor_buffer,
+      LiteRtTensorBufferHandle* handle);
+  /* Forgets a buffer; it is attached nowhere.
+   *
+   * [buffers.unknown] A handle that is not registered is refused, with any status but Ok, and does no harm. */
+  LiteRtStatus (*unregister_tensor_buffer)(
+      LiteRtDispatchDeviceContext device_context, LiteRtTensorBufferHandle handle);
+  /* Loads a function of a byte code module.
+   *
+   * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context; fd may be -1,
+   * offset any number. Bytes that are no byte code of the vendor's are refused.
+   * [invocation.function] A function that the module lacks is refused.
+   * [invocation.counts] Other numbers of inputs and outputs than the function's are refused here, or the run fails.
+   * [invocation.many] Many may exist in one device context, also of one function.
+   * [invocation.failure] After a failure the out argument is unchanged or NULL. */
+  LiteRtStatus (*invocation_context_create)(
+      const LiteRtRuntimeContext* runtime_context, LiteRtDispatchDeviceContext device_context,
+      LiteRtDispatchExecutableType exec_type, const LiteRtMemBuffer* byte_code,
+      const char* function_name, int num_inputs, int num_outputs,
+      LiteRtDispatchInvocationContext* invocation_context);
+  /* Releases it; nothing is attached any more. */
+  LiteRtStatus (*invocation_context_destroy)(LiteRtDispatchInvocationContext invocation_context);
+  /* Optional: says how the next run stands among others.
+   *
+   * [scheduling.any] Any mask is taken, 0 too. */
+  LiteRtStatus (*invocation_context_set_scheduling_info)(
+      LiteRtDispatchInvocationContext invocation_context, const LiteRtSchedulingInfo* scheduling_info);
+  /* Gives an input its buffer, for all runs to come.
+   *
+   * [attach.replaces] Attaching to an index that has a buffer replaces it; no detach comes before.
+   * [attach.index] An index beyond the last is refused with InvalidArgument or IndexOOB.
+   * [attach.unknown] A handle that is not registered is refused, here or by the run. */
+  LiteRtStatus (*attach_input)(
+      LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
+  /* Gives an output its buffer; else as for inputs. */
+  LiteRtStatus (*attach_output)(
+      LiteRtDispatchInvocationContext invocation_context, int output_index,
+      LiteRtTensorBufferHandle handle);
+  /* Takes a buffer off.
+   *
+   * [detach.stale] A handle that is not attached (any more) changes nothing, whatever is there now. */
+  LiteRtStatus (*detach_input)(
+      LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
+  /* Takes a buffer off; else as for inputs. */
+  LiteRtStatus (*detach_output)(
+      LiteRtDispatchInvocationContext invocation_context, int output_index,
+      LiteRtTensorBufferHandle handle);
+  /* Runs the function on what is attached.
+   *
+   * [invoke.written] When it returns Ok, the outputs are written.
+   * [invoke.repeatable] It gives the same outputs for the same inputs, also after other runs.
+   * [invoke.missing] With a buffer missing it fails, and can be used again.
+   * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. */
+  LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
+  /* Optional, but for all five or none: measures from now on.
+   *
+   * [metrics.pair] After a start, a stop gives an object, which `destroy_metrics` ends; it can be started again.
+   * [metrics.order] A stop without a start fails. */
+  LiteRtStatus (*start_metrics_collection)(
+      LiteRtDispatchInvocationContext invocation_context, int detail_level);
+  LiteRtStatus (*stop_metrics_collection)(
+      LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchMetrics* metrics);
+  /* [metrics.each] Each index below the number has a name and a value; the first beyond it is refused. */
+  LiteRtStatus (*get_num_metrics)(LiteRtDispatchMetrics metrics, int* num_metrics);
+  LiteRtStatus (*get_metric)(LiteRtDispatchMetrics metrics, int metric_index, LiteRtMetric* metric);
+  LiteRtStatus (*destroy_metrics)(LiteRtDispatchMetrics metrics);
+  /* Refuses a host that the driver cannot serve. Release 2.3.0 needs the slot filled.
+   *
+   * [runtime_compatibility.ours] The version of this header is taken, with NULL options. */
+  LiteRtStatus (*check_runtime_compatibility)(
+      LiteRtApiVersion api_version, LiteRtEnvironmentOptions env, LiteRtOptions options);
+  /* Optional: options of the next run alone; NULL is none.
+   *
+   * [run_options.none] NULL is taken, or answered by Unsupported. */
+  LiteRtStatus (*invocation_context_set_options)(
+      LiteRtDispatchInvocationContext invocation_context, LiteRtOptions options);
+  /* Optional: leave it NULL. */
+  LiteRtStatus (*get_hooks)(
+      LiteRtDispatchDeviceContext device_context, LiteRtHook* hook, void** user_data);
+} LiteRtDispatchInterface;
+
+/* Runs that do not wait.
+ *
+ * [async.events] `invoke_async` gives an event for each output, which is signalled when that output is written; the host
+ * waits for it and releases it. */
+typedef struct LiteRtDispatchAsyncInterface {
+  LiteRtStatus (*attach_input_event)(
+      LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtEvent input_event);
+  LiteRtStatus (*invoke_async)(
+      LiteRtDispatchInvocationContext invocation_context, int num_output_events,
+      LiteRtEvent* output_events);
+} LiteRtDispatchAsyncInterface;
+
+/* Graphs of several functions that run as one. */
+typedef struct LiteRtDispatchGraphInterface {
+  LiteRtStatus (*graph_create)(LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph* graph);
+  LiteRtStatus (*graph_destroy)(LiteRtDispatchGraph graph);
+  LiteRtStatus (*add_node)(
+      LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, LiteRtDispatchNodeType node_type);
+  LiteRtStatus (*add_edge)(LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id);
+  LiteRtStatus (*connect_node_input)(
+      LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, int input_index,
+      LiteRtDispatchEdgeId edge_id);
+  LiteRtStatus (*connect_node_output)(
+      LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, int output_index,
+      LiteRtDispatchEdgeId edge_id);
+  LiteRtStatus (*connect_graph_input)(
+      LiteRtDispatchGraph graph, int input_index, LiteRtDispatchEdgeId edge_id);
+  LiteRtStatus (*connect_graph_output)(
+      LiteRtDispatchGraph graph, int output_index, LiteRtDispatchEdgeId edge_id);
+  LiteRtStatus (*load_executable)(
+      LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableType type,
+      const LiteRtMemBuffer* byte_code, LiteRtDispatchExecutableHandle* exec_handle);
+  LiteRtStatus (*unload_executable)(
+      LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableHandle exec_handle);
+  LiteRtStatus (*assign_node_function)(
+      LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id,
+      LiteRtDispatchExecutableHandle exec_handle, const char* function_name);
+  LiteRtStatus (*annotate_graph)(LiteRtDispatchGraph graph, const char* key, const char* value);
+  LiteRtStatus (*annotate_node)(
+      LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, const char* key, const char* value);
+  LiteRtStatus (*annotate_edge)(
+      LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id, const char* key, const char* value);
+  LiteRtStatus (*invocation_context_create_from_graph)(
+      LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph graph,
+      LiteRtDispatchInvocationContext* invocation_context);
+  LiteRtStatus (*invocation_context_get_graph)(
+      LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchGraph* graph);
+} LiteRtDispatchGraphInterface;
+
+typedef struct LiteRtDispatchApi {
+  LiteRtAbiHeader abi_header;
+  LiteRtApiVersion version;
+  LiteRtDispatchInterface* interface;
+  LiteRtDispatchAsyncInterface* async_interface;
+  LiteRtDispatchGraphInterface* graph_interface;
+  LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
+} LiteRtDispatchApi;
+
+/* Fills in the table.
+ *
+ * [api.version] The version is 0.1.0.
+ * [api.interface] `interface` is filled, and lives as long as the library. `abi_header` may be left as it is.
+ * [api.null] NULL is refused with InvalidArgument. */
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
+
+/* Optional: takes one of the model's assets, an op's or a companion file as `<op>/<relative path>`. This host calls it
+ * after `device_context_create`, companions first; release 2.3.0 of LiteRT never does.
+ *
+ * [register_asset.lifetime] The bytes are mapped, and valid as long as the device context: keep the buffer, not a copy.
+ * The name is valid during the call.
+ * [register_asset.unknown] An asset that no op needs is taken.
+ * [register_asset.again] One that comes again under its name replaces the first.
+ * [register_asset.many] Device contexts do not see each other's assets. */
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
+    LiteRtDispatchDeviceContext device_context, const char* asset_name,
+    const LiteRtMemBuffer* asset_buffer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LITERT_NPU_DISPATCH_H_ */
