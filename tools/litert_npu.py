@@ -15,6 +15,9 @@ from .interrupts import end_on_signals, say_interrupted
 if TYPE_CHECKING:
     from litert.core.status import Status
 
+    from .command import Command
+    from .command_group import CommandGroup
+
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
@@ -22,6 +25,7 @@ COMMANDS = {
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",
     "layer": "check, run, measure and begin a kernel for a custom op",
+    "vendor": "make, export and check a vendor's plugin and dispatch table",
     "transform": "run transformations on a TFLite model, without a vendor",
     "opt": "run passes of the reference compiler on IR text",
     "info": "list vendors, OpenCL platforms and versions on this machine",
@@ -69,9 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     from importlib import import_module
 
-    from .command import Command
-
-    command: Command = import_module(f".{name}_command", __package__).COMMAND
+    command: Command | CommandGroup = import_module(f".{name}_command", __package__).COMMAND
     return command.main(f"litert-npu {name}", arguments[2:])
 
 

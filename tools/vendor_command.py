@@ -1,0 +1,14 @@
+"""`litert-npu vendor`: what the author of a plugin and a dispatch table does with them.
+
+Each command is a module of `vendor/`, `<command>_command.py`.
+"""
+
+from __future__ import annotations
+
+from .command_group import CommandGroup
+
+COMMAND = CommandGroup(
+    "A vendor's compiler plugin and dispatch table, in Python or in shared libraries.",
+    ".vendor.{}_command",
+    {},
+)
