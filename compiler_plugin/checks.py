@@ -44,20 +44,20 @@ def check_output(target: str, sources: Iterable[str]) -> None:
         )
 
 
-def read_uncompiled(path: str) -> Model:
-    """Reads a model; refuses one that was compiled before.
+def read_uncompiled(source: str | bytes) -> Model:
+    """Reads a model, of a file or of bytes; refuses one that was compiled before.
 
     Raises:
       LiteRtError: ALREADY_EXISTS; and those of `read_model`.
     """
-    model = read_model(path)
+    model = read_model(source)
     if model.find_metadata(STAMP_KEY) is None and not any(is_dispatch_op(op) for op in model.ops()):
         return model
     with model:
         raise LiteRtError(
             Status.ALREADY_EXISTS,
             f"the model is compiled already{_target(model)}",
-            path,
+            source if isinstance(source, str) else "model from a buffer",
             "Give the model that it was made from.",
         )
 

@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -103,13 +103,49 @@ def apply_plugin(
       LiteRtError: with nothing written.
     """
     start = time.perf_counter()
+    tell = progress or no_progress
+    target = os.fspath(output_path)
+    with apply_in_memory(os.fspath(model_path), options, tell, target) as (model, report):
+        if target:
+            written = write_model(
+                model, target, progress=lambda done, total: tell("write", done, total)
+            )
+            report.output_path, report.output_size = written.path, written.size
+    report.seconds = time.perf_counter() - start
+    _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
+    return report
+
+
+@contextmanager
+def apply_in_memory(
+    source: str | bytes,
+    options: ApplyOptions | None = None,
+    progress: Progress | None = None,
+    target: str = "",
+) -> Iterator[tuple[Model, Report]]:
+    """Does all of `apply_plugin` but the writing.
+
+    Args:
+      source: path of the model, or its bytes.
+      options: as `apply_plugin`.
+      progress: as `apply_plugin`.
+      target: where it will be written to, so that this is known to be possible before any work is done.
+
+    Yields:
+      The compiled model, to be written, and the report, without what writing adds. They hold files that are open
+      until the end of the block.
+
+    Raises:
+      LiteRtError: as `apply_plugin`.
+    """
     options = options or ApplyOptions()
     tell = progress or no_progress
-    source, target = os.fspath(model_path), os.fspath(output_path)
+    where = source if isinstance(source, str) else "model from a buffer"
     by_flag = options.compiler.custom_op_infos
-    check_output(target, [source, *options.asset_paths])
+    files_given = [source] if isinstance(source, str) else []
+    check_output(target, [*files_given, *options.asset_paths])
     registered, soc_model = choose_plugin(options)
-    report = new_report("apply", source, options, registered, soc_model)
+    report = new_report("apply", where, options, registered, soc_model)
     with ExitStack() as stack:
         files = dict(stack.enter_context(open_assets(by_flag)))
         model = stack.enter_context(read_uncompiled(source))
@@ -145,14 +181,7 @@ def apply_plugin(
             plugin, registered, options, assets, modules, shape_outputs, native_assets
         )
         set_manifest(model, manifest)
-        if target:
-            written = write_model(
-                model, target, progress=lambda done, total: tell("write", done, total)
-            )
-            report.output_path, report.output_size = written.path, written.size
-    report.seconds = time.perf_counter() - start
-    _logger.info("compiled %s in %.2f s", source, report.seconds)
-    return report
+        yield model, report
 
 
 def no_progress(step: str, done: int, total: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from compiler_plugin.commands import compile_model, copy_model, list_plugins, partition_model
-from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.pipeline import ApplyOptions, apply_in_memory, apply_plugin
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -25,7 +25,7 @@ from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, Stamp, read_stamp
-from litert.model.writer import write_model
+from litert.model.writer import to_bytes, write_model
 
 Options = Callable[..., ApplyOptions]
 Chain = Callable[..., Path]
@@ -662,3 +662,20 @@ def test_installed_plugins_and_those_of_folders_are_listed() -> None:
     infos = {info.soc_manufacturer: info for info in list_plugins()}
     assert infos["Reference"].soc_models[0] == "EMU8"
     assert infos["Null"].soc_models == ("NULL1",)
+
+
+def test_a_model_in_memory_is_compiled_as_its_file_is(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    source, output = chain("A", "B"), tmp_path / "out.bin"
+    options = fake_options(fake_ops="A")
+    report = apply_plugin(source, output, options)
+    with apply_in_memory(source.read_bytes(), options) as (model, other):
+        assert to_bytes(model) == output.read_bytes()
+    assert other.model_path == "model from a buffer"
+    assert other.calls == report.calls
+    with (
+        pytest.raises(LiteRtError, match=r"compiled already.*\(model from a buffer\)"),
+        apply_in_memory(output.read_bytes(), options),
+    ):
+        pass
