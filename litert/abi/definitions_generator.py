@@ -9,6 +9,9 @@ import os
 
 from litert.abi.headers import declarations
 
+# cffi makes no callback that takes a struct with bit fields by value: this is passed in the same way.
+_BY_VALUE = "typedef struct { uint32_t words[18]; } LiteRtRankedTensorTypeByValue;"
+
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "definitions.py")
 
 
@@ -17,7 +20,7 @@ def generate(path: str) -> None:
     import cffi
 
     ffi = cffi.FFI()
-    ffi.cdef(declarations())
+    ffi.cdef(declarations() + _BY_VALUE)
     ffi.set_source("litert.abi.definitions", None)
     ffi.emit_python_code(path)
 

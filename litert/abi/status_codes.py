@@ -1,0 +1,60 @@
+"""Status codes at the border between C and Python: numbers become errors, and errors numbers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+
+_logger = logging.getLogger(__name__)
+
+
+def check(status: int, what: str, where: str = "") -> None:
+    """Raises what a C function's status says.
+
+    Args:
+      status: that the function returned.
+      what: failed, should it have: `LiteRtCompilerPluginPartition failed`.
+      where: for the error.
+
+    Raises:
+      LiteRtError: of that status, for any other than 0; UNKNOWN with the number for one that there is not.
+    """
+    if status:
+        raise LiteRtError(int(status), what, where)
+
+
+def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
+    """The number that C code gets for an exception, which is logged."""
+    if isinstance(error, LiteRtError):
+        log.error("%s: %s", function, error)
+        return int(error.status)
+    if isinstance(error, MemoryError):
+        log.error("%s: out of memory", function)
+        return Status.MEMORY_ALLOCATION_FAILURE
+    log.error("%s: %s", function, describe(error), exc_info=error)
+    return Status.RUNTIME_FAILURE
+
+
+def answering(
+    function: Callable[..., Any], name: str, log: logging.Logger = _logger
+) -> Callable[..., int]:
+    """A function as the body of a C callback that returns a status.
+
+    Args:
+      function: returns None, or a status; what it raises is logged and becomes a status.
+      name: of the function, for the log.
+      log: that errors go to.
+    """
+
+    def answer(*arguments: Any) -> int:
+        try:
+            result = function(*arguments)
+        except BaseException as error:  # nothing may pass the border, not even an interrupt
+            return status_of(error, log, name)
+        return 0 if result is None else int(result)
+
+    return answer

@@ -1,0 +1,125 @@
+"""Fills the host's tables of C functions with Python functions.
+
+Handles reach the functions as numbers, and where a handle is to be answered they write a number: `LiteRtOp op` is
+an `int`, `LiteRtOp* op` an `uintptr_t*`. To C there is no difference; in Python a lookup needs no conversion. A
+tensor type that comes by value is a `LiteRtRankedTensorTypeByValue`. All other arguments come as cffi has them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.abi.status_codes import answering
+from litert.core.status import Status
+
+_HEADER = "abi_header"
+# Structs without a definition that are not the host's: their pointers come as cffi has them.
+_FOREIGN = ("TfLiteOpaqueDelegate", "TfLiteTensor", "AHardwareBuffer")
+
+
+def fill(
+    table: Any,
+    implementations: Mapping[str, Callable[..., Any]],
+    version: tuple[int, int],
+    owner: str,
+    log: logging.Logger,
+) -> list[object]:
+    """Sets each slot of a table, and its header.
+
+    Args:
+      table: a pointer to one of the tables that begin with a `LiteRtAbiHeader`.
+      implementations: by slot. What returns a status in C returns None or a number, or raises.
+      version: of the table, major and minor.
+      owner: whom the table is for: `vendor 'IntelOpenVINO'`, for the log.
+      log: gets what is raised, and once each slot that is called and not implemented.
+
+    Returns:
+      What has to live as long as the table is used.
+    """
+    type_of_table = ffi.typeof(table).item
+    slots = dict(type_of_table.fields)
+    unknown = set(implementations) - set(slots)
+    assert not unknown, unknown
+    header = table.abi_header
+    header.struct_size = ffi.sizeof(type_of_table)
+    header.major_version, header.minor_version = version
+    kept: list[object] = []
+    for name, field in slots.items():
+        if name == _HEADER:
+            continue
+        function = implementations.get(name) or _missing(name, owner, log)
+        callback = make_callback(field.type, function, name, log)
+        setattr(table, name, ffi.cast(field.type, callback))
+        kept.append(callback)
+    return kept
+
+
+def make_callback(
+    function_type: Any, function: Callable[..., Any], name: str, log: logging.Logger
+) -> Any:
+    """A C function pointer of one of the headers' types that calls a Python function, with arguments as above.
+
+    It has to be kept alive as long as it may be called.
+    """
+    if function_type.result.kind == "void":
+        return ffi.callback(_signature(function_type), _speechless(function, name, log))
+    return ffi.callback(
+        _signature(function_type),
+        answering(function, name, log),
+        error=int(Status.RUNTIME_FAILURE),
+    )
+
+
+def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:
+    told = False
+
+    def refuse(*_: object) -> int:
+        nonlocal told
+        if not told:
+            log.warning("%s called %s, which this host does not have", owner, name)
+            told = True
+        return Status.UNSUPPORTED
+
+    return refuse
+
+
+def _speechless(
+    function: Callable[..., Any], name: str, log: logging.Logger
+) -> Callable[..., None]:
+    answer = answering(lambda *arguments: function(*arguments) and None, name, log)
+
+    def act(*arguments: Any) -> None:
+        answer(*arguments)
+
+    return act
+
+
+@cache
+def _signature(function_type: Any) -> Any:
+    """The type of a callback: with numbers in place of handles."""
+    arguments = ", ".join(_spelling(argument) for argument in function_type.args)
+    return ffi.typeof(f"{function_type.result.cname}(*)({arguments or 'void'})")
+
+
+def _spelling(argument: Any) -> str:
+    if _is_handle(argument):
+        return "uintptr_t"
+    if argument.kind == "pointer" and _is_handle(argument.item):
+        return "uintptr_t*"
+    if argument.cname == "LiteRtRankedTensorType":
+        return "LiteRtRankedTensorTypeByValue"
+    return str(argument.cname)
+
+
+def _is_handle(ctype: Any) -> bool:
+    if ctype.kind != "pointer" or ctype.item.kind != "struct":
+        return False
+    try:
+        ffi.sizeof(ctype.item)
+    except ffi.error:  # a struct without a definition; to ask for its fields would end the process
+        return not any(name in ctype.item.cname for name in _FOREIGN)
+    return False

@@ -1,0 +1,63 @@
+"""Tensor types between C and Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import Layout, RankedTensorType
+
+MAX_RANK = 8
+"""Of `LiteRtLayout`."""
+
+
+def to_c(tensor_type: RankedTensorType, target: Any) -> None:
+    """Writes a type.
+
+    Args:
+      tensor_type: at most of rank 8.
+      target: a `LiteRtRankedTensorType*`.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a higher rank.
+    """
+    layout = tensor_type.layout
+    if layout.rank > MAX_RANK:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"a tensor of rank {layout.rank}; LiteRT's C interface has room for {MAX_RANK} dimensions",
+        )
+    target.element_type = int(tensor_type.element_type)
+    target.layout.rank = layout.rank
+    target.layout.has_strides = layout.strides is not None
+    target.layout.dimensions[0 : layout.rank] = layout.dimensions
+    if layout.strides is not None:
+        target.layout.strides[0 : layout.rank] = layout.strides
+
+
+def from_c(source: Any) -> RankedTensorType:
+    """Reads a type.
+
+    Args:
+      source: a `LiteRtRankedTensorType*`, or the struct.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for NULL, a rank above 8, or an element type that there is not.
+    """
+    if not source:
+        raise LiteRtError(Status.INVALID_ARGUMENT, "a NULL pointer, where a tensor type belongs")
+    layout = source.layout
+    rank, number = int(layout.rank), int(source.element_type)
+    if rank > MAX_RANK:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"a tensor type of rank {rank}")
+    try:
+        element_type = ElementType(number)
+    except ValueError:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"a tensor type of element type {number}, which there is not"
+        ) from None
+    dimensions = tuple(layout.dimensions[0:rank])
+    strides = tuple(layout.strides[0:rank]) if layout.has_strides else None
+    return RankedTensorType(element_type, Layout(dimensions, strides))
