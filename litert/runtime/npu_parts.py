@@ -14,6 +14,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset, read_assets
 from litert.model.blob import Blob
+from litert.model.byte_code_container import unpack
 from litert.model.dispatch_op import (
     DispatchOptions,
     find_byte_code,
@@ -39,22 +40,19 @@ class NpuParts:
     Attributes:
       stamp: whom the file is for.
       manifest: None in a file that another compiler has made.
-      assets: in the order in which they are registered: companions first.
-      file: the whole file, which byte code offsets count from.
+      assets: the model's, and those that byte code carries, in the order in which they are registered:
+        companions first.
+      modules: byte code by offset and size in the file; without the container that it may lie in.
     """
 
     stamp: Stamp
     manifest: Manifest | None
     assets: Sequence[Asset]
-    file: Blob
+    modules: Mapping[tuple[int, int], Blob]
 
     def byte_code(self, options: DispatchOptions) -> Blob:
-        """The module that a call's options name.
-
-        Raises:
-          LiteRtError: INVALID_FLATBUFFER.
-        """
-        return find_byte_code(self.file, options, f"NPU call '{options.name}'")
+        """The module that the options of one of the model's calls name."""
+        return self.modules[options.bytecode_offset, options.bytecode_size]
 
     def shape_outputs(self, call_name: str) -> Mapping[int, int]:
         """For a call's outputs of dynamic shape, the output that holds the shape."""
@@ -95,11 +93,14 @@ def read_npu_parts(
             "Compile the model again.",
         )
     assets = read_assets(model)
-    parts = NpuParts(stamp, read_manifest(model, where), _companions_first(assets), file)
-    modules = {(c.bytecode_offset, c.bytecode_size): parts.byte_code(c) for c in calls}
-    if parts.manifest is not None:
+    modules = {
+        (c.bytecode_offset, c.bytecode_size): find_byte_code(file, c, f"NPU call '{c.name}'")
+        for c in calls
+    }
+    manifest = read_manifest(model, where)
+    if manifest is not None:
         limit = None if check_all_digests else DIGEST_AT_LOAD_LIMIT
-        problems = find_mismatches(parts.manifest, assets, list(modules.values()), limit)
+        problems = find_mismatches(manifest, assets, list(modules.values()), limit)
         if problems:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
@@ -107,7 +108,14 @@ def read_npu_parts(
                 where,
                 "Compile the model again.",
             )
-    return parts
+    unpacked = {place: unpack(module, where) for place, module in modules.items()}
+    carried = [asset for _, in_module in unpacked.values() for asset in in_module]
+    return NpuParts(
+        stamp,
+        manifest,
+        _companions_first(_merge(assets, carried, where)),
+        {place: byte_code for place, (byte_code, _) in unpacked.items()},
+    )
 
 
 def open_session(
@@ -130,6 +138,25 @@ def open_session(
     return Session(
         dispatch, environment_options=environment_options, options=options, assets=assets
     )
+
+
+def _merge(assets: Sequence[Asset], carried: Sequence[Asset], where: str) -> list[Asset]:
+    """A model's assets, and those that its byte code carries; a module may carry what others do.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, where two of one name differ.
+    """
+    merged = {asset.name: asset for asset in assets}
+    for asset in carried:
+        other = merged.setdefault(asset.name, asset)
+        if other.blob.view != asset.blob.view:
+            raise LiteRtError(
+                Status.INVALID_FLATBUFFER,
+                f"two assets are named '{asset.name}', and differ",
+                where,
+                "Compile the model again.",
+            )
+    return list(merged.values())
 
 
 def _companions_first(assets: Sequence[Asset]) -> list[Asset]:

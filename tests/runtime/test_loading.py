@@ -20,7 +20,9 @@ from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
+from litert.model.byte_code_container import pack
 from litert.model.graph import Model
+from litert.model.manifest import MANIFEST_KEY
 from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
 from litert.model.writer import to_bytes
 from litert.options import Options
@@ -192,6 +194,43 @@ def test_assets_are_handed_over_mapped_companions_first(
             ("MyOp", b"an asset"),
         ]
         assert min(device.asset_fds) >= 0
+
+
+def carrying(byte_code: bytes, assets: list[Asset], embedded: list[Asset]) -> bytes:
+    """A file whose byte code carries assets, as a plugin leaves it that runs in stock's compiler."""
+    builder = with_assets()
+    builder.assets = embedded
+    model = builder.build()
+    model.metadata = [entry for entry in model.metadata if entry.name != MANIFEST_KEY]
+    model.byte_code[0].blob = Blob(pack(Blob(byte_code), assets))
+    return to_bytes(model)
+
+
+def test_assets_that_byte_code_carries_are_handed_over_like_others(
+    environment: Environment, tmp_path: Path, vendor: Any
+) -> None:
+    carried, path = with_assets().assets, tmp_path / "model.tflite"
+    path.write_bytes(carrying(b"{}", carried, []))
+    with CompiledModel.from_file(str(path), environment=environment) as model:
+        (device,) = vendor.devices
+        assert list(device.assets.items()) == [
+            ("MyOp/part/one.h", b"a companion"),
+            ("MyOp", b"an asset"),
+        ]
+        assert min(device.asset_fds) >= 0
+        np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
+
+
+def test_an_asset_that_is_embedded_and_carried_is_registered_once(load: Load, vendor: Any) -> None:
+    assets = with_assets().assets
+    load(carrying(b"{}", assets[1:], assets))
+    assert list(vendor.devices[-1].assets) == ["MyOp/part/one.h", "MyOp"]
+
+
+def test_two_assets_of_one_name_that_differ_are_refused(load: Load) -> None:
+    other = [Asset("MyOp", "", Blob(b"another"))]
+    with pytest.raises(LiteRtError, match="two assets are named 'MyOp', and differ"):
+        load(carrying(b"{}", with_assets().assets, other))
 
 
 def test_a_buffer_s_assets_have_no_file(load: Load, vendor: Any) -> None:
