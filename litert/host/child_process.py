@@ -1,0 +1,261 @@
+"""A Python process that this one has started, and talks with in lines over pipes.
+
+It may crash, hang or print what it likes without harm to this one. What it prints goes to its standard error,
+whose end is in the errors here. It may have children of its own: they end with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import IO
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_ANSWER_LIMIT = 64 << 20
+_ERRORS_KEPT = 4096
+_ORPHAN_GRACE_S = 5
+_EXIT_GRACE_S = 2
+
+_is_child = False  # whether this process is one that `ChildProcess` has started
+
+
+class ChildEndedError(LiteRtError):
+    """The child is gone, or was stopped: it crashed, ended, or took too long."""
+
+
+class ChildProcess:
+    """A child, with what it says.
+
+    Attributes:
+      pid: of the process.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        arguments: Sequence[str],
+        *,
+        subject: str,
+        where: str = "",
+        hear: Callable[[bytes], object] | None = None,
+        doing: Callable[[], str] = str,
+        shared: Sequence[int] = (),
+    ) -> None:
+        """Starts a child.
+
+        Args:
+          target: `package.module:function`, which the child calls with the arguments; `become_child` comes first.
+          arguments: texts.
+          subject: who failed, for messages: "the OpenCL compiler".
+          where: what errors say under `where`; the target by default.
+          hear: gets what the child prints, as it comes; errors then do not repeat it.
+          doing: says for messages what it does at present: " in compile"; "" for nothing in particular.
+          shared: descriptors of open files that the child has, too, under the same numbers.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, if it cannot be started.
+        """
+        self._subject = subject
+        self._where = where or target
+        self._hear = hear
+        self._doing = doing
+        self._errors = b""
+        self._received = b""
+        self._timeout_s = 0.0
+        self._deadline = 0.0
+        module, _, function = target.partition(":")
+        start = (
+            "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+            f"from {module} import {function}; {function}(*sys.argv[2:])"
+        )
+        command = [_python(), "-c", start, json.dumps(sys.path), *arguments]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=shared,
+                # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group,
+                # the children that it has.
+                start_new_session=not _is_child,
+            )
+        except OSError as error:
+            raise LiteRtError(
+                Status.DYNAMIC_LOADING, f"{subject} cannot be started: {error}", self._where
+            ) from error
+        self.pid = self._process.pid
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+
+    def set_time_limit(self, timeout_s: float) -> None:
+        """From now on; `lines` fails when it is over."""
+        self._timeout_s = timeout_s
+        self._deadline = time.monotonic() + timeout_s
+
+    def lines(self, request: bytes, *, is_last: bool) -> Iterator[bytes]:
+        """Sends a request, and yields what the child says, until its end, in lines; its errors are kept meanwhile.
+
+        Who has what it wants stops early, and may ask again unless it was the last.
+
+        Raises:
+          ChildEndedError: TIMEOUT_EXPIRED.
+          LiteRtError: RUNTIME_FAILURE, for too long an answer.
+        """
+        child = self._process
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        readers: list[IO[bytes]] = [child.stdout, child.stderr]
+        unsent, total = memoryview(request), 0
+        while child.stdout in readers:
+            writers = [child.stdin] if unsent else []
+            readable, writable, _ = select.select(readers, writers, [], self._time_left())
+            if writable:
+                unsent = _send(child.stdin, unsent)
+                if is_last and not unsent:
+                    child.stdin.close()
+            for stream in readable:
+                data = os.read(stream.fileno(), 1 << 16)
+                if not data:
+                    readers.remove(stream)
+                elif stream is child.stderr:
+                    self._keep(data)
+                else:
+                    total += len(data)
+                    *lines, self._received = (self._received + data).split(b"\n")
+                    yield from lines
+            if total > _ANSWER_LIMIT:
+                raise self.error(f"said more than {_ANSWER_LIMIT >> 20} MiB")
+
+    def said(self) -> str:
+        """What it has printed since the last call of this; nothing where `hear` gets it."""
+        self._drain()
+        text, self._errors = self._errors.decode("utf-8", "replace").strip(), b""
+        return text
+
+    def await_end(self) -> None:
+        """Waits a little for a child that has nothing more to do: it removes what it made as it ends."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_EXIT_GRACE_S)
+        self._drain()
+
+    def let_end(self) -> None:
+        """Says that nothing more comes, and gives the child a little time to end by itself."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self.await_end()
+        self.end()
+
+    def early_end(self) -> ChildEndedError:
+        """The error for a child that has closed its output before it was done."""
+        try:
+            status = self._process.wait(max(self._deadline - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            return self.error(
+                f"closed its output{self._doing()}, and was stopped", Status.TIMEOUT_EXPIRED
+            )
+        self._drain()
+        if status >= 0:
+            return self.error(f"ended with status {status}{self._doing()}")
+        name = signal.Signals(-status).name
+        return self.error(f"crashed{self._doing()} ({name}: {signal.strsignal(-status)})")
+
+    def error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> ChildEndedError:
+        """An error that says what became of the child, and what it has printed."""
+        said = self._errors.decode("utf-8", "replace").strip()
+        return ChildEndedError(
+            status, f"{self._subject} {ending}" + (f":\n{said}" if said else ""), self._where
+        )
+
+    def end(self) -> None:
+        """Leaves neither process nor pipe behind; what the child itself started goes with it."""
+        child = self._process
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            child.kill()
+        for stream in (child.stdin, child.stdout, child.stderr):
+            assert stream is not None
+            try:
+                stream.close()
+            except OSError:  # what was not sent
+                continue
+        child.wait()
+
+    def _time_left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise self.error(
+                f"was not done{self._doing()} after {self._timeout_s:g} s, and was stopped",
+                Status.TIMEOUT_EXPIRED,
+            )
+        return left
+
+    def _drain(self) -> None:
+        """Keeps what is in its standard error by now."""
+        stream = self._process.stderr
+        assert stream is not None
+        if stream.closed:
+            return
+        os.set_blocking(stream.fileno(), False)
+        try:
+            while data := os.read(stream.fileno(), 1 << 16):
+                self._keep(data)
+        except BlockingIOError:  # it, or a process that it left behind, may still write
+            return
+
+    def _keep(self, data: bytes) -> None:
+        if self._hear is not None:
+            self._hear(data)
+            return
+        self._errors = (self._errors + data)[-_ERRORS_KEPT:]
+
+
+def become_child() -> IO[str]:
+    """In the child: takes its standard output for answers alone; what native code prints goes to its errors.
+
+    No core dumps are made.
+
+    Returns:
+      The channel for answers.
+    """
+    import resource
+
+    global _is_child
+    _is_child = True
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return channel
+
+
+def set_alarm(timeout_s: float) -> None:
+    """In the child: an end of its own a little after a time limit, where the parent was killed; 0 for none."""
+    signal.setitimer(signal.ITIMER_REAL, timeout_s + _ORPHAN_GRACE_S if timeout_s else 0)
+
+
+def _send(stream: IO[bytes], data: memoryview) -> memoryview:
+    try:
+        return data[os.write(stream.fileno(), data) :]
+    except BlockingIOError:
+        return data
+    except BrokenPipeError:  # it has ended: its output says why
+        return memoryview(b"")
+
+
+def _python() -> str:
+    """The interpreter; `sys.executable` names another program where Python is embedded in one."""
+    if sys.executable and "python" in os.path.basename(sys.executable):
+        return sys.executable
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return os.path.join(sys.exec_prefix, "bin", name)

@@ -1,0 +1,239 @@
+"""A child that answers many calls: errors, crashes, hangs, ends; it never outlives its parent."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child_process import ChildEndedError
+from litert.host.service import FILE_START, Service
+
+FUNCTIONS = """
+import ctypes, logging, os, signal, sys, threading, time
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.service import FILE_START, native_call
+
+def handlers(fd):
+    state = []
+
+    def count(argument):
+        state.append(argument)
+        return state
+
+    def write(text):
+        os.pwrite(fd, text.encode(), FILE_START)
+        return len(text)
+
+    def print_and_refuse(status):
+        print("printed by Python", flush=True)
+        os.system("echo printed by native code")
+        raise LiteRtError(Status(status), "what", "where", "Hint.")
+
+    def crash(argument):
+        with native_call("LiteRtCrash"):
+            os.write(2, b"about to crash")
+            ctypes.string_at(0)
+
+    def hang(argument):
+        with native_call("LiteRtHang"):
+            time.sleep(60)
+
+    def hang_and_ignore_the_world(path):
+        with open(path, "w") as stream:
+            stream.write(str(os.getpid()))
+        with native_call("LiteRtHang"):
+            time.sleep(60)
+
+    def leave(status):
+        ctypes.CDLL(None).exit(status)
+
+    def log(argument):
+        thread = threading.Thread(target=logging.getLogger("a.vendor").warning, args=["%s %d", "x", 1])
+        thread.start()
+        thread.join()
+
+    def fail(argument):
+        raise ZeroDivisionError("of a kind")
+
+    def after_a_native_call(argument):
+        with native_call("LiteRtFine"):
+            pass
+        os.kill(os.getpid(), signal.SIGABRT)
+
+    return {name: f for name, f in locals().items() if callable(f)}
+
+def no_handlers(fd):
+    raise LiteRtError(Status.DYNAMIC_LOADING, "no library")
+"""
+
+
+@pytest.fixture(autouse=True)
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "functions_of_test_service.py").write_text(FUNCTIONS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def start(timeout_s: float = 30, function: str = "handlers") -> Service:
+    target = f"functions_of_test_service:{function}"
+    return Service(target, timeout_s=timeout_s, subject="the plugin libX.so", where="/x/libX.so")
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with start() as service:
+        yield service
+
+
+def fails(service: Service, call: str, argument: object = None) -> LiteRtError:
+    with pytest.raises(LiteRtError) as error:
+        service.ask(call, argument)
+    return error.value
+
+
+def pid_of(service: Service) -> int:
+    return service._child.pid
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_one_child_answers_all_calls(service: Service) -> None:
+    assert service.ask("count", "ä") == ["ä"]
+    assert service.ask("count", {"a": [1.5, None]}) == ["ä", {"a": [1.5, None]}]
+
+
+def test_a_long_argument_and_a_long_answer_pass(service: Service) -> None:
+    text = "x" * (3 << 20)
+    assert service.ask("count", text) == [text]
+
+
+def test_both_sides_have_the_file(service: Service) -> None:
+    assert service.ask("write", "hello") == 5
+    assert os.pread(service.fd, 10, FILE_START) == b"hello"
+
+
+def test_an_error_keeps_status_place_and_hint_and_the_child_lives_on(service: Service) -> None:
+    error = fails(service, "print_and_refuse", int(Status.NOT_FOUND))
+    said = "what; it printed:\nprinted by Python\nprinted by native code"
+    assert error.args == (Status.NOT_FOUND, said, "where", "Hint.")
+    assert service.ask("count", 1) == [1]
+
+
+def test_a_refusal_is_an_answer_without_what_was_printed(service: Service) -> None:
+    assert fails(service, "print_and_refuse", int(Status.UNSUPPORTED)).what == "what"
+
+
+def test_any_other_exception_is_named(service: Service) -> None:
+    error = fails(service, "fail")
+    assert error.status is Status.UNKNOWN and "ZeroDivisionError: of a kind" in error.what
+
+
+def test_what_cannot_be_loaded_is_said_at_the_first_call() -> None:
+    with start(function="no_handlers") as service:
+        assert fails(service, "count").args[:2] == (Status.DYNAMIC_LOADING, "no library")
+
+
+def test_a_crash_names_the_native_function(service: Service) -> None:
+    error = fails(service, "crash")
+    assert isinstance(error, ChildEndedError) and error.status is Status.RUNTIME_FAILURE
+    assert error.what.startswith("the plugin libX.so crashed in LiteRtCrash (SIGSEGV")
+    assert "about to crash" in error.what and error.where == "/x/libX.so"
+
+
+def test_an_abort_between_native_functions_names_the_call(service: Service) -> None:
+    what = fails(service, "after_a_native_call").what
+    assert what.startswith("the plugin libX.so crashed in after_a_native_call (SIGABRT")
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_an_exit_is_an_error(service: Service, status: int) -> None:
+    assert fails(service, "leave", status).what.startswith(
+        f"the plugin libX.so ended with status {status} in leave"
+    )
+
+
+def test_a_hang_ends_with_the_time_limit() -> None:
+    with start(1.5) as service:
+        assert service.ask("count", 1) == [1]
+        error = fails(service, "hang")
+        assert error.status is Status.TIMEOUT_EXPIRED
+        assert error.what == (
+            "the plugin libX.so was not done in LiteRtHang after 1.5 s, and was stopped"
+        )
+
+
+def test_a_lost_child_fails_all_later_calls(service: Service) -> None:
+    assert fails(service, "crash") is fails(service, "count")
+
+
+def test_records_of_the_childs_log_are_records_here(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.ask("log")
+    (record,) = [record for record in caplog.records if record.name == "a.vendor"]
+    assert record.levelno == logging.WARNING and record.getMessage() == "x 1"
+
+
+def test_neither_process_nor_files_are_left() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for call in ("count", "crash"):
+        with start() as service:
+            pid = pid_of(service)
+            with suppress(LiteRtError):
+                service.ask(call)
+        assert not is_alive(pid)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_forgotten_child_ends() -> None:
+    service = start()
+    pid = pid_of(service)
+    assert service.ask("count", 1) == [1]
+    del service
+    assert not is_alive(pid)
+
+
+@pytest.mark.parametrize("call", ["hang_and_ignore_the_world", "count"])
+def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
+    path = tmp_path / "pid"
+    script = (
+        f"import sys, time; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from litert.host.service import Service\n"
+        "target = 'functions_of_test_service:handlers'\n"
+        "service = Service(target, timeout_s=600, subject='x', where='')\n"
+        "print(service._child.pid, flush=True)\n"
+        f"service.ask({call!r}, {str(path)!r})\n"
+        "print('idle', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    if call == "count":
+        assert parent.stdout.readline() == b"idle\n"
+    else:
+        while not path.exists() or not path.read_text():
+            time.sleep(0.01)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait(30)
+    parent.stdout.close()
+    deadline = time.monotonic() + 30
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(pid)
