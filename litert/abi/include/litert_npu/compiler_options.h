@@ -12,7 +12,8 @@ extern "C" {
 
 typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
 
-/* The options of the plugin that is being created; NULL leaves them unsaid. */
+/* The options of the plugin that is being created; NULL leaves them unsaid. The context's `get_opaque_options` does the
+ * same, and is safer: where LiteRT's runtime is in the process, too, this name may be found there. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
 /* The compiler's among them; NotFound where there are none. */
 LiteRtStatus LiteRtFindCompilerOptions(

@@ -1,0 +1,162 @@
+"""Options as C code reads them: opaque payloads by name, options of the environment by tag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.core.compiler_options import CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_TAGS = {
+    "compiler_plugin_path": "kLiteRtEnvOptionTagCompilerPluginLibraryDir",
+    "dispatch_library_path": "kLiteRtEnvOptionTagDispatchLibraryDir",
+    "runtime_path": "kLiteRtEnvOptionTagRuntimeLibraryDir",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostOptions:
+    """What is behind a `LiteRtOptions`."""
+
+    opaque: int  # handle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostOpaqueOptions:
+    """What is behind a `LiteRtOpaqueOptions`: payloads by name, in C's memory."""
+
+    payloads: Mapping[str, Any]
+    compiler: int  # handle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostCompilerOptions:
+    """What is behind a `LiteRtCompilerOptions`: names and paths, in C's memory."""
+
+    custom_op_infos: Sequence[tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostEnvironmentOptions:
+    """What is behind a `LiteRtEnvironmentOptions`: text by tag, in C's memory."""
+
+    values: Mapping[int, Any]
+
+
+class OptionsTable:
+    """Options that C code has handles of, and the functions that it reads them by.
+
+    What a function hands out lives until the handle is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._handles = Handles()
+
+    def put_options(
+        self, payloads: Mapping[str, bytes], custom_op_infos: Sequence[CustomOpInfo] = ()
+    ) -> int:
+        """Makes a `LiteRtOptions`.
+
+        Args:
+          payloads: opaque options by name; C sees a zero byte behind each.
+          custom_op_infos: the ops that there are assets for.
+        """
+        infos = [(_text(info.op_name), _text(info.asset_path)) for info in custom_op_infos]
+        compiler = self._handles.put(HostCompilerOptions(infos))
+        texts = {name: ffi.new("char[]", payload) for name, payload in payloads.items()}
+        return self._handles.put(HostOptions(self._handles.put(HostOpaqueOptions(texts, compiler))))
+
+    def drop_options(self, handle: int) -> None:
+        """Releases a `LiteRtOptions`, and what it led to."""
+        options = self._handles.get(handle, HostOptions)
+        opaque = self._handles.get(options.opaque, HostOpaqueOptions)
+        for each in (handle, options.opaque, opaque.compiler):
+            self._handles.drop(each)
+
+    def put_environment(self, environment: EnvironmentOptions) -> int:
+        """Makes a `LiteRtEnvironmentOptions`; what is not set is not found."""
+        values = {
+            int(getattr(_constants(), tag)): _text(value)
+            for field, tag in _TAGS.items()
+            if (value := getattr(environment, field))
+        }
+        return self._handles.put(HostEnvironmentOptions(values))
+
+    def drop_environment(self, handle: int) -> None:
+        """Releases a `LiteRtEnvironmentOptions`."""
+        self._handles.drop(handle)
+
+    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
+        """The functions that compiler and runtime contexts share, for `litert.abi.tables.fill`."""
+        return {
+            "get_opaque_options": self.get_opaque_options,
+            "find_opaque_options_data": self.find_opaque_options_data,
+            "destroy_options": self.destroy_options,
+            "get_environment_options_value": self.get_environment_options_value,
+        }
+
+    def get_opaque_options(self, options: int, opaque_options: Any) -> None:
+        """`LiteRtGetOpaqueOptions`."""
+        opaque_options[0] = self._handles.get(options, HostOptions).opaque
+
+    def find_opaque_options_data(
+        self, opaque_options: int, identifier: Any, data: Any
+    ) -> Status | None:
+        """`LiteRtFindOpaqueOptionsData`."""
+        payloads = self._handles.get(opaque_options, HostOpaqueOptions).payloads
+        name = ffi.string(identifier).decode(errors="replace")
+        if name not in payloads:
+            return Status.NOT_FOUND  # an answer, and no error for the log
+        data[0] = payloads[name]
+        return None
+
+    def destroy_options(self, options: int) -> None:
+        """`LiteRtDestroyOptions`: these are the host's, which releases them."""
+
+    def get_environment_options_value(self, options: int, tag: int, value: Any) -> Status | None:
+        """`LiteRtGetEnvironmentOptionsValue`."""
+        values = self._handles.get(options, HostEnvironmentOptions).values
+        if tag not in values:
+            return Status.NOT_FOUND
+        value.type = _constants().kLiteRtAnyTypeString
+        value.str_value = values[tag]
+        return None
+
+    def find_compiler_options(self, opaque_options: int, compiler_options: Any) -> None:
+        """`LiteRtFindCompilerOptions`."""
+        compiler_options[0] = self._handles.get(opaque_options, HostOpaqueOptions).compiler
+
+    def get_num_custom_op_info(self, compiler_options: int, number: Any) -> None:
+        """`LiteRtGetCompilerOptionsNumCustomOpInfo`."""
+        number[0] = len(self._handles.get(compiler_options, HostCompilerOptions).custom_op_infos)
+
+    def get_custom_op_info(
+        self, compiler_options: int, index: int, op_name: Any, asset_path: Any
+    ) -> None:
+        """`LiteRtGetCompilerOptionsCustomOpInfo`."""
+        infos = self._handles.get(compiler_options, HostCompilerOptions).custom_op_infos
+        if index >= len(infos):
+            raise LiteRtError(Status.INDEX_OOB, f"custom op info {index} of {len(infos)}")
+        op_name[0], asset_path[0] = infos[index]
+
+
+@cache
+def options_table() -> OptionsTable:
+    """The table of this process: functions that C code finds by name read it."""
+    return OptionsTable()
+
+
+@cache
+def _constants() -> Any:
+    return ffi.dlopen(None)
+
+
+def _text(text: str) -> Any:
+    return ffi.new("char[]", text.encode(errors="surrogateescape"))

@@ -1,0 +1,217 @@
+"""Vendors' flags become what their plugins read: an opaque payload, TOML as a C string, under the vendor's name.
+
+`--intel_openvino_graph_backends=cpu` is `graph.-1.graph_backend = 0` for `intel_openvino`. Of the vendors in
+LiteRT's `litert/tools/flags/vendors`, flags whose key or value another name or number stands for are listed here;
+all others, and those of other vendors, keep their name without its prefix.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_MODES = (
+    "default", "sustained_high_performance", "burst", "high_performance", "power_saver",
+    "low_power_saver", "high_power_saver", "low_balanced", "balanced", "extreme_power_saver",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """How a flag is written.
+
+    Attributes:
+      key: in the payload; "" for the flag's own name.
+      words: that the number may be said by.
+      kind: `number` (or words), `text`, `base64`, or `texts`: a list, separated by commas.
+    """
+
+    key: str = ""
+    words: Mapping[str, int] | None = None
+    kind: str = ""
+
+
+def _words(*words: str, first: int = 0) -> Mapping[str, int]:
+    return {word: number for number, word in enumerate(words, first)}
+
+
+# From LiteRT's litert/tools/flags/vendors/*_flags.cc and litert/c/options/litert_*_options.h.
+_FLAGS: Mapping[str, Mapping[str, _Flag]] = {
+    "google_tensor": {
+        "truncation_type": _Flag(
+            "float_truncation_type", _words("auto", "no_truncation", "bfloat16", "half")
+        ),
+        "int64_to_int32": _Flag("int64_to_int32_truncation"),
+        "enable_4bit_compilation": _Flag("enable_four_bit_compilation"),
+        "sharding_intensity": _Flag(
+            words=_words("unspecified", "minimal", "moderate", "extensive", "maximum", first=-1)
+        ),
+        "performance_mode": _Flag(
+            words=_words(
+                "extreme_power_saver", "power_saver", "balanced", "high_performance",
+                "sustained_performance", "burst",
+            )
+        ),
+        "op_filters_proto": _Flag(kind="base64"),
+        "extra_options": _Flag(kind="base64"),
+        "extra_options_path": _Flag(kind="text"),
+    },
+    "mediatek": {
+        "sdk_version_type": _Flag("neron_sdk_version", _words("version7", "version8", "version9")),
+        "enable_gemma_compiler_optimizations": _Flag("gemma_compiler_optimizations"),
+        "enable_l1_cache_optimizations": _Flag("l1_cache_optimizations"),
+        "performance_mode_type": _Flag(
+            "performance_mode",
+            _words("low_power", "fast_single_answer", "sustained_speed", "turbo_boost"),
+        ),
+        "optimization_hint": _Flag(
+            words={"normal": 0, "low_latency": 1, "deep_fusion": 2, "batch_processing": 4}
+        ),
+        "dla_dir": _Flag("mediatek_dla_dir", kind="text"),
+        "aot_compilation_options": _Flag(kind="text"),
+    },
+    "qualcomm": {
+        "log_level": _Flag(words=_words("off", "error", "warn", "info", "verbose", "debug")),
+        "profiling": _Flag(words=_words("off", "basic", "detailed", "linting", "optrace")),
+        "backend": _Flag("qnn_backend", _words("gpu", "htp", "dsp", "ir", "lpai", first=1)),
+        "htp_performance_mode": _Flag(words=_words(*_MODES)),
+        "dsp_performance_mode": _Flag(words=_words(*_MODES[:-1])),
+        "htp_perf_ctrl_mode": _Flag(words=_words("manual", "auto")),
+        "dsp_perf_ctrl_mode": _Flag(words=_words("manual", "auto")),
+        "graph_io_tensor_mem_type": _Flag(words=_words("raw", "memhandle")),
+        "optimization_level": _Flag(words=_words("O1", "O2", "O3")),
+        "graph_priority": _Flag(words=_words("default", "low", "normal", "normal_high", "high")),
+        "lpai_target": _Flag(words=_words("x86", "arm", "adsp", "tensilica")),
+        "lpai_client_perf_type": _Flag(words=_words("default", "real_time", "non_real_time")),
+        "lpai_core_affinity_type": _Flag(words=_words("default", "soft", "hard")),
+        "num_hvx_thread": _Flag("num_hvx_threads"),
+        "dump_tensor_ids": _Flag(kind="texts"),
+    },
+    "samsung": {
+        "soc_model": _Flag("samsung_soc_model", kind="text"),
+        "large_model_support": _Flag("enable_large_model_support"),
+    },
+}  # fmt: skip
+
+_INTEL = "intel_openvino"
+_INTEL_BACKENDS = _words("cpu", "gpu", "npu")
+_INTEL_MODES = _words("latency", "throughput", "cumulative_throughput")
+_LITERAL = re.compile(r"true|false|[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
+    """What a vendor's flags are for its plugin.
+
+    Args:
+      manufacturer: whose; flags begin with its name, whatever its case and underscores.
+      options: flags and their values.
+
+    Returns:
+      Payloads by their identifiers; none where there are no flags.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that the flag cannot have.
+    """
+    payloads: dict[str, list[str]] = {}
+    for name, value in options.items():
+        if "\n" in value or "\0" in value:
+            raise _unfit(name, value, "text in one line")
+        identifier = _identifier(manufacturer, name)
+        suffix = name[len(identifier) :].lstrip("_-")
+        lines = payloads.setdefault(identifier.replace("-", "_").lower(), [])
+        if identifier == _INTEL:
+            lines += _intel(name, suffix, value)
+        else:
+            flag = _FLAGS.get(identifier, {}).get(suffix, _Flag())
+            lines.append(f"{flag.key or suffix} = {_spell(flag, name, value)}")
+    return {
+        identifier: "".join(f"{line}\n" for line in lines).encode()
+        for identifier, lines in payloads.items()
+    }
+
+
+def _identifier(manufacturer: str, name: str) -> str:
+    """The part of a flag's name that is the vendor's."""
+    for known in (_INTEL, *_FLAGS):
+        if name.startswith(f"{known}_"):
+            return known
+    letters = len(re.sub("[_-]", "", manufacturer))
+    for end in range(len(name) + 1):
+        if len(re.sub("[_-]", "", name[:end])) == letters:
+            return name[:end]
+    return name
+
+
+def _spell(flag: _Flag, name: str, value: str) -> str:
+    if flag.words is not None:
+        if value in flag.words:
+            return str(flag.words[value])
+        if not _LITERAL.fullmatch(value):
+            raise _unfit(name, value, ", ".join(flag.words))
+        return value
+    if flag.kind == "texts":
+        return "[" + ", ".join(_quoted(name, text) for text in value.split(",") if text) + "]"
+    if flag.kind == "base64":
+        return f'"{base64.b64encode(value.encode()).decode()}"'
+    if flag.kind == "text" or not _LITERAL.fullmatch(value):
+        return _quoted(name, value)
+    return value
+
+
+def _quoted(name: str, value: str) -> str:
+    # LiteRT's reader takes what stands between the first and the last quote, and knows no escapes.
+    if '"' in value and "'" in value:
+        raise _unfit(name, value, "text with one kind of quotes")
+    return f"'{value}'" if '"' in value else f'"{value}"'
+
+
+def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
+    """Lines for Intel's plugin, some of whose flags hold several options."""
+    if suffix == "performance_mode":
+        yield f"performance_mode = {_spell(_Flag(words=_INTEL_MODES), name, value)}"
+    elif suffix == "configs_map":
+        for key, text in _pairs(name, value.split(","), "="):
+            yield f"configs_map.{key} = {_quoted(name, text)}"
+    elif suffix == "graph_backends":
+        backends = [("-1", value)]  # of all graphs
+        if ":" in value or ";" in value:
+            backends = _pairs(name, value.split(";"), ":")
+        for graph, backend in backends:
+            number = _spell(_Flag(words=_INTEL_BACKENDS), name, backend)
+            yield f"graph.{_graph(name, value, graph)}.graph_backend = {number}"
+    elif suffix == "graph_configs_map":
+        for graph, pair in _pairs(name, value.split(";"), ":"):
+            for key, text in _pairs(name, [pair], "="):
+                index = _graph(name, value, graph)
+                yield f"graph.{index}.configs_map.{key} = {_quoted(name, text)}"
+    else:
+        yield f"{suffix} = {_spell(_Flag(), name, value)}"
+
+
+def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for entry in filter(None, entries):
+        key, found, text = entry.partition(separator)
+        if not found or not key:
+            raise _unfit(name, entry, f"of the form key{separator}value")
+        pairs.append((key, text))
+    return pairs
+
+
+def _graph(name: str, value: str, index: str) -> int:
+    if not re.fullmatch(r"-1|\d+", index):
+        raise _unfit(name, value, "graph:value, where a graph is a number from 0 on")
+    return int(index)
+
+
+def _unfit(name: str, value: str, allowed: str) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_TOOL_CONFIG,
+        f"--{name} is {value!r:.100}, where a value is {allowed}",
+        hint="The vendor's documentation has its flags.",
+    )
