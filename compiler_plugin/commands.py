@@ -198,12 +198,15 @@ def _asking_plugin(
     with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
         report.warnings += model.warnings
         transformations = transform_model(model, options.transform, report)
+        by_vendor = plugin.transform(model)
         check_shape_bounds(model, options.compiler.shape_bounds)
         find_custom_layers(plugin, options.compiler, model, report)
         prepare = prepare_partitions(plugin.data_layout, options.transform, transformations)
         yield model, plugin, report, prepare
-        if transformations:
-            report.transformations = transformations.reports()
+        report.transformations = [
+            *(transformations.reports() if transformations else ()),
+            *by_vendor,
+        ]
     report.seconds = time.perf_counter() - start
 
 

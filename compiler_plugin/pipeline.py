@@ -152,6 +152,7 @@ def apply_in_memory(
         plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
         transformations = transform_model(model, options.transform, report)
+        by_vendor = plugin.transform(model)
         check_shape_bounds(model, options.compiler.shape_bounds)
         found = find_custom_layers(plugin, options.compiler, model, report)
         infos = [*by_flag, *found]
@@ -168,8 +169,10 @@ def apply_in_memory(
             lambda done, total: tell("compile", done, total),
             prepare_partitions(plugin.data_layout, options.transform, transformations),
         )
-        if transformations:
-            report.transformations = transformations.reports()
+        report.transformations = [
+            *(transformations.reports() if transformations else ()),
+            *by_vendor,
+        ]
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)

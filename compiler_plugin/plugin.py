@@ -7,7 +7,7 @@ prefix: `LiteRtCompilerPluginPartition` is `partition`. A module that holds a pl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Literal, Protocol, TypeAlias
@@ -18,7 +18,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.model.blob import Blob
-from litert.model.graph import Op, Subgraph
+from litert.model.graph import Model, Op, Subgraph
 
 DataLayout: TypeAlias = Literal["NHWC", "NCHW"]
 
@@ -120,6 +120,17 @@ class CompilerPlugin(Protocol):
 
     data_layout: DataLayout = "NHWC"
 
+    def transform(self, model: Model) -> Mapping[str, int]:
+        """Rewrites the model into what its compiler likes. Optional.
+
+        The host calls it once, before `partition`, with the model as the user's transformations left it. The
+        graph is the plugin's to change, by its methods; inputs, outputs and signatures stay.
+
+        Returns:
+          How often each of its transformations has changed the model, by name, for the report.
+        """
+        return {}
+
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.
 
@@ -172,6 +183,14 @@ class CompilerPlugin(Protocol):
     def close(self) -> None:
         """Releases what the plugin holds (`LiteRtDestroyCompilerPlugin`)."""
         ...
+
+
+def has_optional(plugin: CompilerPlugin, name: str) -> bool:
+    """Whether a plugin has one of the optional functions of its own; one of None is none."""
+    found = getattr(plugin, name, None)
+    return callable(found) and getattr(found, "__func__", found) is not getattr(
+        CompilerPlugin, name
+    )
 
 
 class CompilerPluginFactory(ABC):

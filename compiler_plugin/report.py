@@ -74,9 +74,9 @@ class TransformationReport:
 
     Attributes:
       name: as `--transformations` has it.
-      phase: `front`, `middle` or `back`.
+      phase: `front`, `middle` or `back`; or the vendor, whose transformation it is.
       matches: how often it matched.
-      seconds: that it took, with what it left to infer and to check.
+      seconds: that it took, with what it left to infer and to check; all of a vendor's take together.
       path: of its file; "" for one of ours.
     """
 

@@ -5,6 +5,7 @@ Errors name the vendor and the call, whether the vendor's code raises or returns
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -18,8 +19,10 @@ from compiler_plugin.plugin import (
     DataLayout,
     OpList,
     Selection,
+    has_optional,
 )
 from compiler_plugin.registry import RegisteredPlugin
+from compiler_plugin.report import TransformationReport
 from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
@@ -29,7 +32,7 @@ from litert.core.version import COMPILER_PLUGIN_API_VERSION
 from litert.host.vendor_call import VendorCall
 from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob
-from litert.model.graph import Op, Subgraph
+from litert.model.graph import Model, Op, Subgraph
 
 _Item = TypeVar("_Item")
 _CALLS = ("partition", "compile", "companions", "close")
@@ -109,6 +112,24 @@ class VendorPlugin:
                 self._plugin.close()
         except LiteRtError as error:
             self._warnings.append(str(error))
+
+    def transform(self, model: Model) -> Sequence[TransformationReport]:
+        """Lets the vendor rewrite the model, where it wants to."""
+        if not has_optional(self._plugin, "transform"):
+            return []
+        start = time.perf_counter()
+        with self._call("transform"):
+            matches = self._plugin.transform(model)
+        if not isinstance(matches, Mapping):
+            raise self._nonsense("transform", f"it returns {type(matches).__name__}")
+        for name, count in matches.items():
+            if not _is_name(name) or not _is_index(count):
+                raise self._nonsense("transform", f"it has done {name!r:.100} {count!r:.100} times")
+        seconds = time.perf_counter() - start  # of them all: only the vendor knows more
+        return [
+            TransformationReport(name, self.vendor, count, seconds if count else 0.0)
+            for name, count in matches.items()
+        ]
 
     def partition(self, subgraph: Subgraph, where: str) -> Choice:
         """Asks which ops of a subgraph the vendor takes, and leaves out what no NPU call can hold.
@@ -198,7 +219,7 @@ class VendorPlugin:
         """The assets that the vendor has for ops of those names among layers for any model."""
         with self._call("custom_layers"):
             # A vendor's plugin may be of a class of its own, without what is optional.
-            if not callable(getattr(self._plugin, "custom_layers", None)):
+            if not has_optional(self._plugin, "custom_layers"):
                 return CompilerPlugin.custom_layers(self._plugin, paths, op_names)
             found = self._plugin.custom_layers(paths, op_names)
         for info in self._check_list(found, CustomOpInfo, "layers", "custom_layers"):
@@ -221,7 +242,7 @@ class VendorPlugin:
                 "partition", f"it takes {selection.op!r:.100}, not an op of {where}"
             )
         number = selection.partition_index
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        if not _is_index(number):
             raise self._nonsense("partition", f"its partition index {number!r:.100} is no index")
         return position[selection.op]
 
@@ -229,7 +250,7 @@ class VendorPlugin:
         if not _is_name(call.name):
             raise self._nonsense("compile", f"call {index} has the name {call.name!r:.100}")
         number = call.byte_code_index
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < num_modules:
+        if not _is_index(number) or number >= num_modules:
             raise self._nonsense(
                 "compile", f"call '{call.name}' is in byte code module {number!r} of {num_modules}"
             )
@@ -266,6 +287,10 @@ class VendorPlugin:
             self._call(call).where,
             "This is the vendor's to repair.",
         )
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _is_name(value: object) -> bool:

@@ -384,6 +384,9 @@ def test_the_output_is_no_companion_of_an_asset(
         ("create_raises", "vendor 'Fake', create, at"),
         ("create_none", "(NoneType) has no partition"),
         ("create_half", "(FakePlugin) has no companions"),
+        ("transform_raises", "KeyError: 'missing' (vendor 'Fake', transform, at"),
+        ("transform_none", "it returns NoneType (vendor 'Fake', transform)"),
+        ("transform_count", "it has done 't' -1 times"),
         ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', partition, at"),
         ("partition_exits", "SystemExit: 3 (vendor 'Fake', partition"),
         ("partition_twice", "takes op 0 (A) of subgraph 0 twice"),
@@ -464,6 +467,22 @@ def test_a_vendor_may_look_at_all_that_it_is_asked_about(
     write_model(builder.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", "", fake_options(fake_mode="partition_looks"))
     assert [op.name for op in report.npu_ops] == ["RELU"]
+
+
+def test_a_vendor_may_rewrite_the_model_before_it_is_partitioned(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    source, output = chain("A", "B", "C"), tmp_path / "out.tflite"
+    options = fake_options(fake_mode="transform_renames", fake_ops="B")
+    report = apply_plugin(source, output, options)
+    assert [op.name for op in report.npu_ops] == ["B", "B"]
+    done = [(item.name, item.phase, item.matches) for item in report.transformations]
+    assert done == [("a_to_b", "Fake", 1), ("b_to_c", "Fake", 0)]
+    assert "a_to_b  Fake" in report.to_text()
+    with read_model(output) as model:
+        assert ops(model) == ["DISPATCH_OP", "C"]
+    report = partition_model(source, output, options)
+    assert [op.name for op in report.npu_ops] == ["B", "B"]
 
 
 def test_a_vendor_that_cannot_close_is_told_of_and_its_file_is_good(

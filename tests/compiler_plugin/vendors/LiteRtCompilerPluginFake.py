@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compiler_plugin.plugin import (
@@ -29,7 +29,7 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
-from litert.model.graph import Buffer, Op, OperatorCode, Subgraph
+from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Subgraph
 
 
 def write_byte_code(partitions: Sequence[Subgraph]) -> bytes:
@@ -101,6 +101,30 @@ class _Modes:
 
     def create_half(self, plugin: Any) -> Any:
         plugin.companions = None
+        return plugin
+
+    def transform_renames(self, plugin: Any) -> Any:
+        """Not wrong: ops called A become ops called B."""
+
+        def transform(model: Model) -> Mapping[str, int]:
+            found = [op for op in model.ops() if op.name == "A"]
+            for op in found:
+                op.code = model.operator_code(CUSTOM, "B")
+            return {"a_to_b": len(found), "b_to_c": 0}
+
+        plugin.transform = transform
+        return plugin
+
+    def transform_raises(self, plugin: Any) -> Any:
+        plugin.transform = lambda model: _EMPTY["missing"]
+        return plugin
+
+    def transform_none(self, plugin: Any) -> Any:
+        plugin.transform = lambda model: None
+        return plugin
+
+    def transform_count(self, plugin: Any) -> Any:
+        plugin.transform = lambda model: {"t": -1}
         return plugin
 
     def partition_raises(self, plugin: Any) -> Any:
