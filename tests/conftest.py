@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,3 +65,56 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text()
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def stock_apply_plugin(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs stock LiteRT's `apply_plugin_main`, as it is in the wheel, with arguments and `env`."""
+    package = pytest.importorskip("ai_edge_litert")
+    binary = Path(package.__file__).parent / "tools" / "apply_plugin_main"
+    if not binary.exists():
+        pytest.skip("this ai-edge-litert has no apply_plugin_main")
+    copy = tmp_path_factory.mktemp("stock") / "apply_plugin_main"
+    shutil.copy(binary, copy)
+    copy.chmod(0o755)
+
+    def run(
+        *arguments: str | Path, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [copy, *map(str, arguments)],
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def c_vendor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the C example's libraries, manufacturer `Cobalt`: it takes MUL, and Gain with an asset."""
+    return build_c_vendor(tmp_path_factory.mktemp("c_vendor"), "-Werror")
+
+
+def build_c_vendor(folder: Path, flags: str) -> Path:
+    """Builds the C example's libraries into a folder, which is returned."""
+    if shutil.which("cc") is None or shutil.which("make") is None:
+        pytest.skip("no C compiler, or no make")
+    example = Path(__file__).resolve().parents[1] / "examples" / "06_c_vendor"
+    subprocess.run(
+        [
+            "make",
+            "-s",
+            "-C",
+            example,
+            f"PYTHON={sys.executable}",
+            f"BUILD={folder}",
+            f"CFLAGS={flags}",
+        ],
+        check=True,
+    )
+    return folder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -341,32 +340,19 @@ def test_a_command_imports_only_what_it_needs(source: Path, cmd: str) -> None:
     assert done.stderr == "[]\n"
 
 
-@pytest.fixture(scope="session")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., int]:
-    """Runs stock LiteRT's `apply_plugin_main`; its exit status."""
-    package = pytest.importorskip("ai_edge_litert")
-    binary = Path(package.__file__).parent / "tools" / "apply_plugin_main"
-    if not binary.exists():
-        pytest.skip("this ai-edge-litert has no apply_plugin_main")
-    copy = tmp_path_factory.mktemp("stock") / "apply_plugin_main"
-    shutil.copy(binary, copy)
-    copy.chmod(0o755)
-
-    def run(*arguments: str | Path) -> int:
-        return subprocess.run([copy, *map(str, arguments)], capture_output=True).returncode
-
-    return run
-
-
 def test_stock_reads_what_each_command_writes(
-    source: Path, kernel: Path, tmp_path: Path, stock: Callable[..., int]
+    source: Path,
+    kernel: Path,
+    tmp_path: Path,
+    stock_apply_plugin: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     for cmd in ("apply", "partition", "noop"):
         output = tmp_path / cmd
         arguments = [f"--cmd={cmd}", f"--npu_custom_op_info=A,{kernel}", "--fake_ops=A"]
         assert apply(*FAKE, *arguments, "--err=none", source, output) == 0
         again = tmp_path / "again.tflite"
-        assert stock("--cmd=noop", f"--model={output}", f"--o={again}") == 0
+        done = stock_apply_plugin("--cmd=noop", f"--model={output}", f"--o={again}")
+        assert done.returncode == 0
         with read_model(output) as ours, read_model(again) as theirs:
             assert [[op.name for op in s.ops] for s in theirs.subgraphs] == [
                 [op.name for op in s.ops] for s in ours.subgraphs
@@ -388,12 +374,15 @@ def test_stock_reads_what_each_command_writes(
     ],
 )
 def test_the_exit_status_is_stocks(
-    source: Path, tmp_path: Path, stock: Callable[..., int], arguments: list[str]
+    source: Path,
+    tmp_path: Path,
+    stock_apply_plugin: Callable[..., subprocess.CompletedProcess[str]],
+    arguments: list[str],
 ) -> None:
     names = {"IN": source, "OUT": tmp_path / "out.bin", "HERE": tmp_path}
     for word, path in names.items():
         arguments = [argument.replace(word, str(path)) for argument in arguments]
-    assert apply(*arguments) == stock(*arguments)
+    assert apply(*arguments) == stock_apply_plugin(*arguments).returncode
 
 
 def test_the_real_network_is_compiled(models: Path, tmp_path: Path, capsys: Capture) -> None:

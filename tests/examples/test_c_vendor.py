@@ -1,0 +1,87 @@
+"""The C example is a whole vendor: its libraries build without a warning and run in stock LiteRT as they are."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litert.model.builder import ModelBuilder
+from litert.model.reader import read_model
+from litert.model.stamp import read_stamp
+from litert.model.writer import write_model
+from tests.stock_litert import run_in_stock
+
+StockTool = Callable[..., "subprocess.CompletedProcess[str]"]
+SHAPE = (2, 3)
+X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(SHAPE)
+Z = np.linspace(5, -1, 6, dtype=np.float32).reshape(SHAPE)
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> Path:
+    """A model: y = tanh(x * z) squared; TANH stays on the CPU, between two calls."""
+    builder = ModelBuilder()
+    x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
+    t = builder.op("MUL", [x, z], [("t", "float32", SHAPE)])
+    u = builder.op("TANH", [t], [("u", "float32", SHAPE)])
+    y = builder.op("MUL", [u, u], [("y", "float32", SHAPE)])
+    builder.output(y)
+    builder.signature("serving_default", {"x": x, "z": z}, {"y": y})
+    write_model(builder.build(), tmp_path / "products.tflite")
+    return tmp_path / "products.tflite"
+
+
+def apply_stock(tool: StockTool, libs: Path, model: Path, output: Path) -> None:
+    flags = ["--soc_manufacturer=Cobalt", "--soc_model=C1", f"--libs={libs}"]
+    done = tool("--cmd=apply", f"--model={model}", f"--o={output}", *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stock_compiles_and_runs_it(
+    c_vendor: Path, products: Path, tmp_path: Path, stock_apply_plugin: StockTool
+) -> None:
+    compiled = tmp_path / "products_npu.tflite"
+    apply_stock(stock_apply_plugin, c_vendor, products, compiled)
+    with read_model(compiled) as model:
+        ops = [op.name for op in model.subgraphs[0].ops]
+        stamp = read_stamp(model)
+    assert ops == ["DISPATCH_OP", "TANH", "DISPATCH_OP"]
+    assert stamp is not None and (stamp.soc_manufacturer, stamp.soc_model) == ("Cobalt", "C1")
+    run = run_in_stock(compiled, c_vendor, {"x": X, "z": Z}, runs=3)
+    assert run.exit_status == 0, run.log
+    np.testing.assert_allclose(run.outputs["y"], np.tanh(X * Z) ** 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "reason", ["it broadcasts", "it has an activation", "it is integer", "a factor is constant"]
+)
+def test_what_its_npu_cannot_do_stays_on_the_cpu(
+    c_vendor: Path, tmp_path: Path, stock_apply_plugin: StockTool, reason: str
+) -> None:
+    builder = ModelBuilder()
+    element = "int32" if "integer" in reason else "float32"
+    x = builder.input("x", element, (3,))
+    z = builder.input("z", element, (1,) if "broadcasts" in reason else (3,))
+    if "constant" in reason:
+        z = builder.constant("c", X[1])
+    activation = "RELU" if "activation" in reason else "NONE"
+    result = [("y", element, (3,))]
+    builder.output(builder.op("MUL", [x, z], result, fused_activation_function=activation))
+    write_model(builder.build(), tmp_path / "m.tflite")
+    apply_stock(stock_apply_plugin, c_vendor, tmp_path / "m.tflite", tmp_path / "o.tflite")
+    with read_model(tmp_path / "o.tflite") as model:
+        assert [op.name for op in model.subgraphs[0].ops] == ["MUL"]
+
+
+def test_an_unknown_soc_model_is_refused(
+    c_vendor: Path, products: Path, tmp_path: Path, stock_apply_plugin: StockTool
+) -> None:
+    flags = ["--soc_manufacturer=Cobalt", "--soc_model=C9", f"--libs={c_vendor}"]
+    output = tmp_path / "o.tflite"
+    done = stock_apply_plugin("--cmd=apply", f"--model={products}", f"--o={output}", *flags)
+    assert done.returncode != 0
+    assert "[Cobalt] there is no SoC model 'C9'" in done.stdout + done.stderr

@@ -1,0 +1,83 @@
+"""Stock LiteRT's compiled model, in a process of its own: a vendor's library can end it.
+
+The binaries are the wheel's, as they are. As a script: model, folder of dispatch libraries, inputs, outputs, runs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class StockRun:
+    """What became of a model: its outputs, by name, which are empty if it failed; and stock's log."""
+
+    exit_status: int
+    outputs: Arrays
+    log: str
+
+
+def run_in_stock(
+    model: Path,
+    dispatch_folder: Path,
+    inputs: Arrays,
+    *,
+    runs: int = 1,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = 60,
+) -> StockRun:
+    """Runs a model's first signature in stock's `CompiledModel`, on NPU and CPU, with a dispatch library."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
+        np.savez(given, **inputs)  # type: ignore[arg-type]  # the keys are names
+        done = subprocess.run(
+            [sys.executable, __file__, model, dispatch_folder, given, got, str(runs)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **(environment or {})},
+            timeout=timeout_s,
+        )
+        outputs = dict(np.load(got)) if got.exists() else {}
+    return StockRun(done.returncode, outputs, done.stdout + done.stderr)
+
+
+def _main(model_path: str, dispatch_folder: str, given: str, got: str, runs: str) -> None:
+    from ai_edge_litert.compiled_model import CompiledModel
+    from ai_edge_litert.environment import Environment
+    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+
+    environment = Environment.create(dispatch_library_path=dispatch_folder)
+    model = CompiledModel.from_file(
+        model_path, HardwareAccelerator.NPU | HardwareAccelerator.CPU, environment=environment
+    )
+    (signature,) = list(model.get_signature_list())[:1]
+    names = model.get_signature_list()[signature]
+    inputs = {n: model.create_input_buffer_by_name(signature, n) for n in names["inputs"]}
+    outputs = {n: model.create_output_buffer_by_name(signature, n) for n in names["outputs"]}
+    details = model.get_output_tensor_details(signature)
+    arrays = np.load(given)
+    for _ in range(int(runs)):
+        for name, buffer in inputs.items():
+            buffer.write(arrays[name])
+        model.run_by_name(signature, inputs, outputs)
+    results = {}
+    for name, buffer in outputs.items():
+        shape = tuple(details[name]["shape"])
+        results[name] = buffer.read(int(np.prod(shape)), details[name]["dtype"]).reshape(shape)
+    np.savez(got, **results)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
