@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""
 
+NO_CALLS = "no op went to the NPU"
+"""The warning about a model that is compiled, and calls no NPU."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -277,7 +280,7 @@ def _report_assets(
     ]
     report.warnings += _asset_warnings(report, assets)
     if report.ops and not report.calls:
-        report.warnings.append("no op went to the NPU")
+        report.warnings.append(NO_CALLS)
 
 
 def _near_name(op_name: str, names: Collection[str]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dispatch.event import Event
     from litert.compiled_model import CompiledModel
+    from litert.core.compiler_options import CustomOpInfo
     from litert.core.element_type import ElementType
     from litert.core.environment_options import EnvironmentOptions
     from litert.core.errors import LiteRtError
@@ -29,6 +30,7 @@ _MODULES = {
     "CompiledModel": "litert.compiled_model",
     "CpuKernelMode": "litert.cpu_kernel_mode",
     "CpuOptions": "litert.cpu_options",
+    "CustomOpInfo": "litert.core.compiler_options",
     "ElementType": "litert.core.element_type",
     "Environment": "litert.environment",
     "EnvironmentOptions": "litert.core.environment_options",
@@ -46,6 +48,7 @@ __all__ = [
     "CompiledModel",
     "CpuKernelMode",
     "CpuOptions",
+    "CustomOpInfo",
     "ElementType",
     "Environment",
     "EnvironmentOptions",

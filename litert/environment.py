@@ -26,6 +26,7 @@ class Environment:
         runtime_path: str | None = None,
         compiler_plugin_path: str = "",
         dispatch_library_path: str = "",
+        compiler_cache_dir: str = "",
     ) -> Environment:
         """Makes an environment.
 
@@ -34,6 +35,7 @@ class Environment:
           runtime_path: kept for stock's programs; nothing is loaded from there.
           compiler_plugin_path: folder of compiler plugins, beside those that are installed.
           dispatch_library_path: folder of dispatch tables, beside those that are installed.
+          compiler_cache_dir: folder in which models that are compiled at load are kept; made if it is not there.
 
         Raises:
           ValueError: if a path is given twice.
@@ -43,8 +45,15 @@ class Environment:
                 raise ValueError("runtime_path was provided twice.")
             options, runtime_path = None, options
         if options is None:
-            options = EnvironmentOptions(runtime_path, compiler_plugin_path, dispatch_library_path)
-        elif runtime_path is not None or compiler_plugin_path or dispatch_library_path:
+            options = EnvironmentOptions(
+                runtime_path, compiler_plugin_path, dispatch_library_path, compiler_cache_dir
+            )
+        elif (
+            runtime_path is not None
+            or compiler_plugin_path
+            or dispatch_library_path
+            or compiler_cache_dir
+        ):
             raise ValueError("Pass either options or environment path shortcuts.")
         runtime_path = options.runtime_path or os.path.dirname(os.path.abspath(__file__))
         return cls(replace(options, runtime_path=runtime_path))

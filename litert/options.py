@@ -6,10 +6,11 @@ classes, imported when they are asked for; what is set in them goes to the vendo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from litert.core.compiler_options import CustomOpInfo
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.cpu_options import CpuOptions
 from litert.gpu_options import GpuOptions
@@ -34,12 +35,21 @@ class Options:
         than those of 16 MiB or less.
       allow_native_assets: whether machine code in a file's assets may run in this process; the vendor's table gets
         it as the option `allow_native_assets`.
+      custom_op_infos: the assets of a model that is compiled when it is loaded; this and what follows is of no
+        consequence for one that is compiled, or that the NPU is not asked for.
+      soc_manufacturer: whose NPU to compile for; "" for the first vendor that takes an op.
+      soc_model: which of its NPUs; "" for its plugin's first.
+      compiler_options: for vendors' compiler plugins, by the names that their flags of `apply_plugin` have.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
     check_digests: bool = False
     allow_native_assets: bool = False
+    custom_op_infos: Sequence[CustomOpInfo] = ()
+    soc_manufacturer: str = ""
+    soc_model: str = ""
+    compiler_options: Mapping[str, str] = field(default_factory=dict)
     _cpu_options: CpuOptions | None = None
     _gpu_options: GpuOptions | None = None
     _qualcomm_options: Any = None
@@ -56,11 +66,19 @@ class Options:
         dispatch_options: Mapping[str, str] | None = None,
         check_digests: bool = False,
         allow_native_assets: bool = False,
+        custom_op_infos: Sequence[CustomOpInfo] = (),
+        soc_manufacturer: str = "",
+        soc_model: str = "",
+        compiler_options: Mapping[str, str] | None = None,
     ) -> None:
         self.hardware_accelerators = hardware_accelerators
         self.dispatch_options = dispatch_options or {}
         self.check_digests = check_digests
         self.allow_native_assets = allow_native_assets
+        self.custom_op_infos = custom_op_infos
+        self.soc_manufacturer = soc_manufacturer
+        self.soc_model = soc_model
+        self.compiler_options = compiler_options or {}
         self._cpu_options = cpu_options
         self._gpu_options = gpu_options
         self._qualcomm_options = qualcomm_options
@@ -99,13 +117,24 @@ class Options:
     def all_dispatch_options(self) -> dict[str, str]:
         """`dispatch_options`, `allow_native_assets`, and what is set in stock's groups as `<group>.<field>`."""
         found = {"allow_native_assets": "true"} if self.allow_native_assets else {}
-        for group, options in (
-            ("qualcomm", self._qualcomm_options),
-            ("intel_openvino", self._intel_openvino_options),
-        ):
-            if options is not None:
-                found.update(_set_fields(group, options))
+        for group, options in self._stock_groups().items():
+            found.update(_set_fields(group, options))
         return {**found, **self.dispatch_options}
+
+    def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
+        """What is set in stock's groups as flags of `apply_plugin`, by group."""
+        from litert.stock_flags import group_flags  # here: few programs have groups
+
+        groups = self._stock_groups()
+        return {group: group_flags(group, options) for group, options in groups.items()}
+
+    def _stock_groups(self) -> dict[str, Any]:
+        """By the names of their vendors' folders in the wheel."""
+        groups = {
+            "qualcomm": self._qualcomm_options,
+            "intel_openvino": self._intel_openvino_options,
+        }
+        return {name: options for name, options in groups.items() if options is not None}
 
 
 def _set_fields(group: str, options: Any) -> dict[str, str]:

@@ -299,11 +299,13 @@ def _dump_options(values: flags.FlagValues, output: str) -> DumpOptions:
 def _vendor_options(
     values: flags.FlagValues, unknown: Sequence[str], manufacturer: str
 ) -> Mapping[str, str]:
-    prefix = _plain(manufacturer)
+    # Here, since --help must not wait for it.
+    from compiler_plugin.vendor_options import is_option_of
+
     options: dict[str, str] = {}
     for flag in unknown:
         name, _, value = flag.lstrip("-").partition("=")
-        if not name or not _plain(name).startswith(prefix) or _plain(name) == prefix:
+        if not is_option_of(manufacturer, name):
             close = get_close_matches(name, list(values), 1)
             raise usage_error(
                 f"no flag '{flag}'",
@@ -315,7 +317,3 @@ def _vendor_options(
             raise usage_error(f"--{name} is given twice")
         options[name] = value if "=" in flag else "true"
     return options
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()

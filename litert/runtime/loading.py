@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dispatch.call import Call
 from dispatch.mem_buffer import MemBuffer
@@ -15,20 +14,20 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.model.blob import Blob, MappedFile
+from litert.model.blob import MappedFile
 from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
-from litert.model.graph import Model
-from litert.model.reader import read_model
-from litert.model.stamp import STAMP_KEY
 from litert.runtime.entries import make_signatures
 from litert.runtime.interpreter import CpuSettings, GraphInterpreter
+from litert.runtime.jit_settings import JitSettings
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
+from litert.runtime.opened_model import OpenedModel, open_model
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 _LOG = logging.getLogger(__name__)
 
+_COMPILE_IT = "Compile it with apply_plugin."
 _NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
 _LEFT_ON_CPU = (
     "apply_plugin has left the op on the CPU, which has no kernel for it: its report says why, and "
@@ -47,6 +46,7 @@ class LoadSettings:
       is_cpu_allowed: whether ops may run on the CPU at all.
       is_npu_wanted: whether it is worth a word when none runs on the NPU.
       check_all_digests: also of parts so large that reading them is felt.
+      jit: how a model that is not compiled is compiled; None where it is not.
     """
 
     environment: EnvironmentOptions
@@ -55,6 +55,7 @@ class LoadSettings:
     is_cpu_allowed: bool = True
     is_npu_wanted: bool = False
     check_all_digests: bool = False
+    jit: JitSettings | None = None
 
 
 def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
@@ -70,15 +71,22 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
     """
     where = source if isinstance(source, str) else "model from a buffer"
     with ExitStack() as resources, ExitStack() as graph:
-        if isinstance(source, str):
-            file = resources.enter_context(MappedFile(source))
-            model, whole = read_model(file), file.blob()
-            stock_source: str | bytes = _path_of_open(file)
-        else:
-            model, whole = read_model(source), Blob(source)
-            stock_source = source
-        graph.callback(_take_apart, model)
-        _check_accelerators(model, settings, where)
+        given = resources.enter_context(ExitStack())
+        opened = open_model(MappedFile(source) if isinstance(source, str) else source, given, graph)
+        if settings.jit is not None and not opened.is_compiled:
+            # Here, since it is the compiler: most programs load what is compiled.
+            from litert.runtime.jit import compiled_at_load
+            from litert.runtime.jit_cache import Nothing
+
+            jit = compiled_at_load(opened.source, where, settings.jit, settings.environment)
+            found = graph.enter_context(jit)
+            if isinstance(found, Nothing):
+                opened = replace(opened, why_not_compiled=found.why)
+            else:
+                opened = open_model(found, resources, graph)
+                graph.callback(given.close)
+        _check_accelerators(opened, settings, where)
+        model, whole = opened.model, opened.whole
         digests = settings.check_all_digests
         parts = read_npu_parts(model, whole, where, check_all_digests=digests)
         kernels = _Kernels(where)
@@ -86,11 +94,11 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
             session = open_session(parts, settings.environment, settings.dispatch_options)
             kernels.use(parts, resources.enter_context(session))
         interpreter = GraphInterpreter(
-            stock_source,
+            opened.stock_source,
             where,
             settings.cpu,
             kernels.make,
-            custom_op_hint=_LEFT_ON_CPU if _is_compiled(model) else _NOT_COMPILED,
+            custom_op_hint=_LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED),
         )
         resources.callback(interpreter.close)
         resources.callback(
@@ -152,10 +160,9 @@ class _Kernels:
         return kernel
 
 
-def _check_accelerators(model: Model, settings: LoadSettings, where: str) -> None:
+def _check_accelerators(opened: OpenedModel, settings: LoadSettings, where: str) -> None:
     """Refuses what may not run on the CPU; says where nothing runs on the NPU."""
-    cpu_ops = [op for op in model.ops() if not is_dispatch_op(op)]
-    has_npu_calls = any(map(is_dispatch_op, model.ops()))
+    cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
     if cpu_ops and not settings.is_cpu_allowed:
         count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
@@ -164,30 +171,14 @@ def _check_accelerators(model: Model, settings: LoadSettings, where: str) -> Non
             f"{count} not for the NPU ({names}{', ...' if cpu_ops[3:] else ''})",
             where,
             "Add HardwareAccelerator.CPU, so that the CPU runs those."
-            if has_npu_calls or _is_compiled(model)
-            else "Compile the model with apply_plugin, or add HardwareAccelerator.CPU.",
+            if opened.is_compiled
+            else f"{opened.why_on_cpu(_COMPILE_IT)} HardwareAccelerator.CPU would run it.",
         )
-    if settings.is_npu_wanted and not has_npu_calls:
+    if settings.is_npu_wanted and not opened.has_npu_calls:
         _LOG.warning(
             "%s has no op for the NPU, as apply_plugin has reported: all of it runs on the CPU."
-            if _is_compiled(model)
-            else "%s was not compiled for an NPU: all of it runs on the CPU. Compile it with apply_plugin.",
+            if opened.is_compiled
+            else "%s was not compiled for an NPU: all of it runs on the CPU. %s",
             where,
+            *([] if opened.is_compiled else [opened.why_on_cpu(_COMPILE_IT)]),
         )
-
-
-def _is_compiled(model: Model) -> bool:
-    """Whether `apply_plugin` has made the file, be it that all ops stayed on the CPU."""
-    return model.find_metadata(STAMP_KEY) is not None
-
-
-def _path_of_open(file: MappedFile) -> str:
-    """A path of the file that is open, whatever takes its name meanwhile, and in whatever letters that is."""
-    path = f"/proc/self/fd/{file.fd}"
-    return path if os.path.exists(path) else file.path
-
-
-def _take_apart(model: Model) -> None:
-    """Opens the graph's circles, which would keep the mapped file until the next garbage collection."""
-    for op in model.ops():
-        op.release()

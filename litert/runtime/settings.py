@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 
+from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
@@ -12,6 +13,7 @@ from litert.environment import Environment
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.options import CpuOptions, Options
 from litert.runtime.interpreter import CpuKernels, CpuSettings
+from litert.runtime.jit_settings import JitSettings
 from litert.runtime.loading import LoadSettings
 
 _KERNELS = {
@@ -44,6 +46,25 @@ def load_settings(environment: Environment, options: Options) -> LoadSettings:
         is_cpu_allowed=bool(accelerators & HardwareAccelerator.CPU),
         is_npu_wanted=bool(accelerators & HardwareAccelerator.NPU),
         check_all_digests=options.check_digests,
+        jit=_jit_settings(options) if accelerators & HardwareAccelerator.NPU else None,
+    )
+
+
+def _jit_settings(options: Options) -> JitSettings:
+    if options.soc_model and not options.soc_manufacturer:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"a SoC model, '{options.soc_model}', and no manufacturer",
+            "Options.soc_model",
+            "Name the manufacturer in Options.soc_manufacturer.",
+        )
+    compiler = CompilerOptions(
+        options.custom_op_infos,
+        allow_native_assets=options.allow_native_assets,
+        vendor_options=options.compiler_options,
+    )
+    return JitSettings(
+        options.soc_manufacturer, options.soc_model, compiler, options.stock_compiler_flags()
     )
 
 

@@ -1,0 +1,31 @@
+"""The vendors' libraries that come with stock LiteRT's wheel: `ai_edge_litert/vendors/<vendor>/<kind>`."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+
+def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> str:
+    """The folder with a vendor's libraries; "" where the wheel has none. Nothing is imported.
+
+    Args:
+      vendor: as its folder is called (`intel_openvino`) or as its manufacturer (`IntelOpenVINO`).
+      kind: of its libraries.
+    """
+    from importlib.util import find_spec
+
+    spec = find_spec("ai_edge_litert")
+    for package in (spec and spec.submodule_search_locations) or ():
+        vendors = os.path.join(package, "vendors")
+        names = sorted(os.listdir(vendors)) if os.path.isdir(vendors) else []
+        for name in names:
+            folder = os.path.join(vendors, name, kind)
+            if plain_name(name) == plain_name(vendor) and os.path.isdir(folder):
+                return folder
+    return ""
+
+
+def plain_name(name: str) -> str:
+    """A vendor's name as flags, files and folders agree on it: without case, `_` and `-`."""
+    return name.replace("_", "").replace("-", "").lower()

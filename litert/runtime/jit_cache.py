@@ -1,0 +1,179 @@
+"""A folder of models that were compiled when they were loaded; one for several processes.
+
+An entry is a compiled file, or a file that says why there is nothing to compile. Each appears when it is complete,
+and one that is damaged, or whose asset names a file that has changed, is made anew. The least recently used go
+when the folder grows too large.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from compiler_plugin.asset_files import companion_paths
+from litert.core.compiler_options import CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.model.assets import Asset, read_assets
+from litert.model.atomic_file import open_atomic
+from litert.model.blob import MappedFile
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+from litert.runtime.model_digest import SUFFIX as DIGEST_SUFFIX
+from litert.runtime.npu_parts import read_npu_parts
+
+_LOG = logging.getLogger(__name__)
+
+_COMPILED, _NOTHING = ".tflite", ".nothing"
+_OURS = re.compile(
+    rf"[0-9a-f]{{64}}({re.escape(_COMPILED)}|{re.escape(_NOTHING)}|{re.escape(DIGEST_SUFFIX)})"
+)
+_LEFT_OVER = re.compile(r"\.[0-9a-f]{64}\..*\.tmp")  # as `open_atomic` names what it writes
+_LEFT_OVER_AGE_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No vendor takes an op.
+
+    Attributes:
+      why: in sentences, for people.
+    """
+
+    why: str
+
+
+class JitCache:
+    """The folder; made when something is stored."""
+
+    def __init__(self, folder: str, limit_bytes: int) -> None:
+        """Names the folder.
+
+        Args:
+          folder: which other files may share.
+          limit_bytes: of the entries together; the newest stays, however large.
+        """
+        self._folder = folder
+        self._limit_bytes = limit_bytes
+
+    def find(self, key: str, infos: Sequence[CustomOpInfo]) -> MappedFile | Nothing | None:
+        """What is kept under a key, open; None where nothing is, or nothing of use.
+
+        Args:
+          key: of the model with all that shapes it.
+          infos: the assets, beside which their companions lie.
+        """
+        with suppress(OSError, UnicodeDecodeError):
+            path = self._path(key, _NOTHING)
+            with open(path, encoding="utf-8") as text:
+                why = text.read()
+            os.utime(path)
+            return Nothing(why)
+        path = self._path(key, _COMPILED)
+        try:
+            file = MappedFile(path)
+        except LiteRtError:
+            return None
+        try:
+            problem = _problem(file, infos)
+        except LiteRtError as error:
+            problem = str(error)
+        if not problem:
+            with suppress(OSError):
+                os.utime(path)
+            return file
+        file.close()
+        _LOG.warning("%s is compiled again: %s", path, problem)
+        with suppress(OSError):
+            os.unlink(path)
+        return None
+
+    def store(self, key: str, model: Model) -> MappedFile | None:
+        """Keeps a compiled model; None where that fails.
+
+        Returns:
+          The file, open.
+        """
+        path = self._path(key, _COMPILED)
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            write_model(model, path)
+            file = MappedFile(path)
+        except (OSError, LiteRtError) as error:
+            _LOG.warning("What was compiled for loading is not kept: %s", error)
+            return None
+        self._trim(path)
+        return file
+
+    def store_nothing(self, key: str, nothing: Nothing) -> None:
+        """Keeps that there is nothing to compile."""
+        path = self._path(key, _NOTHING)
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            with open_atomic(path) as fd, open(fd, "w", encoding="utf-8", closefd=False) as file:
+                file.write(nothing.why)
+        except (OSError, LiteRtError) as error:
+            _LOG.warning("That there was nothing to compile is not kept: %s", error)
+            return
+        self._trim(path)
+
+    def _path(self, key: str, suffix: str) -> str:
+        return os.path.join(self._folder, key + suffix)
+
+    def _trim(self, newest: str) -> None:
+        files = []
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process was faster
+                    stat = entry.stat(follow_symlinks=False)
+                    if _OURS.fullmatch(entry.name):
+                        files.append((stat.st_mtime_ns, stat.st_size, entry.path))
+                    elif _LEFT_OVER.fullmatch(entry.name):
+                        _remove_if_old(entry.path, stat.st_mtime)
+        excess = sum(size for _, size, _ in files) - self._limit_bytes
+        for _, size, path in sorted(files):
+            if excess <= 0:
+                return
+            if path == newest:
+                continue
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            excess -= size
+
+
+def _remove_if_old(path: str, modified_s: float) -> None:
+    """Removes what a process that was killed has left."""
+    if modified_s + _LEFT_OVER_AGE_S < time.time():
+        os.unlink(path)
+
+
+def _problem(file: MappedFile, infos: Sequence[CustomOpInfo]) -> str:
+    """Why a compiled file is of no use; "" where it is.
+
+    Raises:
+      LiteRtError: what is wrong with the file.
+    """
+    model = read_model(file)
+    try:
+        read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
+        for asset in read_assets(model):
+            if asset.companion_path and not _is_unchanged(asset, infos):
+                return f"'{asset.name}' has changed"
+    finally:
+        for op in model.ops():
+            op.release()
+    return ""
+
+
+def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo]) -> bool:
+    """Whether one of the files that a companion can be has its bytes."""
+    for path in companion_paths(infos, [asset]):
+        with suppress(LiteRtError), MappedFile(path) as file:
+            if file.view == asset.blob.view:
+                return True
+    return False

@@ -1,0 +1,129 @@
+"""Which vendors a model is compiled for when it is loaded, and what tells that one of them has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from compiler_plugin.registry import DEFAULT_MANUFACTURER, ENTRY_POINT_GROUP, find_plugins
+from compiler_plugin.vendor_options import is_option_of
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.extensions import EntryPoint, find_entry_points
+from litert.host.stock_vendors import stock_vendor_folder
+from litert.runtime.jit_settings import JitSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Where plugins are looked for; nothing of them is loaded yet.
+
+    Attributes:
+      libs: folders.
+      installed: entry points, in the order in which they are tried, after what the folders have.
+      is_named: whether it is one vendor's alone, of which any of these may have the plugin.
+    """
+
+    libs: Sequence[str]
+    installed: Sequence[EntryPoint]
+    is_named: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.libs or self.installed or self.is_named)
+
+    def fingerprints(self) -> Iterator[Sequence[object]]:
+        """What changes with the plugins: their packages' versions, and sizes and times of their files."""
+        for folder in self.libs:
+            yield os.path.realpath(folder), _fingerprint(folder)
+        for point in self.installed:
+            yield str(point), point.module, point.attribute, _fingerprint(_location(point.module))
+
+
+def find_candidates(settings: JitSettings, environment: EnvironmentOptions) -> Candidates:
+    """Where to look for the plugin of the vendor that is named; else, of each vendor that may take ops unasked.
+
+    That is each in the environment's folder and each that is installed. The reference vendor, whose NPU is
+    emulated, is asked where the program has assets or options for it.
+    """
+    given = [environment.compiler_plugin_path] if environment.compiler_plugin_path else []
+    points = find_entry_points(ENTRY_POINT_GROUP)
+    if settings.soc_manufacturer:
+        point = points.get(settings.soc_manufacturer)
+        stock = stock_vendor_folder(settings.soc_manufacturer, "compiler")
+        libs = [*given, *([stock] if stock and not point else ())]
+        return Candidates(libs, [point] if point else [], is_named=True)
+    stock_folders = [stock_vendor_folder(name, "compiler") for name in settings.stock_flags]
+    installed = [point for name, point in sorted(points.items()) if name != DEFAULT_MANUFACTURER]
+    if DEFAULT_MANUFACTURER in points and _is_for_reference(settings):
+        installed.append(points[DEFAULT_MANUFACTURER])
+    return Candidates([*given, *filter(None, stock_folders)], installed)
+
+
+def name_manufacturers(candidates: Candidates, settings: JitSettings) -> list[str]:
+    """The vendors, in the order in which they are asked. Plugins in folders are loaded for it.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for an option of a vendor that is not among them; NOT_FOUND or ALREADY_EXISTS,
+        as `find_plugins`.
+    """
+    if candidates.is_named:
+        names = [settings.soc_manufacturer]
+    else:
+        in_folders = find_plugins(candidates.libs).plugins if candidates.libs else ()
+        names = [plugin.factory.soc_manufacturer for plugin in in_folders]
+        names += [point.name for point in candidates.installed]
+    for option in settings.compiler.vendor_options:
+        if not any(is_option_of(name, option) for name in names):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"no vendor for the compiler option '{option}'",
+                "Options.compiler_options",
+                f"There is {', '.join(names) or 'none'}; options begin with their vendor's name.",
+            )
+    return names
+
+
+def host_fingerprint() -> Sequence[str]:
+    """What changes with this project's own compiler, installed or in a checkout."""
+    return [_fingerprint(_location(package)) for package in ("compiler_plugin", "litert")]
+
+
+def _is_for_reference(settings: JitSettings) -> bool:
+    compiler = settings.compiler
+    return bool(compiler.custom_op_infos) or any(
+        is_option_of(DEFAULT_MANUFACTURER, option) for option in compiler.vendor_options
+    )
+
+
+def _location(module: str) -> str:
+    """File or folder of the package that a module is in, which is not imported."""
+    from importlib.util import find_spec
+
+    spec = find_spec(module.partition(".")[0])
+    if spec is None:
+        return ""
+    folders = list(spec.submodule_search_locations or ())
+    return folders[0] if folders else spec.origin or ""
+
+
+def _fingerprint(path: str) -> str:
+    """Of a file, or of a folder with all below it: names, sizes and times."""
+    digest = hashlib.sha256()
+    for name, stat in sorted(_stats(path)):
+        digest.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="replace"))
+    return digest.hexdigest()
+
+
+def _stats(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    if os.path.isfile(path):
+        yield path, os.stat(path)
+        return
+    for parent, below, names in os.walk(path):
+        below[:] = [name for name in below if name[0] != "." and name != "__pycache__"]
+        for name in names:
+            with suppress(OSError):  # a link to nowhere is none of the plugin's
+                yield os.path.join(parent, name), os.stat(os.path.join(parent, name))

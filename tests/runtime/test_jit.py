@@ -1,0 +1,417 @@
+"""A model that is not compiled is compiled when it is loaded, and what comes of it is kept."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compiler_plugin.pipeline import apply_in_memory
+from litert.compiled_model import CompiledModel
+from litert.core.compiler_options import CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.environment import Environment
+from litert.hardware_accelerator import HardwareAccelerator
+from litert.model.blob import MappedFile
+from litert.model.builder import ModelBuilder
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+from litert.options import Options
+from litert.runtime import jit, model_digest
+from litert.runtime.jit_cache import JitCache, Nothing
+from tests.runtime.npu_models import FLOAT, VENDORS
+
+CPU, NPU = HardwareAccelerator.CPU, HardwareAccelerator.NPU
+X = np.array([[1, 2, 3, 4]], np.float32)
+Load = Callable[..., CompiledModel]
+
+
+def raw(*ops: str, weights: int = 0) -> bytes:
+    """A chain of ops, each of which doubles: `double` is a custom op, `ADD` a builtin one."""
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    for i, op in enumerate(ops):
+        if op == "ADD":
+            x = builder.op(op, [x, x], [(f"y{i}", FLOAT, (1, 4))])
+        else:
+            x = builder.custom(op, [x], [(f"y{i}", FLOAT, (1, 4))])
+    if weights:
+        constant = builder.constant("w", np.zeros(weights, np.float32))
+        x = builder.op("ADD", [x, constant], [("w_y", FLOAT, (1, 4))])
+    builder.output(x)
+    return to_bytes(builder.build())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def load(tmp_path: Path, cache: Path) -> Iterator[Load]:
+    """Loads models for the test vendor, from a file or from a buffer; they are closed after the test."""
+    models: list[CompiledModel] = []
+
+    def make(
+        data: bytes,
+        *,
+        accelerators: HardwareAccelerator = NPU | CPU,
+        from_file: bool = True,
+        plugins: str = str(VENDORS),
+        keep: bool = True,
+        **options: Any,
+    ) -> CompiledModel:
+        environment = Environment.create(
+            compiler_plugin_path=plugins,
+            dispatch_library_path=str(VENDORS),
+            compiler_cache_dir=str(cache) if keep else "",
+        )
+        settings = Options(accelerators, **options)
+        if from_file:
+            path = tmp_path / "model.tflite"
+            path.write_bytes(data)
+            model = CompiledModel.from_file(path, environment=environment, options=settings)
+        else:
+            model = CompiledModel.from_buffer(data, environment=environment, options=settings)
+        models.append(model)
+        return model
+
+    yield make
+    for model in models:
+        model.close()
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """For which vendors was compiled, in order."""
+    asked: list[str] = []
+
+    def count(source: Any, options: Any) -> Any:
+        asked.append(options.soc_manufacturer)
+        return apply_in_memory(source, options)
+
+    monkeypatch.setattr(jit, "apply_in_memory", count)
+    return asked
+
+
+def doubled(model: CompiledModel) -> int:
+    """How many times a model doubles its input."""
+    (found,) = model.run({"x": X}).values()
+    return int(np.log2(found[0, 0] / X[0, 0]))
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["kept", "not kept"])
+@pytest.mark.parametrize("from_file", [True, False], ids=["file", "buffer"])
+def test_ops_that_a_vendor_takes_run_on_its_npu(
+    load: Load, tmp_path: Path, cache: Path, from_file: bool, keep: bool
+) -> None:
+    model = load(raw("double", "ADD"), from_file=from_file, keep=keep)
+    assert doubled(model) == 2
+    model.start_metrics_collection()
+    model.run({"x": X})
+    assert [call.name for call in model.stop_metrics_collection()] == ["double@0"]
+    assert cache.exists() == keep
+
+
+def test_what_is_opened_to_compile_a_model_is_closed_with_it(load: Load) -> None:
+    load(raw("double")).close()  # what a process opens once
+    before = len(os.listdir("/proc/self/fd"))
+    load(raw("double", "double"), keep=False).close()
+    load(raw("double", "double")).close()
+    load(raw("double")).close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("from_file", [True, False], ids=["file", "buffer"])
+def test_a_model_that_was_compiled_before_is_not_compiled_again(
+    load: Load, compilations: list[str], from_file: bool
+) -> None:
+    for _ in range(2):
+        assert doubled(load(raw("double"), from_file=from_file)) == 1
+    assert compilations == ["Test"]
+
+
+def test_a_file_and_a_buffer_of_the_same_bytes_share_a_result(
+    load: Load, compilations: list[str]
+) -> None:
+    for from_file in (True, False):
+        load(raw("double"), from_file=from_file)
+    assert len(compilations) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"data": raw("double")}, {"data": raw("double", "double")}),
+        ({}, {"soc_manufacturer": "Test", "soc_model": "T1"}),
+        ({}, {"compiler_options": {"test_name": "double@other"}}),
+        ({}, {"allow_native_assets": True}),
+        ({"asset": b"one"}, {"asset": b"two"}),
+        ({"asset": b"one"}, {"asset": b"one", "asset_name": "other.cl"}),
+    ],
+    ids=["model", "target", "vendor's option", "native assets", "asset", "asset's name"],
+)
+def test_whatever_shapes_the_result_is_compiled_anew(
+    load: Load,
+    compilations: list[str],
+    tmp_path: Path,
+    first: dict[str, Any],
+    second: dict[str, Any],
+) -> None:
+    for changes in (first, second, first):
+        options = {"data": raw("double"), **changes}
+        if "asset" in options:
+            path = tmp_path / options.pop("asset_name", "double.cl")
+            path.write_bytes(options.pop("asset"))
+            options["custom_op_infos"] = [CustomOpInfo("double", str(path))]
+        options.setdefault("soc_manufacturer", "Test")
+        load(**options)
+    assert len(compilations) == 2
+
+
+def copy_vendor(folder: Path) -> Path:
+    folder.mkdir()
+    plugin = VENDORS / "LiteRtCompilerPlugin_Test.py"
+    (folder / plugin.name).write_bytes(plugin.read_bytes())
+    return folder
+
+
+def test_a_plugin_that_was_changed_compiles_anew(
+    load: Load, compilations: list[str], tmp_path: Path
+) -> None:
+    plugins = copy_vendor(tmp_path / "plugins")
+    load(raw("double"), plugins=str(plugins))
+    (plugins / "helper.py").write_text("# the vendor's next version\n")
+    load(raw("double"), plugins=str(plugins))
+    load(raw("double"), plugins=str(plugins))
+    assert len(compilations) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data.replace(b'{"max_bytes": 256}', b'{"max_bytes": 999}'),
+    ],
+    ids=["empty", "cut", "changed byte code"],
+)
+def test_a_damaged_entry_is_made_anew(
+    load: Load,
+    compilations: list[str],
+    cache: Path,
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[bytes], bytes],
+) -> None:
+    load(raw("double")).close()
+    (entry,) = cache.glob("*.tflite")
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert doubled(load(raw("double"))) == 1
+    assert len(compilations) == 2
+    assert "is compiled again" in caplog.text
+
+
+def test_that_no_vendor_takes_an_op_is_kept_too(
+    load: Load, compilations: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        caplog.clear()
+        assert doubled(load(raw("ADD"), soc_manufacturer="Test")) == 1
+        assert (
+            "Nor was it when it was loaded: Test: ADD: the plugin does not take it" in caplog.text
+        )
+    assert compilations == ["Test"]
+
+
+def test_vendors_are_asked_in_turn_until_one_takes_an_op(
+    load: Load, compilations: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = copy_vendor(tmp_path / "plugins")
+    text = (plugins / "LiteRtCompilerPlugin_Test.py").read_text()
+    other = text.replace('soc_manufacturer = "Test"', 'soc_manufacturer = "Absent"')
+    (plugins / "LiteRtCompilerPlugin_Absent.py").write_text(other)
+    caplog.set_level(logging.INFO)
+    assert doubled(load(raw("double"), plugins=str(plugins))) == 1
+    assert compilations == ["Test"]  # Absent has no dispatch table, so nothing was compiled for it
+    assert "was compiled for Test" in caplog.text
+
+
+def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_logged_where_not(
+    load: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = copy_vendor(tmp_path / "plugins")
+    path = plugins / "LiteRtCompilerPlugin_Test.py"
+    path.write_text(path.read_text().replace("calls = []", "raise OSError('no licence')"))
+    with pytest.raises(LiteRtError, match=r"no licence.*vendor 'Test', compile"):
+        load(raw("double", "ADD"), plugins=str(plugins), soc_manufacturer="Test")
+    assert doubled(load(raw("ADD"), plugins=str(plugins))) == 1
+    with pytest.raises(LiteRtError, match=r"double.*Nor was it.*no licence"):
+        load(raw("double"), plugins=str(plugins))
+    assert "was not compiled when it was loaded" in caplog.text
+
+
+BAD: dict[str, tuple[dict[str, Any], Status, str]] = {
+    "unknown vendor": ({"soc_manufacturer": "Nobody"}, Status.NOT_FOUND, "'Nobody'"),
+    "unknown SoC": (
+        {"soc_manufacturer": "Test", "soc_model": "T9"},
+        Status.INVALID_TOOL_CONFIG,
+        "no SoC model 'T9'",
+    ),
+    "SoC of nobody": ({"soc_model": "T1"}, Status.INVALID_ARGUMENT, "and no manufacturer"),
+    "option of nobody": (
+        {"compiler_options": {"nobody_fast": "1"}},
+        Status.INVALID_ARGUMENT,
+        "no vendor for the compiler option 'nobody_fast'.*Test",
+    ),
+    "missing asset": (
+        {"custom_op_infos": [CustomOpInfo("double", "missing.cl")]},
+        Status.NOT_FOUND,
+        r"asset of op 'double'.*missing\.cl",
+    ),
+}
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["kept", "not kept"])
+@pytest.mark.parametrize("kind", BAD)
+def test_what_a_program_asks_for_and_cannot_have_is_an_error(
+    load: Load, kind: str, keep: bool
+) -> None:
+    options, status, message = BAD[kind]
+    with pytest.raises(LiteRtError, match=message) as error:
+        load(raw("double"), keep=keep, **options)
+    assert error.value.status is status
+
+
+def test_options_for_a_stock_vendor_that_is_not_there_change_nothing(load: Load) -> None:
+    options = Options(NPU | CPU)
+    options.qualcomm_options.vtcm_size = 4
+    model = load(raw("double"), qualcomm_options=options.qualcomm_options)
+    assert doubled(model) == 1
+
+
+def test_without_the_npu_nothing_is_compiled(load: Load, compilations: list[str]) -> None:
+    assert doubled(load(raw("ADD"), accelerators=CPU)) == 1
+    with pytest.raises(LiteRtError, match="double"):
+        load(raw("double"), accelerators=CPU)
+    assert compilations == []
+
+
+def test_the_npu_alone_says_which_ops_no_vendor_takes(load: Load) -> None:
+    with pytest.raises(LiteRtError, match=r"1 op is not for the NPU \(ADD\)") as error:
+        load(raw("double", "ADD"), accelerators=NPU)
+    assert error.value.status is Status.COMPILATION
+    assert doubled(load(raw("double", "double"), accelerators=NPU)) == 2
+
+
+def test_a_compiled_file_is_loaded_as_it_is(
+    load: Load, compilations: list[str], cache: Path
+) -> None:
+    load(raw("double")).close()
+    (entry,) = cache.glob("*.tflite")
+    compiled = entry.read_bytes()
+    entry.unlink()
+    assert doubled(load(compiled)) == 1
+    assert compilations == ["Test"] and not list(cache.iterdir())
+
+
+def test_a_cache_that_cannot_be_written_costs_a_compilation_each_time(
+    load: Load, compilations: list[str], cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.write_text("a file, where a folder is to be")
+    for _ in range(2):
+        assert doubled(load(raw("double"))) == 1
+    assert len(compilations) == 2
+    assert "is not kept" in caplog.text
+
+
+def test_the_cache_drops_what_was_used_least_recently(tmp_path: Path) -> None:
+    data = raw("ADD", weights=1000)
+    folder = tmp_path / "cache"
+    cache = JitCache(str(folder), limit_bytes=2 * len(data) + 500)
+    keys = [str(i) * 64 for i in range(3)]
+    for age, key in zip((300, 200), keys, strict=False):
+        with read_model(data) as model:
+            stored = cache.store(key, model)
+        assert stored
+        stored.close()
+        os.utime(folder / f"{key}.tflite", (age, age))
+    found = cache.find(keys[0], ())
+    assert found and not isinstance(found, Nothing)
+    (folder / "notes.txt").write_text("a user's own")
+    with read_model(data) as model:
+        stored = cache.store(keys[2], model)
+    assert stored
+    stored.close()
+    assert sorted(os.listdir(folder)) == [f"{keys[0]}.tflite", f"{keys[2]}.tflite", "notes.txt"]
+    assert bytes(found.view) == data  # open still
+    found.close()
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from litert import CompiledModel, Environment, HardwareAccelerator
+model, vendors, cache = sys.argv[1:]
+environment = Environment.create(
+    compiler_plugin_path=vendors, dispatch_library_path=vendors, compiler_cache_dir=cache
+)
+accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+with CompiledModel.from_file(model, accelerators, environment) as loaded:
+    print(loaded.run({"x": np.ones((1, 4), np.float32)})["y0"][0, 0])
+print(*sorted(m for m in sys.modules if m.endswith("LiteRtCompilerPlugin_Test")))
+"""
+
+
+def test_processes_share_a_cache_and_a_plugin_is_not_imported_for_what_is_in_it(
+    tmp_path: Path, cache: Path
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(raw("double"))
+    command = [sys.executable, "-c", PROGRAM, str(path), str(VENDORS), str(cache)]
+    together = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in together:
+        output, _ = process.communicate(timeout=100)
+        assert process.returncode == 0 and output.startswith("2.0\n")
+    assert [entry.suffix for entry in cache.iterdir()] == [".tflite"]
+    later = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert later.stdout == "2.0\n\n"
+
+
+def test_a_large_file_is_read_once_for_its_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_digest, "_LARGE_FILE", 4)
+    monkeypatch.setattr(model_digest, "_CLOCK_NS", -(10**12))  # as if the file were old
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b"a large model")
+
+    def digest() -> str:
+        with MappedFile(path) as file:
+            return model_digest.model_digest(file, str(tmp_path))
+
+    assert digest() == sha256(b"a large model").hexdigest()
+    (kept,) = tmp_path.glob("*.digest")
+    kept.write_text("0" * 64)
+    assert digest() == "0" * 64  # as it was kept: the file was not read
+    path.write_bytes(b"A larger model")
+    assert digest() == sha256(b"A larger model").hexdigest()
+
+
+def test_the_digest_of_a_file_that_is_just_being_written_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_digest, "_LARGE_FILE", 4)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b"a large model")
+    with MappedFile(path) as file:
+        model_digest.model_digest(file, str(tmp_path))
+    assert not list(tmp_path.glob("*.digest"))
