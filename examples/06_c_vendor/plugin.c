@@ -9,8 +9,6 @@
 #include "litert_npu/compiler_options.h"
 #include "litert_npu/compiler_plugin.h"
 
-enum { kBuiltinMul = 18, kBuiltinCustom = 32 }; /* BuiltinOperator of the TFLite schema */
-
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
   bool has_gain;
@@ -148,12 +146,12 @@ static LiteRtStatus classify(LiteRtCompilerPlugin plugin, LiteRtOp op, Function*
   TRY(context->get_op_code(op, &code));
   TRY(context->get_num_op_inputs(op, &num_inputs));
   TRY(context->get_num_op_outputs(op, &num_outputs));
-  if (code == kBuiltinMul && num_inputs == 2 && num_outputs == 1) {
+  if (code == kLiteRtOpCodeTflMul && num_inputs == 2 && num_outputs == 1) {
     uint32_t fused_activation;
     TRY(context->get_mul_fused_activation_option(op, &fused_activation));
     if (fused_activation != 0) return kLiteRtStatusErrorUnsupported;
     function->op = kMul;
-  } else if (code == kBuiltinCustom && num_inputs == 1 && num_outputs == 1) {
+  } else if (code == kLiteRtOpCodeTflCustom && num_inputs == 1 && num_outputs == 1) {
     const char* custom_code;
     TRY(context->get_custom_code(op, &custom_code));
     if (!plugin->has_gain || strcmp(custom_code, "Gain") != 0) return kLiteRtStatusErrorUnsupported;

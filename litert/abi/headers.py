@@ -25,7 +25,8 @@ HEADERS = (
 )
 """In the order in which they include each other; in `include/litert_npu`."""
 
-_RULE = re.compile(r"\s*(?:/\*|\*)?\s*\[([a-z_]+\.[a-z_]+)\] ?(.*)")
+RULE = re.compile(r"\s*(?:/\*|\*)?\s*\[([a-z_]+\.[a-z_]+)\] ?(.*)")
+"""A line of a comment that begins a rule: its name, and the rest of the line."""
 _FUNCTION = re.compile(r"\(\*(\w+)\)\(|\b(LiteRt\w+)\(")
 
 
@@ -77,12 +78,12 @@ def read_contract() -> Mapping[str, Rule]:
 def _rules_of(header: str, lines: list[str]) -> list[Rule]:
     rules: list[Rule] = []
     for index, line in enumerate(lines):
-        match = _RULE.match(line)
+        match = RULE.match(line)
         if match is None:
             continue
         words = [match[2]]
         for following in lines[index + 1 :]:
-            if "*/" in words[-1] or _RULE.match(following) or not following.strip(" *"):
+            if "*/" in words[-1] or RULE.match(following) or not following.strip(" *"):
                 break
             words.append(following.strip().removeprefix("*").strip())
         text = " ".join(words).partition("*/")[0].strip()

@@ -5,6 +5,7 @@
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
+#include "litert_npu/op_codes.h"
 #include "litert_npu/types.h"
 
 #ifdef __cplusplus
@@ -20,7 +21,8 @@ extern "C" {
 typedef struct LiteRtCompilerContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: The model. */
+  /* 8: The model. An index that is too high is answered by IndexOOB. Inputs of an op are those that it has: one that is
+   * left out is not counted. `get_custom_code` is for ops of the code CUSTOM alone. */
   LiteRtStatus (*get_num_model_subgraphs)(LiteRtModel model, LiteRtParamIndex* num_subgraphs);
   LiteRtStatus (*get_model_subgraph)(
       LiteRtModel model, LiteRtParamIndex subgraph_index, LiteRtSubgraph* subgraph);
@@ -39,7 +41,9 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_num_op_outputs)(LiteRtOp op, LiteRtParamIndex* num_outputs);
   LiteRtStatus (*get_op_output)(LiteRtOp op, LiteRtParamIndex output_index, LiteRtTensor* output);
 
-  /* 120: Tensors. */
+  /* 120: Tensors. A tensor that is not constant has weights all the same: with 0 bytes and a NULL address. Asking for
+   * another kind of type or quantization than the tensor's is answered by InvalidIrType. Scales, zero points and
+   * weights are the host's: read them where they are, as long as the call of the plugin lasts. */
   LiteRtStatus (*get_tensor_name)(LiteRtTensor tensor, const char** name);
   LiteRtStatus (*get_tensor_index)(LiteRtTensor tensor, uint32_t* tensor_index);
   LiteRtStatus (*get_tensor_type_id)(LiteRtTensor tensor, LiteRtTensorTypeId* type_id);
@@ -63,7 +67,7 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_weights_buffer_id)(LiteRtWeights weights, int32_t* buffer_id);
   LiteRtStatus (*get_weights_bytes)(LiteRtWeights weights, const void** addr, size_t* size);
 
-  /* 232: StableHLO composites. */
+  /* 232: StableHLO composites: ops of the code SHLO_COMPOSITE, which have a subgraph that does the same. */
   LiteRtStatus (*get_shlo_composite_op_name)(LiteRtOp op, const char** name);
   LiteRtStatus (*get_shlo_composite_op_decomposition_subgraph_index)(
       LiteRtOp op, int32_t* decomposition_subgraph_index);
@@ -71,7 +75,9 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: The plugin's answers and options. */
+  /* 264: The plugin's answers and options. `push_op` takes an op for the NPU: ops of one index may become one partition,
+   * and index 0 for all leaves it to the host, which goes by what is connected. Options that the user gave for a vendor
+   * are data under the vendor's identifier; what they look like is the vendor's affair. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(

@@ -21,7 +21,8 @@ LiteRtStatus LiteRtFindCompilerOptions(
 /* How many custom ops have an asset. */
 LiteRtStatus LiteRtGetCompilerOptionsNumCustomOpInfo(
     LiteRtCompilerOptions compiler_options, LiteRtParamIndex* num_custom_op_info);
-/* An op's custom code and the path of its asset; both are valid until the plugin is destroyed. IndexOOB beyond the last. */
+/* An op's custom code, and the path of its asset; both are valid until the plugin is destroyed. IndexOOB beyond the
+ * last. */
 LiteRtStatus LiteRtGetCompilerOptionsCustomOpInfo(
     LiteRtCompilerOptions compiler_options, LiteRtParamIndex index, const char** op_name,
     const char** asset_path);

@@ -163,11 +163,16 @@ typedef struct LiteRtDispatchInterface {
    * [metrics.order] A stop without a start fails. */
   LiteRtStatus (*start_metrics_collection)(
       LiteRtDispatchInvocationContext invocation_context, int detail_level);
+  /* Ends the measurement, and gives what was measured. */
   LiteRtStatus (*stop_metrics_collection)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchMetrics* metrics);
-  /* [metrics.each] Each index below the number has a name and a value; the first beyond it is refused. */
+  /* Says how many metrics were measured.
+   *
+   * [metrics.each] Each index below the number has a name and a value; the first beyond it is refused. */
   LiteRtStatus (*get_num_metrics)(LiteRtDispatchMetrics metrics, int* num_metrics);
+  /* Gives a metric; its name and text are valid until `destroy_metrics`. */
   LiteRtStatus (*get_metric)(LiteRtDispatchMetrics metrics, int metric_index, LiteRtMetric* metric);
+  /* Releases what `stop_metrics_collection` gave. */
   LiteRtStatus (*destroy_metrics)(LiteRtDispatchMetrics metrics);
   /* Refuses a host that the driver cannot serve. Release 2.3.0 needs the slot filled.
    *
@@ -189,46 +194,64 @@ typedef struct LiteRtDispatchInterface {
  * [async.events] `invoke_async` gives an event for each output, which is signalled when that output is written; the host
  * waits for it and releases it. */
 typedef struct LiteRtDispatchAsyncInterface {
+  /* Gives an event that the next run waits for before it reads the input; the event stays the host's. */
   LiteRtStatus (*attach_input_event)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtEvent input_event);
+  /* Begins a run; the array has a place for each output, and its events become the host's. */
   LiteRtStatus (*invoke_async)(
       LiteRtDispatchInvocationContext invocation_context, int num_output_events,
       LiteRtEvent* output_events);
 } LiteRtDispatchAsyncInterface;
 
-/* Graphs of several functions that run as one. */
+/* Graphs of several functions that run as one. No release of LiteRT calls them. */
 typedef struct LiteRtDispatchGraphInterface {
+  /* Makes an empty graph. */
   LiteRtStatus (*graph_create)(LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph* graph);
+  /* Releases it; no invocation context has been made of it, or all are destroyed. */
   LiteRtStatus (*graph_destroy)(LiteRtDispatchGraph graph);
+  /* Adds a node: one function, on one kind of processor. Its number is another in each. */
   LiteRtStatus (*add_node)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, LiteRtDispatchNodeType node_type);
+  /* Adds an edge: a tensor. Its number is another in each. */
   LiteRtStatus (*add_edge)(LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id);
+  /* Says which tensor a node reads. */
   LiteRtStatus (*connect_node_input)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, int input_index,
       LiteRtDispatchEdgeId edge_id);
+  /* Says which tensor a node writes. */
   LiteRtStatus (*connect_node_output)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, int output_index,
       LiteRtDispatchEdgeId edge_id);
+  /* Says which tensor is an input of the whole graph. */
   LiteRtStatus (*connect_graph_input)(
       LiteRtDispatchGraph graph, int input_index, LiteRtDispatchEdgeId edge_id);
+  /* Says which tensor is an output of the whole graph. */
   LiteRtStatus (*connect_graph_output)(
       LiteRtDispatchGraph graph, int output_index, LiteRtDispatchEdgeId edge_id);
+  /* Loads byte code for nodes. */
   LiteRtStatus (*load_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableType type,
       const LiteRtMemBuffer* byte_code, LiteRtDispatchExecutableHandle* exec_handle);
+  /* Releases it; no node has one of its functions any more. */
   LiteRtStatus (*unload_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableHandle exec_handle);
+  /* Says what a node runs; the name may be NULL where the byte code has one function. */
   LiteRtStatus (*assign_node_function)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id,
       LiteRtDispatchExecutableHandle exec_handle, const char* function_name);
+  /* Tells something of the whole graph, by a key that the vendor knows. */
   LiteRtStatus (*annotate_graph)(LiteRtDispatchGraph graph, const char* key, const char* value);
+  /* Tells something of a node. */
   LiteRtStatus (*annotate_node)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, const char* key, const char* value);
+  /* Tells something of a tensor. */
   LiteRtStatus (*annotate_edge)(
       LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id, const char* key, const char* value);
+  /* Makes a graph ready to run: in place of `invocation_context_create`. */
   LiteRtStatus (*invocation_context_create_from_graph)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph graph,
       LiteRtDispatchInvocationContext* invocation_context);
+  /* Gives the graph that a context was made from, which stays the context's; NULL for one of byte code. */
   LiteRtStatus (*invocation_context_get_graph)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchGraph* graph);
 } LiteRtDispatchGraphInterface;

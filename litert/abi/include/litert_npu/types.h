@@ -86,7 +86,7 @@ typedef struct TfLiteTensor TfLiteTensor;
 typedef struct AHardwareBuffer AHardwareBuffer;
 
 typedef size_t LiteRtParamIndex;
-typedef int32_t LiteRtOpCode; /* the TFLite schema's BuiltinOperator; 32 is CUSTOM */
+typedef int32_t LiteRtOpCode; /* kLiteRtOpCodeTfl..., kLiteRtOpCodeShlo... of op_codes.h */
 
 /* As in TfLiteType: not the numbers of the file's TensorType. */
 typedef enum {
@@ -116,7 +116,7 @@ typedef enum {
   kLiteRtElementTypeFloat8E5M2 = 23
 } LiteRtElementType;
 
-/* -1 stands for a dimension that is not known. */
+/* -1 stands for a dimension that is not known; what lies beyond `rank` is undefined. */
 typedef struct {
   uint32_t rank : 7;
   uint32_t has_strides : 1;
@@ -207,9 +207,23 @@ typedef enum {
   kLiteRtEnvOptionTagOpenClPlatformId = 3,
   kLiteRtEnvOptionTagOpenClContext = 4,
   kLiteRtEnvOptionTagOpenClCommandQueue = 5,
+  kLiteRtEnvOptionTagEglDisplay = 6,
+  kLiteRtEnvOptionTagEglContext = 7,
+  kLiteRtEnvOptionTagWebGpuDevice = 8,
+  kLiteRtEnvOptionTagWebGpuQueue = 9,
+  kLiteRtEnvOptionTagMetalDevice = 10,
+  kLiteRtEnvOptionTagMetalCommandQueue = 11,
+  kLiteRtEnvOptionTagVulkanEnvironment = 12,
+  kLiteRtEnvOptionTagCallbackOnGpuEnvDestroy = 14,
+  kLiteRtEnvOptionTagCallbackUserDataOnGpuEnvDestroy = 15,
+  kLiteRtEnvOptionTagMagicNumberConfigs = 16,
+  kLiteRtEnvOptionTagMagicNumberVerifications = 17,
   kLiteRtEnvOptionTagCompilerCacheDir = 18,
+  kLiteRtEnvOptionTagWebGpuInstance = 19,
   kLiteRtEnvOptionTagRuntimeLibraryDir = 22,
-  kLiteRtEnvOptionTagMinLoggerSeverity = 25,
+  kLiteRtEnvOptionTagSystemRuntimeHandle = 23,
+  kLiteRtEnvOptionTagAutoRegisterAccelerators = 24,
+  kLiteRtEnvOptionTagMinLoggerSeverity = 25, /* the higher, the less is logged */
   kLiteRtEnvOptionTagNull = 255
 } LiteRtEnvOptionTag;
 
@@ -228,7 +242,32 @@ typedef enum {
   kLiteRtTensorBufferTypeGlBuffer = 6,
   kLiteRtTensorBufferTypeGlTexture = 7,
   kLiteRtTensorBufferTypeOpenClBuffer = 10,
-  kLiteRtTensorBufferTypeUserCustomBuffer = 100,
+  kLiteRtTensorBufferTypeOpenClBufferFp16 = 11,
+  kLiteRtTensorBufferTypeOpenClTexture = 12,
+  kLiteRtTensorBufferTypeOpenClTextureFp16 = 13,
+  kLiteRtTensorBufferTypeOpenClBufferPacked = 14,
+  kLiteRtTensorBufferTypeOpenClImageBuffer = 15,
+  kLiteRtTensorBufferTypeOpenClImageBufferFp16 = 16,
+  kLiteRtTensorBufferTypeWebGpuBuffer = 20,
+  kLiteRtTensorBufferTypeWebGpuBufferFp16 = 21,
+  kLiteRtTensorBufferTypeWebGpuTexture = 22,
+  kLiteRtTensorBufferTypeWebGpuTextureFp16 = 23,
+  kLiteRtTensorBufferTypeWebGpuImageBuffer = 24,
+  kLiteRtTensorBufferTypeWebGpuImageBufferFp16 = 25,
+  kLiteRtTensorBufferTypeWebGpuBufferPacked = 26,
+  kLiteRtTensorBufferTypeMetalBuffer = 30,
+  kLiteRtTensorBufferTypeMetalBufferFp16 = 31,
+  kLiteRtTensorBufferTypeMetalTexture = 32,
+  kLiteRtTensorBufferTypeMetalTextureFp16 = 33,
+  kLiteRtTensorBufferTypeMetalBufferPacked = 34,
+  kLiteRtTensorBufferTypeVulkanBuffer = 40,
+  kLiteRtTensorBufferTypeVulkanBufferFp16 = 41,
+  kLiteRtTensorBufferTypeVulkanTexture = 42,
+  kLiteRtTensorBufferTypeVulkanTextureFp16 = 43,
+  kLiteRtTensorBufferTypeVulkanImageBuffer = 44,
+  kLiteRtTensorBufferTypeVulkanImageBufferFp16 = 45,
+  kLiteRtTensorBufferTypeVulkanBufferPacked = 46,
+  kLiteRtTensorBufferTypeUserCustomBuffer = 100, /* up to the last: vendors' own, OpenVINO's is 100 */
   kLiteRtTensorBufferTypeUserCustomBufferEnd = 199
 } LiteRtTensorBufferType;
 
@@ -237,6 +276,9 @@ typedef enum {
   kLiteRtTensorBufferLockModeWrite = 1,
   kLiteRtTensorBufferLockModeReadWrite = 2
 } LiteRtTensorBufferLockMode;
+
+/* What the host's memory is aligned to, in bytes. */
+#define LITERT_HOST_MEMORY_BUFFER_ALIGNMENT 64
 
 typedef void (*LiteRtHostMemoryDeallocator)(void* address);
 

@@ -1,0 +1,142 @@
+"""Writes `docs/vendor_contract.md` from the headers: each function that a vendor writes or calls.
+
+python -m litert.abi.contract_document
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from litert.abi.headers import RULE, read_header
+
+TARGET = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "vendor_contract.md"
+)
+
+FUNCTION_HEADERS = {
+    "compiler_plugin.h": "What a compiler plugin exports",
+    "dispatch.h": "What a dispatch library fills in and exports",
+    "compiler_options.h": "What a compiler plugin looks up in its host",
+}
+TABLE_HEADERS = {
+    "compiler_context.h": "What a compiler plugin gets: `LiteRtCompilerContext`",
+    "runtime_context.h": "What a dispatch library gets: `LiteRtRuntimeContext`",
+}
+
+INTRODUCTION = """\
+# The contract between a host and a vendor's libraries
+
+This file is made from the headers in `litert/abi/include/litert_npu`, the one source, by
+`python -m litert.abi.contract_document`; `python -m litert.abi` prints the folder that a C compiler takes with
+`-I`. By a rule's name, such as **invoke.written**, `litert-npu vendor check` reports. A Python vendor keeps the
+same rules; those about pointers are kept for it. How to begin is in `docs/vendors.md`.
+"""
+
+_SLOT = re.compile(r"(?:LiteRtStatus|void) \(\*(\w+)\)\((.*)\)")
+_EXPORT = re.compile(r"(?:LITERT_CAPI_EXPORT )?((?:LiteRtStatus|void|const char\*) (\w+)\(.*\))")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A comment, or a declaration up to its semicolon or brace, on one line."""
+
+    is_comment: bool
+    text: str
+
+
+def document() -> str:
+    """The whole text."""
+    parts = [INTRODUCTION]
+    for header, title in FUNCTION_HEADERS.items():
+        parts += [f"\n## {title}\n`litert_npu/{header}`.\n\n", *_functions(header)]
+    for header, title in TABLE_HEADERS.items():
+        parts += [f"\n## {title}\n`litert_npu/{header}`.\n\n", *_table(header)]
+    return re.sub(r"\n{3,}", "\n\n", "".join(parts))
+
+
+def _functions(header: str) -> Iterator[str]:
+    """The header's own description, then each function: its declaration, what it does, its rules."""
+    first, *pieces = _pieces(header)
+    yield _prose(first.text)
+    comment = ""
+    for piece in pieces:
+        slot, export = _SLOT.fullmatch(piece.text), _EXPORT.fullmatch(piece.text)
+        if piece.is_comment:
+            comment = piece.text
+        elif interface := re.match(r"typedef struct (\w+Interface) \{", piece.text):
+            yield f"\n### {interface[1]}\n{_prose(comment)}{_rules(comment)}"
+            comment = ""
+        elif slot or export:
+            name = slot[1] if slot else export[2] if export else ""
+            code = _wrapped(piece.text.removeprefix("LITERT_CAPI_EXPORT "))
+            yield f"\n#### {name}\n{_prose(comment)}```c\n{code};\n```\n{_rules(comment)}"
+            comment = ""
+        else:
+            comment = ""
+
+
+def _table(header: str) -> Iterator[str]:
+    """The header's own description, then its slots, group by group, with their offsets."""
+    first, *pieces = _pieces(header)
+    yield _prose(first.text)
+    offset, rows = 8, False
+    for piece in pieces:
+        slot = _SLOT.fullmatch(piece.text)
+        group = re.match(r"(\d+): ", piece.text) if piece.is_comment else None
+        if group:
+            assert int(group[1]) == offset, f"{header}: {piece.text[:40]} begins at {offset}"
+            yield f"\n{_prose(piece.text[group.end() :])}"
+            rows = False
+        if slot:
+            yield "" if rows else "\n| offset | slot |\n|---|---|\n"
+            yield f"| {offset} | `{slot[1]}({slot[2]})` |\n"
+            offset, rows = offset + 8, True
+
+
+def _pieces(header: str) -> list[_Piece]:
+    """A header's comments and declarations, without what the preprocessor takes."""
+    text = re.sub(r"^#(?:.*\\\n)*.*$", "", read_header(header), flags=re.M)
+    pieces: list[_Piece] = []
+    for match in re.finditer(r"/\*(.*?)\*/|([^;{}/]+[;{]|[^;{}/]*\})", text, flags=re.S):
+        if match[1] is not None:
+            lines = [line.strip().removeprefix("*").strip() for line in match[1].splitlines()]
+            pieces.append(_Piece(True, "\n".join(lines).strip()))
+        else:
+            pieces.append(_Piece(False, " ".join(match[2].split()).rstrip(";").replace("( ", "(")))
+    return pieces
+
+
+def _paragraphs(comment: str) -> Sequence[str]:
+    """What the blank lines and the names of rules divide."""
+    return [
+        " ".join(part.split())
+        for part in re.split(r"\n\s*\n|\n(?=\[[a-z_]+\.[a-z_]+\])", comment)
+        if part.strip()
+    ]
+
+
+def _prose(comment: str) -> str:
+    """The paragraphs that are no rules."""
+    return "".join(f"{text}\n\n" for text in _paragraphs(comment) if not RULE.match(text))
+
+
+def _rules(comment: str) -> str:
+    """The paragraphs that are, as a list."""
+    rules = [RULE.match(text) for text in _paragraphs(comment)]
+    return "".join(f"- **{rule[1]}**: {rule[2]}\n" for rule in rules if rule)
+
+
+def _wrapped(declaration: str) -> str:
+    """A declaration, with its arguments on lines of their own where it is long."""
+    if len(declaration) <= 100:
+        return declaration
+    head, _, arguments = declaration.rpartition("(")
+    return f"{head}(\n    " + ",\n    ".join(arguments.removesuffix(")").split(", ")) + ")"
+
+
+if __name__ == "__main__":
+    with open(TARGET, "w", encoding="utf-8") as file:
+        file.write(document())
