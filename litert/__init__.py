@@ -73,3 +73,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _get_resource_reader(name: str) -> Any:
+    from litert.stock_files import StockFiles
+
+    return StockFiles()
+
+
+if __spec__ is not None and __spec__.loader is not None:
+    vars(__spec__.loader)["get_resource_reader"] = _get_resource_reader  # of `litert` alone
