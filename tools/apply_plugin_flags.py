@@ -173,7 +173,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
     # Here, since --help must not wait for them.
     from compiler_plugin.pipeline import ApplyOptions
     from compiler_plugin.registry import DEFAULT_MANUFACTURER
-    from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+    from litert.core.compiler_options import CompilerOptions, CustomOpInfo, parse_shape_bounds
 
     paths, unknown = _split(rest)
     model, output = _paths(values, paths)
@@ -195,7 +195,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 _vendor_options(values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER),
                 values.custom_layers,
                 values.asset_root,
-                read_shape_bounds(values.shape_bounds),
+                parse_shape_bounds(values.shape_bounds),
                 _dump_options(values, output),
             ),
             transform=read_transform_options(
@@ -255,34 +255,6 @@ def _index(text: str) -> int:
     if not text.strip().isdecimal():
         raise usage_error(f"--subgraphs has '{text}', which is no index", "Write it as 0,2.")
     return int(text)
-
-
-def read_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Each a tensor's, as `input:1x3x300`."""
-    bounds: dict[str, Sequence[int]] = {}
-    for text in texts:
-        name, bound = _read_shape_bound(text)
-        if bounds.setdefault(name, bound) != bound:
-            raise usage_error(
-                f"two --shape_bounds for '{name}': {_shown(bounds[name])} and {_shown(bound)}",
-                "Give each tensor one bound.",
-            )
-    return bounds
-
-
-def _shown(bound: Sequence[int]) -> str:
-    return "x".join(map(str, bound))
-
-
-def _read_shape_bound(text: str) -> tuple[str, Sequence[int]]:
-    """The name may hold colons."""
-    name, _, shape = text.rpartition(":")
-    sizes = shape.split("x")
-    if not name or not all(size.isdecimal() and int(size) for size in sizes):
-        raise usage_error(
-            f"--shape_bounds has '{text}', which is no bound", "Write it as input:100x3x300x300."
-        )
-    return name, [int(size) for size in sizes]
 
 
 def _dump_options(values: flags.FlagValues, output: str) -> DumpOptions:

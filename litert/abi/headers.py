@@ -28,6 +28,7 @@ HEADERS = (
 RULE = re.compile(r"\s*(?:/\*|\*)?\s*\[([a-z_]+\.[a-z_]+)\] ?(.*)")
 """A line of a comment that begins a rule: its name, and the rest of the line."""
 _FUNCTION = re.compile(r"\(\*(\w+)\)\(|\b(LiteRt\w+)\(")
+_PROTOTYPE = re.compile(r"^([\w ]+?\**) ?(LiteRt\w+)\(([^()]*)\);", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,16 @@ def read_contract() -> Mapping[str, Rule]:
             assert rule.name not in rules, f"{rule.name} is written twice"
             rules[rule.name] = rule
     return rules
+
+
+def read_prototypes(header: str) -> Mapping[str, str]:
+    """The functions that a header declares, in its order: the type of a pointer to each, by name."""
+    text = re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S)
+    text = text.replace("LITERT_CAPI_EXPORT ", "")
+    return {
+        match[2]: f"{match[1]} (*)({' '.join(match[3].split())})"
+        for match in _PROTOTYPE.finditer(text)
+    }
 
 
 def _rules_of(header: str, lines: list[str]) -> list[Rule]:

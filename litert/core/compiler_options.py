@@ -114,3 +114,35 @@ class CompilerOptions:
             )
         info = self.custom_op_infos[index]
         return info.op_name, info.asset_path
+
+
+def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Reads `--shape_bounds`, each the largest shape of one tensor: `input:1x3x300`.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
+    """
+    bounds: dict[str, Sequence[int]] = {}
+    for text in texts:
+        name, bound = _parse_shape_bound(text)
+        if bounds.setdefault(name, bound) != bound:
+            both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"two --shape_bounds for '{name}': {both}",
+                hint="Give each tensor one bound.",
+            )
+    return bounds
+
+
+def _parse_shape_bound(text: str) -> tuple[str, Sequence[int]]:
+    """The name may hold colons."""
+    name, _, shape = text.rpartition(":")
+    sizes = shape.split("x")
+    if not name or not all(size.isdecimal() and int(size) for size in sizes):
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"--shape_bounds has '{text}', which is no bound",
+            hint="Write it as input:100x3x300x300.",
+        )
+    return name, [int(size) for size in sizes]

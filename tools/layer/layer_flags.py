@@ -11,7 +11,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.reader import read_model
 
-from ..apply_plugin_flags import read_shape_bounds
 from ..command import usage_error
 
 if TYPE_CHECKING:
@@ -143,6 +142,7 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
       bound is of no tensor.
     """
     from compiler_plugin.shape_bounds import check_shape_bounds
+    from litert.core.compiler_options import parse_shape_bounds
     from vendor_reference.authoring.compiled_layer import LayerOptions, described_names
     from vendor_reference.authoring.subject import (
         OpChoice,
@@ -158,7 +158,7 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
         str(request["soc_model"]),
         str(request["asset_root"]),
         bool(request["allow_native_assets"]),
-        read_shape_bounds(cast("list[str]", request["shape_bounds"])),
+        parse_shape_bounds(cast("list[str]", request["shape_bounds"])),
     )
     described = described_names(path, options.asset_root)
     if not choice.model:

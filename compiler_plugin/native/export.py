@@ -1,0 +1,250 @@
+"""A Python plugin as the 18 C functions that a host looks up in a compiler plugin's library.
+
+They are C functions of this process: a library that other programs load forwards to them. Their contract is in
+`litert_npu/compiler_plugin.h`. Errors become status codes, and their words go to the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from compiler_plugin.native.exported_options import read_options
+from compiler_plugin.native.exported_plugin import ExportedPlugin, Wishes
+from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.host_options import (
+    find_custom_op_infos,
+    read_environment,
+    read_flags,
+)
+from compiler_plugin.plugin import CompiledResult, CompilerPluginFactory
+from compiler_plugin.registry import RegisteredPlugin
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.abi.headers import read_prototypes
+from litert.abi.tables import make_callback
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import ApiVersion
+
+_MANUFACTURER = "LiteRtGetCompilerPluginSocManufacturer"
+_callbacks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""What functions are cast from, and must live as long as they."""
+
+_logger = logging.getLogger(__name__)
+
+
+def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[str, Any]:
+    """Makes C functions of a plugin.
+
+    Args:
+      factory: the plugin.
+      origin: where it was found, for errors.
+
+    Returns:
+      Pointers to the functions by their names in `compiler_plugin.h`, which are to be kept as long as they may be
+      called.
+    """
+    library = _Library(RegisteredPlugin(factory, origin))
+    bodies = library.bodies()
+    functions: dict[str, Any] = {}
+    for name, function_type in read_prototypes("compiler_plugin.h").items():
+        if name == _MANUFACTURER:
+            functions[name] = ffi.callback(function_type, library.get_manufacturer)
+        else:
+            callback = make_callback(ffi.typeof(function_type), bodies[name], name, _logger)
+            functions[name] = ffi.cast(function_type, callback)
+            _callbacks[functions[name]] = callback
+    return functions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plugin:
+    """What is behind a `LiteRtCompilerPlugin`."""
+
+    exported: ExportedPlugin
+    context: HostContext
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Result:
+    """What is behind a `LiteRtCompiledResult`.
+
+    Attributes:
+      modules: byte code, as arrays that hold on to its memory.
+      calls: a name, with a terminator, and the index of a module.
+    """
+
+    modules: Sequence[Any]
+    calls: Sequence[tuple[Any, int]]
+
+    @classmethod
+    def of(cls, result: CompiledResult) -> _Result:
+        modules = [ffi.from_buffer("char[]", module.view) for module in result.byte_code]
+        return cls(modules, [(_c_text(call.name), call.byte_code_index) for call in result.calls])
+
+
+class _Library:
+    """What one library's functions share."""
+
+    def __init__(self, registered: RegisteredPlugin) -> None:
+        factory = registered.factory
+        self._manufacturer = _c_text(factory.soc_manufacturer)
+        self._registered = registered
+        self._soc_models = [_c_text(name) for name in factory.soc_models]
+        self._sdk_version = _c_text(factory.sdk_version)
+        self._handles = Handles()
+
+    def bodies(self) -> Mapping[str, Callable[..., Any]]:
+        """All functions but the one that gives the manufacturer, by name."""
+        return {
+            "LiteRtGetCompilerPluginVersion": self._get_version,
+            "LiteRtCreateCompilerPlugin": self._create,
+            "LiteRtDestroyCompilerPlugin": self._destroy,
+            "LiteRtGetCompilerPluginSupportedHardware": self._get_hardware,
+            "LiteRtGetNumCompilerPluginSupportedSocModels": self._get_num_soc_models,
+            "LiteRtGetCompilerPluginSupportedSocModel": self._get_soc_model,
+            "LiteRtGetCompilerPluginSDKVersion": self._get_sdk_version,
+            "LiteRtCompilerPluginCheckCompilerCompatibility": self._check_compatibility,
+            "LiteRtCompilerPluginRegisterAllTransformations": self._register_transformations,
+            "LiteRtCompilerPluginPartition": self._partition,
+            "LiteRtCompilerPluginCompile": self._compile,
+            "LiteRtDestroyCompiledResult": self._handles.drop,
+            "LiteRtCompiledResultNumByteCodeModules": self._get_num_modules,
+            "LiteRtGetCompiledResultByteCode": self._get_byte_code,
+            "LiteRtGetCompiledResultHandle": self._get_handle,
+            "LiteRtGetNumCompiledResultCalls": self._get_num_calls,
+            "LiteRtGetCompiledResultCallInfo": self._get_call_info,
+        }
+
+    def get_manufacturer(self) -> Any:
+        """The one function that cannot fail."""
+        return self._manufacturer
+
+    def _get_version(self, version: Any) -> None:
+        _check_answers(version)
+        version.major, version.minor, version.patch = self._registered.factory.api_version
+
+    def _create(self, table: Any, plugin: Any, environment: int, options: int) -> None:
+        _check_answers(plugin)
+        context = HostContext(table)
+        options_handle = ffi.cast("LiteRtOptions", options)
+        vendor = self._registered.factory.soc_manufacturer
+        host_infos = find_custom_op_infos(context, options_handle)
+        flags = read_flags(context, options_handle, vendor)
+        wishes = Wishes(
+            read_environment(context, ffi.cast("LiteRtEnvironmentOptions", environment)),
+            read_options(vendor, flags, host_infos),
+            frozenset(info.op_name for info in host_infos),
+        )
+        exported = ExportedPlugin(self._registered, context, wishes)
+        plugin[0] = self._handles.put(_Plugin(exported, context))
+
+    def _destroy(self, plugin: int) -> None:
+        if plugin:
+            found = self._handles.get(plugin, _Plugin)
+            self._handles.drop(plugin)
+            found.exported.close()
+
+    def _get_hardware(self, plugin: int, hardware: Any) -> None:
+        self._check_call(plugin, hardware)
+        hardware[0] = int(self._registered.factory.supported_hardware)
+
+    def _get_num_soc_models(self, plugin: int, number: Any) -> None:
+        self._check_call(plugin, number)
+        number[0] = len(self._soc_models)
+
+    def _get_soc_model(self, plugin: int, index: int, name: Any) -> None:
+        self._check_call(plugin, name)
+        name[0] = _at(self._soc_models, index, "SoC model")
+
+    def _get_sdk_version(self, plugin: int, version: Any) -> None:
+        self._check_call(plugin, version)
+        version[0] = self._sdk_version
+
+    def _check_compatibility(
+        self, version: Any, plugin: int, environment: int, options: int, soc_model: Any
+    ) -> None:
+        host_version = ApiVersion(version.major, version.minor, version.patch)
+        found = self._handles.get(plugin, _Plugin)
+        found.exported.check_compatibility(host_version, _text(soc_model))
+
+    def _register_transformations(self, plugin: int, transformations: Any, number: Any) -> None:
+        self._check_call(plugin, transformations, number)
+        transformations[0], number[0] = ffi.NULL, 0
+
+    def _partition(self, plugin: int, soc_model: Any, subgraph: int, op_list: int) -> None:
+        found = self._handles.get(plugin, _Plugin)
+        graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
+        _check_handles(graph, answer)
+        for op, index in list(found.exported.partition(_text(soc_model), graph)):
+            found.context.call("push_op", answer, op, index)
+
+    def _compile(self, plugin: int, soc_model: Any, partitions: int, result: Any) -> None:
+        found = self._handles.get(plugin, _Plugin)
+        _check_answers(result)
+        model = ffi.cast("LiteRtModel", partitions)
+        _check_handles(model)
+        compiled = found.exported.compile(_text(soc_model), model)
+        result[0] = self._handles.put(_Result.of(compiled))
+
+    def _get_num_modules(self, result: int, number: Any) -> None:
+        _check_answers(number)
+        # NULL where nothing was selected: stock asks all the same.
+        number[0] = len(self._handles.get(result, _Result).modules) if result else 0
+
+    def _get_byte_code(self, result: int, index: int, byte_code: Any, size: Any) -> None:
+        found = self._handles.get(result, _Result)
+        _check_answers(byte_code, size)
+        module = _at(found.modules, index, "byte code module")
+        byte_code[0], size[0] = module, len(module)
+
+    def _get_handle(self, result: int, index: int, handle: Any) -> Status:
+        found = self._handles.get(result, _Result)
+        _check_answers(handle)
+        _at(found.modules, index, "byte code module")
+        return Status.UNSUPPORTED  # there is none: the byte code is to be written
+
+    def _get_num_calls(self, result: int, number: Any) -> None:
+        found = self._handles.get(result, _Result)
+        _check_answers(number)
+        number[0] = len(found.calls)
+
+    def _get_call_info(self, result: int, index: int, name: Any, size: Any, module: Any) -> None:
+        found = self._handles.get(result, _Result)
+        _check_answers(name, size, module)
+        text, module_index = _at(found.calls, index, "call")
+        name[0], size[0], module[0] = text, len(text) - 1, module_index
+
+    def _check_call(self, plugin: int, *answers: Any) -> None:
+        self._handles.get(plugin, _Plugin)
+        _check_answers(*answers)
+
+
+def _check_answers(*pointers: Any) -> None:
+    if not all(pointers):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "a NULL pointer, where an answer is to be written"
+        )
+
+
+def _check_handles(*handles: Any) -> None:
+    if not all(handles):
+        raise LiteRtError(Status.INVALID_ARGUMENT, "a NULL pointer, where a handle belongs")
+
+
+def _at(items: Sequence[Any], index: int, what: str) -> Any:
+    if index >= len(items):
+        raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(items)}")
+    return items[index]
+
+
+def _c_text(text: str) -> Any:
+    return ffi.new("char[]", text.encode("utf-8", "surrogateescape"))
+
+
+def _text(pointer: Any) -> str:
+    return str(ffi.string(pointer).decode("utf-8", "surrogateescape")) if pointer else ""

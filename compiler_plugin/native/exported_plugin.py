@@ -1,0 +1,292 @@
+"""A Python plugin in a host that is not ours: what our host does around a plugin, done here.
+
+The host asks for ops and for byte code, and knows neither refusals nor assets. So what a vendor would take is
+grouped and compiled once already when the host asks for ops: what the vendor refuses is not offered. Assets go
+with the byte code (`litert.model.byte_code_container`), and what a report would say goes to the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from compiler_plugin.asset_files import open_assets
+from compiler_plugin.checks import check_native_assets
+from compiler_plugin.compiling import compile_partitions
+from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.stock_model import read_model, read_subgraph, why_unclear
+from compiler_plugin.outline import Partition, extract, model_of
+from compiler_plugin.plan import NO_REASON, SubgraphPlan, plan_model
+from compiler_plugin.plugin import CallInfo, CompiledResult, has_optional
+from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
+from compiler_plugin.transforming import prepare_partitions
+from compiler_plugin.vendor_plugin import Choice, VendorPlugin
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import ApiVersion
+from litert.host.vendor_call import VendorCall
+from litert.model.assets import Asset
+from litert.model.blob import Blob
+from litert.model.byte_code_container import pack
+from litert.model.graph import Subgraph
+
+UNSAID_SOC_MODEL = "ExampleSocModel"
+"""What stock's `apply_plugin_main` says where `--soc_model` is not given."""
+
+_DYNAMIC = (
+    "the shape of its output is known after a run only, and this host's calls have no place for it"
+)
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the host and the user want of a plugin.
+
+    Attributes:
+      environment: of the host.
+      compiler: the plugin's options.
+      embedded: names of the ops whose assets the host embeds itself; it does so without their companions.
+    """
+
+    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
+    compiler: CompilerOptions = field(default_factory=CompilerOptions)
+    embedded: Collection[str] = ()
+
+
+class ExportedPlugin:
+    """A vendor's plugin as a host has created it."""
+
+    def __init__(self, registered: RegisteredPlugin, context: HostContext, wishes: Wishes) -> None:
+        """Makes the plugin ready; the vendor's own is created for the first SoC model that is asked for."""
+        self._registered = registered
+        self._context = context
+        self._wishes = wishes
+        self._found: dict[str, CustomOpInfo] = {}  # among --custom_layers
+        self._vendors: dict[str, _Vendor] = {}
+        self._warnings: list[str] = []
+
+    def check_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
+        """Lets the vendor refuse the host, the SoC model or the options."""
+        factory = self._registered.factory
+        chosen = self._choose(soc_model)
+        vendor_call = VendorCall(
+            factory.soc_manufacturer,
+            "check_compiler_compatibility",
+            Status.UNSUPPORTED_COMPILER_VERSION,
+        )
+        with vendor_call:
+            factory.check_compiler_compatibility(host_version, chosen, self._wishes.compiler)
+        self._vendor(chosen)
+
+    def partition(self, soc_model: str, subgraph: Any) -> Iterator[tuple[Any, int]]:
+        """Finds the ops that the vendor takes, and can compile.
+
+        Args:
+          soc_model: "" lets the plugin choose.
+          subgraph: a `LiteRtSubgraph`.
+
+        Yields:
+          A `LiteRtOp` and the index of its partition, from 1 on.
+        """
+        vendor = self._vendor(self._choose(soc_model))
+        stock = read_subgraph(self._context, subgraph)
+        self._find_custom_layers(vendor, stock.subgraph)
+        limit = self._wishes.compiler.max_partitions
+        plans = plan_model(model_of(stock.subgraph), vendor, (), limit)
+        compilation = compile_partitions(
+            vendor, plans, limit, prepare=prepare_partitions(vendor.data_layout, None, None)
+        )
+        for plan in plans:
+            for partition in list(plan.partitions):
+                if compilation.partitions[partition].shape_outputs:
+                    plan.leave(partition, _DYNAMIC)
+            self._report(plan)
+            for number, partition in enumerate(plan.partitions, 1):
+                for op in partition.ops:
+                    yield stock.handles[op], number
+
+    def compile(self, soc_model: str, model: Any) -> CompiledResult:
+        """Compiles a `LiteRtModel`, each subgraph of which is a partition.
+
+        Returns:
+          Byte code, packed with assets where the host embeds none; a call for each subgraph.
+        """
+        vendor = self._vendor(self._choose(soc_model))
+        partitions = [stock.subgraph for stock in read_model(self._context, model)]
+        result = _compile(vendor, partitions)
+        for index, call in enumerate(result.calls):
+            if call.shape_outputs:
+                raise LiteRtError(Status.UNSUPPORTED, _DYNAMIC, f"partition {index}, '{call.name}'")
+        for note in result.notes:
+            _logger.info("%s: %s", vendor.vendor, note)
+        with ExitStack() as stack:
+            assets = self._assets(vendor, stack)
+            check_native_assets(result.native_assets, assets, vendor.vendor)
+            for name in result.native_assets:
+                _logger.info("%s: asset '%s' is machine code", vendor.vendor, name)
+            modules = [
+                self._pack(index, module, result.calls, partitions, assets)
+                for index, module in enumerate(result.byte_code)
+            ]
+        return CompiledResult(modules, result.calls)
+
+    def close(self) -> None:
+        """Closes what the vendor has created."""
+        for vendor in self._vendors.values():
+            vendor.__exit__()
+        self._vendors.clear()
+        self._warn()
+
+    def _choose(self, soc_model: str) -> str:
+        models = self._registered.factory.soc_models
+        if soc_model == UNSAID_SOC_MODEL and soc_model not in models:
+            soc_model = ""
+        return choose_soc_model(self._registered, soc_model)
+
+    def _vendor(self, soc_model: str) -> _Vendor:
+        if soc_model not in self._vendors:
+            wishes = self._wishes
+            vendor = _Vendor(
+                self._registered, soc_model, wishes.environment, wishes.compiler, self._warnings
+            )
+            self._vendors[soc_model] = vendor
+            _logger.info("%s compiles for %s", vendor.vendor, soc_model)
+            if vendor.has_transformations:
+                _logger.warning(
+                    "%s: its transformations run in this project's own apply_plugin alone",
+                    vendor.vendor,
+                )
+            self._warn()
+        return self._vendors[soc_model]
+
+    def _find_custom_layers(self, vendor: _Vendor, subgraph: Subgraph) -> None:
+        options = self._wishes.compiler
+        known = {info.op_name for info in options.custom_op_infos} | set(self._found)
+        names = sorted({op.name for op in subgraph.ops} - known)
+        if options.custom_layers and names:
+            found = vendor.custom_layers(options.custom_layers, names)
+            self._found.update({info.op_name: info for info in found})
+
+    def _assets(self, vendor: VendorPlugin, stack: ExitStack) -> list[Asset]:
+        """The user's assets with their companions, whose files stay open for a while."""
+        infos = [*self._wishes.compiler.custom_op_infos, *self._found.values()]
+        files = stack.enter_context(open_assets(infos, "Check the path after the op's name."))
+        assets: list[Asset] = []
+        for info in infos:
+            blob = files[info.op_name].blob()
+            assets.append(Asset(info.op_name, "", blob))
+            assets += [
+                Asset(info.op_name, companion.relative_path, companion.blob)
+                for companion in vendor.companions(info.op_name, info.asset_path, blob.view)
+            ]
+        return assets
+
+    def _pack(
+        self,
+        index: int,
+        module: Blob,
+        calls: Sequence[CallInfo],
+        partitions: Sequence[Subgraph],
+        assets: Sequence[Asset],
+    ) -> Blob:
+        """A module with the assets of the ops that it was made of, but for those that the host embeds."""
+        names = {
+            op.name
+            for call, partition in zip(calls, partitions, strict=True)
+            if call.byte_code_index == index
+            for op in partition.ops
+        }
+        embedded = self._wishes.embedded
+        carried = [
+            asset
+            for asset in assets
+            if asset.op_name in names and (asset.companion_path or asset.op_name not in embedded)
+        ]
+        return Blob(pack(module, carried)) if carried else module
+
+    def _report(self, plan: SubgraphPlan) -> None:
+        """What `apply_plugin` would have reported."""
+        vendor, num_ops = self._registered.factory.soc_manufacturer, len(plan.subgraph.ops)
+        count = sum(len(partition.ops) for partition in plan.partitions)
+        _logger.info(
+            "%s takes %d of %d ops, in %d partitions", vendor, count, num_ops, len(plan.partitions)
+        )
+        staying: dict[tuple[str, str], int] = {}
+        for position, reason in plan.reasons.items():
+            key = plan.subgraph.ops[position].name, reason
+            staying[key] = staying.get(key, 0) + 1
+        with_asset = {info.op_name for info in self._wishes.compiler.custom_op_infos}
+        for (name, reason), number in staying.items():
+            level = logging.WARNING if name in with_asset else logging.INFO
+            if reason == NO_REASON:
+                level = logging.DEBUG
+            _logger.log(level, "%s leaves %d %s on the CPU: %s", vendor, number, name, reason)
+        self._warn()
+
+    def _warn(self) -> None:
+        for warning in self._warnings:
+            _logger.warning("%s", warning)
+        self._warnings.clear()
+
+
+class _Vendor(VendorPlugin):
+    """A vendor's plugin that is not offered what the host does not show in full."""
+
+    @property
+    def has_transformations(self) -> bool:
+        """Whether it wants to rewrite models, which only our own host can let it."""
+        return has_optional(self._plugin, "transform")
+
+    def partition(self, subgraph: Subgraph, where: str) -> Choice:
+        choice = super().partition(subgraph, where or "the subgraph")
+        unclear = {
+            position: why
+            for position in choice.selected
+            if (why := why_unclear(subgraph.ops[position]))
+        }
+        selected = {p: number for p, number in choice.selected.items() if p not in unclear}
+        return Choice(selected, {**choice.reasons, **unclear})
+
+
+def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledResult:
+    """Compiles copies of partitions: together, or where the vendor refuses that, one by one."""
+    prepare = prepare_partitions(vendor.data_layout, None, None)
+
+    def compile_some(some: Sequence[Subgraph]) -> CompiledResult:
+        copies = [extract(_whole(partition)) for partition in some]
+        notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
+        result = vendor.compile(copies)
+        return replace(result, notes=[*notes, *result.notes])
+
+    try:
+        return compile_some(partitions)
+    except LiteRtError as error:
+        if error.status is not Status.UNSUPPORTED or len(partitions) < 2:
+            raise
+    modules: list[Blob] = []
+    calls: list[CallInfo] = []
+    notes: dict[str, None] = {}
+    native: dict[str, None] = {}
+    for partition in partitions:
+        result = compile_some([partition])
+        calls += [
+            replace(call, byte_code_index=call.byte_code_index + len(modules))
+            for call in result.calls
+        ]
+        modules += result.byte_code
+        notes.update(dict.fromkeys(result.notes))
+        native.update(dict.fromkeys(result.native_assets))
+    return CompiledResult(modules, calls, list(notes), list(native))
+
+
+def _whole(subgraph: Subgraph) -> Partition:
+    """A subgraph as a partition of itself."""
+    positions = range(len(subgraph.ops))
+    name, inputs, outputs = subgraph.name, subgraph.inputs, subgraph.outputs
+    return Partition(name, subgraph, positions, subgraph.ops, inputs, outputs)

@@ -1,0 +1,81 @@
+"""Which slot of the compiler context tells which option of a builtin op, and which options no slot tells.
+
+A slot is called `get_<op>_<option>_option`; in the schema the option is a field of the op's options table,
+mostly of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from litert.abi.definitions import ffi
+from litert.model.builtin_options import BUILTIN_NUMBERS, find_options_type
+from litert.model.schema_types import table_schema
+
+_FIELDS = {
+    "fused_activation": "fused_activation_function",
+    "dilation_d": "dilation_d_factor",
+    "dilation_w": "dilation_w_factor",
+    "dilation_h": "dilation_h_factor",
+    "asymmetric_quantize_input": "asymmetric_quantize_inputs",
+    "half_pixel_center": "half_pixel_centers",
+    "dims": "squeeze_dims",
+}
+"""The schema's names, where they differ from the slots'."""
+
+_TOLD_BY_TENSORS = frozenset({
+    ("ARG_MAX", "output_type"), ("ARG_MIN", "output_type"), ("CAST", "in_data_type"), ("CAST", "out_data_type"),
+    ("REDUCE_PROD", "keep_dims"), ("SHAPE", "out_type"), ("SPLIT_V", "num_splits"), ("UNIQUE", "idx_out_type"),
+    # No kernel's results depend on these, but through the types of tensors.
+    ("ADD", "pot_scale_int16"), ("SUB", "pot_scale_int16"),
+    ("CONV_2D", "quantized_bias_type"), ("TRANSPOSE_CONV", "quantized_bias_type"),
+    ("FULLY_CONNECTED", "quant_spec"),
+})  # fmt: skip
+"""Operators and options that need no slot: an op's tensors say as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSlot:
+    """A slot of the context that tells an option.
+
+    Attributes:
+      slot: its name.
+      field: of the op's options table, in the schema.
+      is_vector: whether it gives a pointer and a number of elements, rather than a value.
+    """
+
+    slot: str
+    field: str
+    is_vector: bool
+
+
+@cache
+def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
+    """The slots by the operator's name: `CONV_2D`."""
+    operators = sorted(BUILTIN_NUMBERS, key=len, reverse=True)  # SPLIT_V before SPLIT
+    found: dict[str, list[OptionSlot]] = {}
+    for slot, field in ffi.typeof("LiteRtCompilerContext").fields:
+        if not (slot.startswith("get_") and slot.endswith("_option")):
+            continue
+        words = slot.removeprefix("get_").removesuffix("_option")
+        operator = next(o for o in operators if words.startswith(f"{o.lower()}_"))
+        name = words[len(operator) + 1 :]
+        is_vector = len(field.type.args) == 3
+        found.setdefault(operator, []).append(OptionSlot(slot, _FIELDS.get(name, name), is_vector))
+    return {operator: tuple(slots) for operator, slots in found.items()}
+
+
+@cache
+def hidden_options(operator: str) -> tuple[str, ...]:
+    """The options of a builtin operator that nothing in the context tells."""
+    options_type = find_options_type(operator)
+    if options_type is None or operator == "STABLEHLO_COMPOSITE":  # which has slots of its own
+        return ()
+    told = {slot.field for slot in option_slots().get(operator, ())}
+    return tuple(
+        name
+        for name in table_schema(options_type[1]).fields
+        if name not in told and (operator, name) not in _TOLD_BY_TENSORS
+    )

@@ -1,0 +1,261 @@
+"""A model that a host shows through its compiler context becomes a graph as Python plugins know it.
+
+What the context does not tell: names of subgraphs, versions of ops, inputs that are left out (those behind them
+move up), sparsity, and some options (`option_slots.hidden_options`). `why_unclear` says where that matters.
+Constants are views of the host's memory, and valid as long as the host's handles: during the call that they came
+with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.option_slots import hidden_options, option_slots
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import from_c
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.quantization import BlockwiseQuantization, Quantization, QuantizationKind
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.builtin_options import make_builtin_options
+from litert.model.graph import CUSTOM, Buffer, Op, OperatorCode, Subgraph, Tensor
+from litert.model.table import Table
+
+_UNRANKED = 1
+_COMPOSITE = "STABLEHLO_COMPOSITE"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StockSubgraph:
+    """A subgraph, and what the host knows its ops as.
+
+    Attributes:
+      subgraph: as Python plugins know it.
+      handles: of its ops.
+    """
+
+    subgraph: Subgraph
+    handles: Mapping[Op, Any]
+
+
+def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
+    """Reads all subgraphs of a `LiteRtModel`, which are named by their indices, as partitions are.
+
+    Raises:
+      LiteRtError: what the host answers; UNSUPPORTED, for what no graph can be.
+    """
+    subgraphs = context.items(
+        "LiteRtSubgraph", "get_num_model_subgraphs", "get_model_subgraph", model
+    )
+    return [
+        read_subgraph(context, subgraph, f"Partition_{index}")
+        for index, subgraph in enumerate(subgraphs)
+    ]
+
+
+def read_subgraph(context: HostContext, subgraph: Any, name: str = "") -> StockSubgraph:
+    """Reads a `LiteRtSubgraph`.
+
+    Raises:
+      LiteRtError: as `read_model`.
+    """
+    return _Reader(context).read(subgraph, name)
+
+
+def why_unclear(op: Op) -> str:
+    """What an op is that the context does not tell; "" where it tells all that counts."""
+    hidden = () if op.is_custom else hidden_options(op.name)
+    if hidden:
+        return f"this host does not tell its {', '.join(hidden)}"
+    for tensor in op.inputs:
+        if tensor is not None and tensor.is_constant and not _has_all_bytes(tensor):
+            return "it has a constant that is sparse, and this host does not tell how"
+    return ""
+
+
+def _has_all_bytes(tensor: Tensor) -> bool:
+    bits = tensor.element_type.bits
+    return (
+        not bits
+        or not tensor.type.layout.is_static
+        or (tensor.buffer.blob is not None and tensor.buffer.blob.size >= tensor.type.size_bytes)
+    )
+
+
+class _Reader:
+    """Reads one subgraph; each tensor, buffer and operator code becomes one object."""
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._tensors: dict[Any, Tensor] = {}
+        self._buffers: dict[tuple[int, int], Buffer] = {}
+        self._codes: dict[tuple[int, str | None], OperatorCode] = {}
+        self._subgraph = Subgraph()
+
+    def read(self, handle: Any, name: str) -> StockSubgraph:
+        self._subgraph.name = name
+        context = self._context
+        tensors = ("LiteRtTensor", "get_num_subgraph_inputs", "get_subgraph_input", handle)
+        self._subgraph.inputs = [self._tensor(t) for t in context.items(*tensors)]
+        handles: dict[Op, Any] = {}
+        for op_handle in context.items(
+            "LiteRtOp", "get_num_subgraph_ops", "get_subgraph_op", handle
+        ):
+            op = self._op(op_handle)
+            self._subgraph.ops.append(op)
+            handles[op] = op_handle
+        tensors = ("LiteRtTensor", "get_num_subgraph_outputs", "get_subgraph_output", handle)
+        self._subgraph.outputs = [self._tensor(t) for t in context.items(*tensors)]
+        return StockSubgraph(self._subgraph, handles)
+
+    def _op(self, handle: Any) -> Op:
+        context = self._context
+        inputs = context.items("LiteRtTensor", "get_num_op_inputs", "get_op_input", handle)
+        outputs = context.items("LiteRtTensor", "get_num_op_outputs", "get_op_output", handle)
+        code = self._code(handle)
+        op = Op(code, [self._tensor(t) for t in inputs], [self._tensor(t) for t in outputs])
+        if op.is_custom:
+            op.custom_options = self._custom_options(handle)
+        elif op.name == _COMPOSITE:
+            op.options_2 = self._composite(handle)
+        else:
+            fields = {**self._told_options(op.name, handle), **_options_of_tensors(op)}
+            op.options, op.options_2 = make_builtin_options(op.name, fields)
+        return op
+
+    def _code(self, handle: Any) -> OperatorCode:
+        number = int(self._context.number("get_op_code", handle, "int32_t"))
+        custom = self._context.text("get_custom_code", handle) if number == CUSTOM else None
+        if (number, custom) not in self._codes:
+            self._codes[number, custom] = OperatorCode(number, custom)
+        return self._codes[number, custom]
+
+    def _custom_options(self, handle: Any) -> Blob | None:
+        data, size = ffi.new("uint8_t**"), ffi.new("int32_t*")
+        function = self._context.find("get_custom_options")
+        if function is None or function(handle, data, size) or not data[0]:
+            return None  # as LiteRT answers for an op without any
+        return Blob(bytes(ffi.buffer(data[0], size[0])))
+
+    def _composite(self, handle: Any) -> Table:
+        context = self._context
+        data, size = ffi.new("uint8_t**"), ffi.new("int32_t*")
+        context.call("get_shlo_composite_op_attributes", handle, data, size)
+        slot = "get_shlo_composite_op_decomposition_subgraph_index"
+        return Table.make(
+            "StableHLOCompositeOptions",
+            name=context.text("get_shlo_composite_op_name", handle),
+            decomposition_subgraph_index=context.number(slot, handle, "int32_t"),
+            composite_attributes=bytes(ffi.buffer(data[0], size[0])) if data[0] else b"",
+            version=context.number("get_shlo_composite_op_version", handle, "int32_t"),
+        )
+
+    def _told_options(self, operator: str, handle: Any) -> dict[str, Any]:
+        """The options that slots tell; none where the op has no options table, which no slot tells apart."""
+        told: dict[str, Any] = {}
+        for slot in option_slots().get(operator, ()):
+            function = self._context.find(slot.slot)
+            if function is None:
+                continue
+            answer = ffi.new(ffi.typeof(function).args[1])
+            size = ffi.new("int32_t*")
+            if function(handle, answer, *((size,) if slot.is_vector else ())):
+                continue
+            told[slot.field] = list(answer[0][0 : size[0]]) if slot.is_vector else answer[0]
+        return told
+
+    def _tensor(self, handle: Any) -> Tensor:
+        if handle not in self._tensors:
+            if not handle:
+                raise LiteRtError(Status.INVALID_GRAPH_INVARIANT, "the host gives no tensor")
+            tensor = self._tensors[handle] = self._read_tensor(handle)
+            self._subgraph.tensors.append(tensor)
+            tensor.quantization = self._quantization(handle)
+        return self._tensors[handle]
+
+    def _read_tensor(self, handle: Any) -> Tensor:
+        context = self._context
+        name = context.text("get_tensor_name", handle)
+        buffer = self._buffer(handle)
+        if context.number("get_tensor_type_id", handle, "LiteRtTensorTypeId") == _UNRANKED:
+            unranked = ffi.new("LiteRtUnrankedTensorType*")
+            context.call("get_unranked_tensor_type", handle, unranked)
+            return Tensor(name, ElementType(unranked.element_type), (), buffer)
+        ranked = ffi.new("LiteRtRankedTensorType*")
+        context.call("get_ranked_tensor_type", handle, ranked)
+        tensor_type = from_c(ranked)
+        shape = tuple(max(d, 1) if d < 0 else d for d in tensor_type.shape)
+        tensor = Tensor(name, tensor_type.element_type, shape, buffer)
+        tensor.has_rank = True
+        if not tensor_type.layout.is_static:
+            tensor.shape_signature = tensor_type.shape
+        return tensor
+
+    def _buffer(self, handle: Any) -> Buffer:
+        context = self._context
+        weights = context.number("get_tensor_weights", handle, "LiteRtWeights")
+        address, size = ffi.new("void**"), ffi.new("size_t*")
+        context.call("get_weights_bytes", weights, address, size)
+        if not address[0] or not size[0]:
+            return Buffer()
+        place = (int(ffi.cast("uintptr_t", address[0])), int(size[0]))
+        if place not in self._buffers:
+            view = memoryview(ffi.buffer(address[0], size[0])).toreadonly()
+            self._buffers[place] = Buffer(Blob(view))
+        return self._buffers[place]
+
+    def _quantization(self, handle: Any) -> Quantization | None:
+        context = self._context
+        kind = context.number("get_quantization_type_id", handle, "LiteRtQuantizationTypeId")
+        if kind == QuantizationKind.NONE:
+            return None
+        if kind == QuantizationKind.PER_TENSOR:
+            one = ffi.new("LiteRtQuantizationPerTensor*")
+            context.call("get_per_tensor_quantization", handle, one)
+            return Quantization((one.scale,), (one.zero_point,))
+        if kind == QuantizationKind.PER_CHANNEL:
+            many = ffi.new("LiteRtQuantizationPerChannel*")
+            context.call("get_per_channel_quantization", handle, many)
+            count = many.num_channels
+            return Quantization(
+                tuple(many.scales[0:count]),
+                tuple(many.zero_points[0:count]) if many.zero_points else (0,) * count,
+                many.quantized_dimension,
+            )
+        if kind == QuantizationKind.BLOCK_WISE:
+            block = ffi.new("LiteRtQuantizationBlockWise*")
+            context.call("get_block_wise_quantization", handle, block)
+            scales = self._tensor(block.scales) if block.scales else None
+            zero_points = self._tensor(block.zero_points) if block.zero_points else None
+            return Quantization(
+                blockwise=BlockwiseQuantization(scales, zero_points, block.block_size)
+            )
+        raise LiteRtError(Status.UNSUPPORTED, f"a tensor's quantization is of kind {kind}")
+
+
+def _options_of_tensors(op: Op) -> dict[str, Any]:
+    """Options that no slot tells, and that an op's tensors show."""
+    if not op.inputs or not op.outputs:
+        return {}
+    source, result = op.inputs[0], op.outputs[0]
+    assert source is not None
+    if op.name in ("ARG_MAX", "ARG_MIN"):
+        return {"output_type": result.element_type.name}
+    if op.name == "SHAPE":
+        return {"out_type": result.element_type.name}
+    if op.name == "CAST":
+        return {
+            "in_data_type": source.element_type.name,
+            "out_data_type": result.element_type.name,
+        }
+    if op.name == "UNIQUE" and len(op.outputs) > 1:
+        return {"idx_out_type": op.outputs[1].element_type.name}
+    if op.name == "REDUCE_PROD":
+        return {"keep_dims": len(result.shape) == len(source.shape)}
+    if op.name == "SPLIT_V":
+        return {"num_splits": len(op.outputs)}
+    return {}
