@@ -10,5 +10,7 @@ from .command_group import CommandGroup
 COMMAND = CommandGroup(
     "A vendor's compiler plugin and dispatch table, in Python or in shared libraries.",
     ".vendor.{}_command",
-    {},
+    {
+        "export": "make shared libraries of a Python vendor, for stock LiteRT",
+    },
 )

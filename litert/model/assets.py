@@ -6,7 +6,7 @@ section 2), and `litert_npu_asset_<op>/<relative path>` for a companion of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
@@ -102,14 +102,22 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
 def read_assets(model: Model) -> Sequence[Asset]:
     """A model's assets, each asset before its companions.
 
-    A name with a slash is a companion where the part before one of its slashes is an asset's name, and an op's
-    own name elsewhere. A key that occurs twice counts once, as all readers of metadata take the first.
+    A key that occurs twice counts once, as all readers of metadata take the first.
     """
     blobs: dict[str, Blob] = {}
     for entry in model.metadata:
         if entry.name.startswith(ASSET_KEY_PREFIX):
             name = entry.name[len(ASSET_KEY_PREFIX) :]
             blobs.setdefault(name, entry.buffer.blob or Blob(b""))
+    return name_assets(blobs)
+
+
+def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
+    """Assets and companions by their names, each asset before its companions.
+
+    A name with a slash is a companion where the part before one of its slashes is an asset's name, and an op's
+    own name elsewhere.
+    """
     owners = {name: _owner(name, blobs) for name in blobs}
     place = {name: index for index, name in enumerate(blobs)}
     ordered = sorted(blobs, key=lambda name: (place[owners[name]], name != owners[name]))
@@ -121,7 +129,7 @@ def find_asset(model: Model, name: str) -> Asset | None:
     return next((asset for asset in read_assets(model) if asset.name == name), None)
 
 
-def _owner(name: str, names: dict[str, Blob]) -> str:
+def _owner(name: str, names: Mapping[str, Blob]) -> str:
     """The op that an asset's name belongs to: its shortest leading part that is an asset."""
     slash = name.find("/")
     while slash >= 0:

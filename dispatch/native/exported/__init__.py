@@ -1,0 +1,1 @@
+"""A dispatch table in Python behind LiteRT's C interface: what each slot does, and needs of the host."""

@@ -1,0 +1,138 @@
+"""What the handles of an exported table stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch.api import Metric
+from dispatch.event import Event
+from dispatch.native.exported.assets import ModelAssets
+from dispatch.native.exported.host import Host
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+
+@dataclass(slots=True, eq=False)
+class DeviceContext:
+    """A loaded model on the device.
+
+    Attributes:
+      context: the vendor's.
+      host: that made it.
+      found: assets that were looked for around byte code.
+      takes_assets: whether the host hands over assets itself, so that none need be looked for.
+    """
+
+    context: Any
+    host: Host
+    found: ModelAssets = field(default_factory=ModelAssets)
+    takes_assets: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Registration:
+    """A tensor buffer that the device knows.
+
+    Attributes:
+      device: that knows it.
+      buffer: the host's memory.
+      handle: the vendor's.
+      ports: what it is attached to.
+    """
+
+    device: DeviceContext
+    buffer: TensorBuffer
+    handle: Any
+    ports: list[Port] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Port:
+    """One input or output of a call.
+
+    Attributes:
+      kind: `input` or `output`.
+      index: among its kind.
+      call: that it is of.
+      requirements, tensor_type: what the host was told, once it has asked.
+      attached: what the vendor reads or writes.
+      replaced: what was attached before, and is not detached yet.
+    """
+
+    kind: str
+    index: int
+    call: InvocationContext
+    requirements: TensorBufferRequirements | None = None
+    tensor_type: RankedTensorType | None = None
+    attached: Registration | None = None
+    replaced: list[Registration] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class InvocationContext:
+    """One NPU call.
+
+    Attributes:
+      context: the vendor's.
+      device: that it is of.
+      function_name: for messages.
+      run: the vendor's `invoke`.
+      inputs, outputs: in their order.
+      is_ready: whether each has a buffer.
+      is_measured: whether metrics are being collected.
+      input_events: that the next run waits for.
+    """
+
+    context: Any
+    device: DeviceContext
+    function_name: str
+    run: Callable[[], object]
+    inputs: Sequence[Port] = ()
+    outputs: Sequence[Port] = ()
+    is_ready: bool = False
+    is_measured: bool = False
+    input_events: list[Event] = field(default_factory=list)
+
+    def port(self, kind: str, index: int) -> Port:
+        """An input or output.
+
+        Raises:
+          LiteRtError: INDEX_OOB.
+        """
+        ports = self.inputs if kind == "input" else self.outputs
+        if not 0 <= index < len(ports):
+            raise LiteRtError(
+                Status.INDEX_OOB,
+                f"{kind} {index}, where there are {len(ports)}",
+                f"function '{self.function_name}'",
+            )
+        return ports[index]
+
+    def check_ready(self) -> None:
+        """Refuses a run without its buffers.
+
+        Raises:
+          LiteRtError: MISSING_INPUT_TENSOR.
+        """
+        missing = [
+            f"{p.kind} {p.index}" for p in (*self.inputs, *self.outputs) if p.attached is None
+        ]
+        if missing:
+            raise LiteRtError(
+                Status.MISSING_INPUT_TENSOR,
+                f"no buffer is attached to {', '.join(missing)}",
+                f"function '{self.function_name}'",
+            )
+        self.is_ready = True
+
+
+@dataclass(slots=True, eq=False)
+class Metrics:
+    """What was measured; `texts` keeps what C reads."""
+
+    values: Sequence[Metric]
+    texts: list[object] = field(default_factory=list)

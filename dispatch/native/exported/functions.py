@@ -1,0 +1,329 @@
+"""The functions of `LiteRtDispatchInterface` over a table in Python (contract: `litert_npu/dispatch.h`).
+
+Handles are numbers here (`litert.abi.tables`). What is wrong with the host's arguments is found here, so that a
+vendor is never called with what it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dispatch.api import Capability, Dispatch, ExecutableType
+from dispatch.initialization import initialize_once
+from dispatch.native.exported.assets import from_asset, to_mem_buffer
+from dispatch.native.exported.contexts import DeviceContext, InvocationContext, Port, Registration
+from dispatch.native.exported.host import Host
+from dispatch.native.exported.options import parse_options
+from dispatch.requirements import find_misfit, find_nonsense
+from dispatch.scheduling import SchedulingInfo
+from dispatch.vendor import Vendor
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.abi.tensor_types import from_c
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import ApiVersion
+
+_ORIGINAL_UID, _DEBUG_FEATURE, _PRIORITY, _GROUP = 1, 2, 4, 8  # LiteRtSchedulingInfoField
+
+
+class Functions:
+    """One table's functions; each is called as the slot of its name.
+
+    Attributes:
+      vendor: the table.
+      handles: of all that the host holds.
+      host: that called `initialize`.
+    """
+
+    def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
+        self.vendor = Vendor(dispatch)
+        self.handles = Handles()
+        self.host: Host | None = None
+        self._ids = [ffi.new("char[]", t.encode()) for t in (dispatch.vendor_id, dispatch.build_id)]
+        self._calls: dict[int, InvocationContext] = {}  # by handle: looked up at each run
+
+    def initialize(self, runtime_context: Any, environment: int, options: int) -> None:
+        self.host = host = Host(runtime_context)
+        initialize_once(
+            self.vendor.dispatch, host.read_environment(environment), _options(host, options)
+        )
+
+    def get_vendor_id(self, vendor_id: Any) -> None:
+        need(vendor_id)[0] = self._ids[0]
+
+    def get_build_id(self, build_id: Any) -> None:
+        need(build_id)[0] = self._ids[1]
+
+    def get_capabilities(self, capabilities: Any) -> None:
+        need(capabilities)[0] = int(Capability.BASIC)
+
+    def check_runtime_compatibility(self, version: Any, environment: int, options: int) -> None:
+        given = ApiVersion(version.major, version.minor, version.patch)
+        host = self.host
+        environment_options = (
+            host.read_environment_options(environment) if host else EnvironmentOptions()
+        )
+        self.vendor.call(
+            "check_runtime_compatibility",
+            given,
+            environment_options,
+            _options(host, options) if host else parse_options(""),
+        )
+
+    def device_context_create(self, runtime_context: Any, options: int, out: Any) -> None:
+        host = Host(runtime_context)
+        need(out)
+        context = self.vendor.create("device_context_create", _options(host, options))
+        out[0] = self.handles.put(DeviceContext(context, host))
+
+    def device_context_destroy(self, handle: int) -> None:
+        device = self.handles.get(handle, DeviceContext)
+        self.handles.drop(handle)
+        try:
+            self.vendor.call("device_context_destroy", device.context)
+        finally:
+            device.found.close()
+
+    def register_asset(self, handle: int, name: Any, buffer: Any) -> None:
+        device = self.handles.get(handle, DeviceContext)
+        asset_name = read_text(name, "asset's name")
+        device.takes_assets = True
+        self._register(device, asset_name, to_mem_buffer(need(buffer)))
+
+    def get_input_requirements(self, handle: int, index: int, tensor_type: Any, out: Any) -> None:
+        self._get_requirements("input", handle, index, tensor_type, out)
+
+    def get_output_requirements(self, handle: int, index: int, tensor_type: Any, out: Any) -> None:
+        self._get_requirements("output", handle, index, tensor_type, out)
+
+    def register_tensor_buffer(self, handle: int, tensor_buffer: int, out: Any) -> None:
+        device = self.handles.get(handle, DeviceContext)
+        need(out)
+        if not tensor_buffer:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the tensor buffer is NULL")
+        buffer = device.host.wrap_buffer(tensor_buffer)
+        known = self.vendor.create("register_tensor_buffer", device.context, buffer)
+        out[0] = self.handles.put(Registration(device, buffer, known))
+
+    def unregister_tensor_buffer(self, device_handle: int, handle: int) -> None:
+        device = self.handles.get(device_handle, DeviceContext)
+        registration = self._registration(handle, device)
+        for port in list(registration.ports):
+            self._detach(port, registration)
+        self.handles.drop(handle)
+        self.vendor.call("unregister_tensor_buffer", device.context, registration.handle)
+
+    def invocation_context_create(
+        self,
+        runtime_context: Any,
+        device_handle: int,
+        executable_type: int,
+        byte_code: Any,
+        function_name: Any,
+        num_inputs: int,
+        num_outputs: int,
+        out: Any,
+    ) -> None:
+        device = self.handles.get(device_handle, DeviceContext)
+        need(out)
+        name = read_text(function_name, "function's name")
+        if num_inputs < 0 or num_outputs < 0:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{num_inputs} inputs and {num_outputs} outputs", name
+            )
+        buffer = need(byte_code)
+        module = to_mem_buffer(buffer)
+        if not device.takes_assets:
+            module, assets = device.found.open(module, int(buffer.alloc_base_file_offset))
+            for asset in assets:
+                self._register(device, asset.name, from_asset(asset))
+        try:
+            kind = ExecutableType(executable_type)
+        except ValueError:
+            kind = ExecutableType.UNKNOWN
+        detail = f" of '{name}'"
+        context = self.vendor.create(
+            "invocation_context_create",
+            device.context, kind, module, name, num_inputs, num_outputs, detail=detail,
+        )  # fmt: skip
+        run = self.vendor.bind("invoke", context, detail=detail)
+        self.put_call(InvocationContext(context, device, name, run), num_inputs, num_outputs, out)
+
+    def put_call(
+        self, call: InvocationContext, num_inputs: int, num_outputs: int, out: Any
+    ) -> None:
+        """Gives the host a handle of a new call."""
+        call.inputs = [Port("input", index, call) for index in range(num_inputs)]
+        call.outputs = [Port("output", index, call) for index in range(num_outputs)]
+        handle = self.handles.put(call)
+        self._calls[handle] = call
+        out[0] = handle
+
+    def invocation_context_destroy(self, handle: int) -> None:
+        call = self.handles.get(handle, InvocationContext)
+        self.handles.drop(handle)
+        del self._calls[handle]
+        for port in (*call.inputs, *call.outputs):
+            for registration in (port.attached, *port.replaced):
+                if registration is not None:
+                    registration.ports.remove(port)
+        self.vendor.call("invocation_context_destroy", call.context, detail=_of(call))
+
+    def set_scheduling_info(self, handle: int, info: Any) -> None:
+        call = self.handles.get(handle, InvocationContext)
+        info = need(info)
+        mask = int(info.fields_mask)
+        given = SchedulingInfo(
+            int(info.original_uid) if mask & _ORIGINAL_UID else None,
+            str(ffi.string(info.debug_feature_id), "utf-8", "replace")
+            if mask & _DEBUG_FEATURE and info.debug_feature_id
+            else None,
+            int(info.job_priority) if mask & _PRIORITY else None,
+            bytes(info.group_id) if mask & _GROUP else None,
+        )
+        self.vendor.call(
+            "set_scheduling_info", call.context, given.with_defaults(), detail=_of(call)
+        )
+
+    def set_options(self, handle: int, options: int) -> None:
+        call = self.handles.get(handle, InvocationContext)
+        text = call.device.host.read_vendor_options(options)
+        given: Mapping[str, str] | None = parse_options(text) if text else None
+        self.vendor.call("set_options", call.context, given, detail=_of(call))
+
+    def attach_input(self, handle: int, index: int, buffer: int) -> None:
+        self._attach("input", handle, index, buffer)
+
+    def attach_output(self, handle: int, index: int, buffer: int) -> None:
+        self._attach("output", handle, index, buffer)
+
+    def detach_input(self, handle: int, index: int, buffer: int) -> None:
+        self._detach_handle("input", handle, index, buffer)
+
+    def detach_output(self, handle: int, index: int, buffer: int) -> None:
+        self._detach_handle("output", handle, index, buffer)
+
+    def invoke(self, handle: int) -> None:
+        call = self._calls.get(handle)
+        if call is None:
+            call = self.handles.get(handle, InvocationContext)
+        if not call.is_ready:
+            call.check_ready()
+        call.run()
+
+    def _register(self, device: DeviceContext, name: str, buffer: Any) -> None:
+        self.vendor.call("register_asset", device.context, name, buffer, detail=f" '{name}'")
+
+    def _get_requirements(
+        self, kind: str, handle: int, index: int, tensor_type: Any, out: Any
+    ) -> None:
+        call = self.handles.get(handle, InvocationContext)
+        port = call.port(kind, index)
+        wanted = from_c(tensor_type)
+        need(out)
+        function, detail = f"get_{kind}_requirements", f" of {kind} {index}{_of(call)}"
+        requirements = self.vendor.call(function, call.context, index, wanted, detail=detail)
+        problem = find_nonsense(requirements, wanted)
+        if problem:
+            raise self.vendor.nonsense(
+                function + detail, problem, "Return the bytes that the tensor takes on the device."
+            )
+        call.device.host.create_requirements(requirements, out)
+        port.requirements, port.tensor_type = requirements, wanted
+
+    def _attach(self, kind: str, handle: int, index: int, buffer: int) -> None:
+        call = self.handles.get(handle, InvocationContext)
+        port = call.port(kind, index)
+        registration = self._registration(buffer, call.device)
+        if port.requirements is not None and port.tensor_type is not None:
+            misfit = find_misfit(registration.buffer, port.requirements, port.tensor_type)
+            if misfit:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"the buffer does not fit: {misfit}",
+                    f"{kind} {index}{_of(call)}",
+                    "Allocate buffers by the requirements.",
+                )
+        call.is_ready = False
+        former, port.attached = port.attached, None
+        if former is not None and former is not registration:
+            port.replaced.append(former)
+        elif former is not None:
+            former.ports.remove(port)
+        self.vendor.call(
+            f"attach_{kind}",
+            call.context,
+            index,
+            registration.handle,
+            detail=f" {index}{_of(call)}",
+        )
+        if registration in port.replaced:  # it is back
+            port.replaced.remove(registration)
+            registration.ports.remove(port)
+        port.attached = registration
+        registration.ports.append(port)
+
+    def _detach_handle(self, kind: str, handle: int, index: int, buffer: int) -> None:
+        call = self.handles.get(handle, InvocationContext)
+        port = call.port(kind, index)
+        registration = self._registration(buffer, call.device)
+        if registration is port.attached or registration in port.replaced:
+            self._detach(port, registration)
+
+    def _detach(self, port: Port, registration: Registration) -> None:
+        call = port.call
+        registration.ports.remove(port)
+        if port.attached is registration:
+            port.attached = None
+            call.is_ready = False
+        else:
+            port.replaced.remove(registration)
+        self.vendor.call(
+            f"detach_{port.kind}",
+            call.context,
+            port.index,
+            registration.handle,
+            detail=f" {port.index}{_of(call)}",
+        )
+
+    def _registration(self, handle: int, device: DeviceContext) -> Registration:
+        registration = self.handles.get(handle, Registration)
+        if registration.device is not device:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the tensor buffer {handle:#x} is registered with another device context",
+            )
+        return registration
+
+
+def need(pointer: Any) -> Any:
+    """A pointer that has to be given.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for NULL.
+    """
+    if not pointer:
+        raise LiteRtError(Status.INVALID_ARGUMENT, "an argument is a NULL pointer")
+    return pointer
+
+
+def read_text(pointer: Any, what: str) -> str:
+    """A C string.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for NULL.
+    """
+    if not pointer:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
+    return str(ffi.string(pointer), "utf-8", "surrogateescape")
+
+
+def _options(host: Host, options: int) -> Mapping[str, str]:
+    return parse_options(host.read_vendor_options(options))
+
+
+def _of(call: InvocationContext) -> str:
+    return f" of '{call.function_name}'"

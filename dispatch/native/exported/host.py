@@ -1,0 +1,161 @@
+"""The host that has loaded an exported table, as its runtime context shows it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
+from litert.abi.definitions import ffi
+from litert.abi.status_codes import check
+from litert.abi.tensor_types import from_c
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+OPTIONS_IDENTIFIER = "litert_npu_dispatch"
+"""Of the opaque options that are the vendor's: a C string, `name=value;name=value`."""
+
+_COMPILER_PLUGIN_DIR, _DISPATCH_DIR, _RUNTIME_DIR = 0, 1, 22  # LiteRtEnvOptionTag
+_STRING = 8  # LiteRtAnyType
+
+
+class Host:
+    """Calls the functions of a runtime context; handles are numbers."""
+
+    __slots__ = ("_context", "_size")
+
+    def __init__(self, context: Any) -> None:
+        """Takes a `LiteRtRuntimeContext*`, which lives as long as the process.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for NULL.
+        """
+        if not context:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the runtime context is NULL")
+        self._context = context
+        self._size = int(context.abi_header.struct_size)
+
+    def call(self, slot: str, *arguments: Any) -> None:
+        """Calls a function of the host's.
+
+        Args:
+          slot: its name.
+          *arguments: as cffi takes them, or handles as numbers.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if the host has no such function; what it answered.
+        """
+        offset, types = _signature(slot)
+        function = getattr(self._context, slot) if offset < self._size else None
+        if not function:
+            raise LiteRtError(Status.UNSUPPORTED, f"the host's runtime context has no {slot}")
+        given = (
+            ffi.cast(kind, value) if isinstance(value, int) and kind.kind == "pointer" else value
+            for kind, value in zip(types, arguments, strict=True)
+        )
+        check(function(*given) or 0, f"the host's {slot} failed")
+
+    def wrap_buffer(self, handle: int) -> TensorBuffer:
+        """A tensor buffer of the host's, which has to stay as long as it is used.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for memory that is not the host's, or smaller than its tensor.
+        """
+        kind = ffi.new("LiteRtTensorBufferType*")
+        self.call("get_tensor_buffer_type", handle, kind)
+        if kind[0] != BufferType.HOST_MEMORY:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"a tensor buffer of type {int(kind[0])}, not in host memory ({int(BufferType.HOST_MEMORY)})",
+                hint="Let the runtime allocate buffers, by the requirements.",
+            )
+        c_type, size = ffi.new("LiteRtRankedTensorType*"), ffi.new("size_t*")
+        offset, address = ffi.new("size_t*"), ffi.new("void**")
+        self.call("get_tensor_buffer_tensor_type", handle, c_type)
+        self.call("get_tensor_buffer_size", handle, size)
+        self.call("get_tensor_buffer_offset", handle, offset)
+        self.call("get_tensor_buffer_host_memory", handle, address)
+        tensor_type = from_c(c_type)
+        bytes_there = int(size[0]) - int(offset[0])
+        if tensor_type.layout.is_static and bytes_there < tensor_type.size_bytes:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"a tensor buffer of {bytes_there} bytes for {tensor_type}, which takes {tensor_type.size_bytes}",
+            )
+        start = int(ffi.cast("uintptr_t", address[0])) + int(offset[0])
+        return TensorBuffer(tensor_type, start, bytes_there)
+
+    def create_requirements(self, requirements: TensorBufferRequirements, out: Any) -> None:
+        """Makes the host's object of what a vendor wants, in host memory, and puts its handle into `out`."""
+        if BufferType.HOST_MEMORY not in requirements.supported_types:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"the vendor takes buffers of the types {list(requirements.supported_types)}, and an exported "
+                "table is given host memory alone",
+            )
+        strides = ffi.new("uint32_t[]", list(requirements.strides)) if requirements.strides else 0
+        self.call(
+            "create_tensor_buffer_requirements",
+            1,
+            ffi.new("LiteRtTensorBufferType[]", [BufferType.HOST_MEMORY]),
+            requirements.size,
+            len(requirements.strides),
+            strides,
+            ffi.cast("LiteRtTensorBufferRequirements*", out),
+        )
+
+    def read_environment(self, environment: int) -> EnvironmentOptions:
+        """The options of an environment; of none, where the handle is NULL."""
+        if not environment:
+            return EnvironmentOptions()
+        options = ffi.new("LiteRtEnvironmentOptions*")
+        self.call("get_environment_options", environment, options)
+        return self.read_environment_options(int(ffi.cast("uintptr_t", options[0])))
+
+    def read_environment_options(self, options: int) -> EnvironmentOptions:
+        """The same, by the handle of the options themselves."""
+        if not options:
+            return EnvironmentOptions()
+        return EnvironmentOptions(
+            self._text_option(options, _RUNTIME_DIR) or None,
+            self._text_option(options, _COMPILER_PLUGIN_DIR),
+            self._text_option(options, _DISPATCH_DIR),
+        )
+
+    def read_vendor_options(self, options: int) -> str:
+        """The vendor's text in the options of a model or a run; "" where there is none."""
+        if not options:
+            return ""
+        opaque, payload = ffi.new("LiteRtOpaqueOptions*"), ffi.new("void**")
+        try:
+            self.call("get_opaque_options", options, opaque)
+            if not opaque[0]:
+                return ""
+            identifier = ffi.new("char[]", OPTIONS_IDENTIFIER.encode())
+            self.call("find_opaque_options_data", opaque[0], identifier, payload)
+        except LiteRtError as error:
+            if error.status in (Status.NOT_FOUND, Status.UNSUPPORTED):
+                return ""
+            raise
+        return _text(ffi.cast("const char*", payload[0]))
+
+    def _text_option(self, options: int, tag: int) -> str:
+        value = ffi.new("LiteRtAny*")
+        try:
+            self.call("get_environment_options_value", options, tag, value)
+        except LiteRtError as error:
+            if error.status in (Status.NOT_FOUND, Status.UNSUPPORTED):
+                return ""
+            raise
+        return _text(value.str_value) if value.type == _STRING else ""
+
+
+def _text(pointer: Any) -> str:
+    return str(ffi.string(pointer), "utf-8", "surrogateescape") if pointer else ""
+
+
+@cache
+def _signature(slot: str) -> tuple[int, tuple[Any, ...]]:
+    table = ffi.typeof("LiteRtRuntimeContext")
+    return ffi.offsetof(table, slot), dict(table.fields)[slot].type.args

@@ -1,0 +1,116 @@
+"""The Python side of a library that `building` made: finds the vendor, and hands its functions to C.
+
+`start.c` calls `load` at the library's first call, in an interpreter that it started or that the program had.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+from litert.host.extensions import EntryPoint, load_entry_point, load_file
+
+_PACKAGES = ("litert", "compiler_plugin", "dispatch")
+
+_lock = threading.RLock()
+_loaded: dict[int, object] = {}  # functions by the address of their library's table: kept for ever
+
+
+def load(spec: Mapping[str, str], symbols: str, functions: int, close: int) -> str:
+    """Fills a library's table of functions, unless that was done.
+
+    Args:
+      spec: `manufacturer`; `origin`, which is `module:attribute` or a file, and its `constant`; `target`, as
+        `module:function`: given the vendor's object it returns cffi's function pointers by symbol.
+      symbols: of the table, each followed by a newline.
+      functions: the table's address; a symbol that the target lacks stays NULL there.
+      close: address of a function without arguments, to be called once before Python ends.
+
+    Returns:
+      What went wrong, or "".
+    """
+    with _lock:
+        if functions in _loaded:
+            return ""
+        try:
+            _say_errors(spec)
+            _loaded[functions] = exported = _export(spec)
+            _write(exported, symbols.split(), functions, close)
+        except LiteRtError as error:
+            return str(error)
+        except Exception as error:
+            logging.getLogger(__name__).error("%s", describe(error), exc_info=error)
+            return describe(error)
+        return ""
+
+
+def find_vendor(spec: Mapping[str, str]) -> Any:
+    """Imports a vendor's object.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, with the file and line at fault.
+    """
+    origin = spec["origin"]
+    if origin.endswith(".py"):
+        return load_file(origin, spec["constant"])
+    module, _, attribute = origin.partition(":")
+    packages = f"the packages of {sys.prefix}"
+    return load_entry_point(EntryPoint(spec["manufacturer"], module, attribute, packages))
+
+
+def _export(spec: Mapping[str, str]) -> Mapping[str, Any]:
+    vendor = find_vendor(spec)
+    module, _, function = spec["target"].partition(":")
+    exported: Mapping[str, Any] = getattr(import_module(module), function)(vendor)
+    return exported
+
+
+def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, close: int) -> None:
+    from _cffi_backend import FFI  # cffi's own module would bring a parser of C
+
+    ffi = FFI()
+    unknown = sorted(set(exported) - set(symbols))
+    if unknown:
+        raise LiteRtError(
+            Status.WRONG_VERSION,
+            f"the library has no {', '.join(unknown)}",
+            hint="Export the vendor again, with the version of litert-npu that is installed now.",
+        )
+    table = ffi.cast("void**", functions)
+    for index, symbol in enumerate(symbols):
+        if symbol in exported:
+            table[index] = ffi.cast("void*", exported[symbol])
+    atexit.register(ffi.cast("void(*)(void)", close))
+
+
+class _StandardError(logging.Handler):
+    """Writes to the host's log, which is standard error; a program that keeps a log in Python is left alone."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if logging.getLogger().handlers or sys.stderr is None:
+            return
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except OSError:  # closed: there is nowhere left to say it
+            return
+
+
+def _say_errors(spec: Mapping[str, str]) -> None:
+    """Makes what we and the vendor log look like the rest of the host's log."""
+    handler = _StandardError(logging.WARNING)
+    handler.setFormatter(
+        logging.Formatter(f"%(levelname)s: [litert_npu] {spec['manufacturer']}: %(message)s")
+    )
+    vendor = spec["origin"].partition(".")[0].partition(":")[0]
+    for package in {*_PACKAGES, *([] if spec["origin"].endswith(".py") else [vendor])}:
+        logger = logging.getLogger(package)
+        if not any(isinstance(other, _StandardError) for other in logger.handlers):
+            logger.addHandler(handler)

@@ -1,0 +1,213 @@
+"""Makes a shared library of a Python vendor, with the C compiler that is here.
+
+What the library needs of this machine is written into it: which libpython, whose packages, where the vendor is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+SOURCES = os.path.dirname(os.path.abspath(__file__))
+COMPILERS = ("cc", "gcc", "clang")
+"""Tried in this order, after `$CC`."""
+
+_FLAGS = (
+    "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
+    "-Wl,-z,nodelete",  # Python keeps pointers into it
+)  # fmt: skip
+_TRIALS = {
+    "compiler_plugin": "LiteRtGetCompilerPluginVersion",
+    "dispatch": "LiteRtDispatchGetApi",
+}
+"""What a library of each kind exports: the first function that a host calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The Python that a library starts, where the program has none.
+
+    Attributes:
+      version: such as `3.11`.
+      libpython: path of its shared library; "" where it has none, and only programs that are Python can load ours.
+      program: path of the interpreter, which says where its packages are.
+      search_path: `sys.path` but for the standard library.
+    """
+
+    version: str
+    libpython: str
+    program: str
+    search_path: Sequence[str]
+
+    @classmethod
+    def of_this_process(cls) -> Interpreter:
+        """The one that runs this."""
+        return cls(
+            f"{sys.version_info.major}.{sys.version_info.minor}",
+            find_libpython(),
+            sys.executable,
+            [os.path.abspath(path) for path in sys.path if _is_added(path)],
+        )
+
+
+def find_compiler() -> str:
+    """The path of a C compiler.
+
+    Raises:
+      LiteRtError: NOT_FOUND, naming what was tried.
+    """
+    named = os.environ.get("CC", "")
+    for name in (named.split() or [""])[:1] if named else COMPILERS:
+        path = shutil.which(name)
+        if path:
+            return path
+    tried = f"$CC is '{named}'" if named else f"none of {', '.join(COMPILERS)} is here"
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        f"no C compiler: {tried}",
+        hint="Install one (Debian and Ubuntu: apt install gcc), or set CC to its path.",
+    )
+
+
+def find_libpython() -> str:
+    """The shared libpython of this interpreter; "" where there is none."""
+    names = [sysconfig.get_config_var(name) for name in ("INSTSONAME", "LDLIBRARY")]
+    for folder in _library_folders():
+        for name in names:
+            path = os.path.join(folder, name or "")
+            if name and ".so" in name and os.path.isfile(path):
+                return path
+    return ""
+
+
+def build_library(
+    kind: str,
+    output: str,
+    *,
+    spec: Mapping[str, str],
+    include_folder: str,
+    interpreter: Interpreter,
+) -> None:
+    """Makes a library.
+
+    Args:
+      kind: what it exports: `compiler_plugin` or `dispatch`.
+      output: its path; replaced at once, when all went well.
+      spec: what `bootstrap.load` gets.
+      include_folder: where LiteRT's C interfaces are declared.
+      interpreter: what it starts.
+
+    Raises:
+      LiteRtError: NOT_FOUND without a C compiler; COMPILATION, with what it said; FILE_IO.
+    """
+    compiler = find_compiler()
+    try:
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".") as folder:
+            with open(os.path.join(folder, "configuration.h"), "w", encoding="utf-8") as file:
+                file.write(_configuration(spec, interpreter))
+            built = os.path.join(folder, "built.so")
+            sources = [os.path.join(SOURCES, f"{name}.c") for name in (kind, "start")]
+            includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
+            # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.
+            _compile([compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
+            os.replace(built, output)
+    except OSError as error:
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {error}", output) from error
+
+
+def try_library(kind: str, library: str) -> None:
+    """Loads a library in a program that has no Python, and calls it.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, with what the library said.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "trial")
+        _compile([find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
+        command = [program, os.path.abspath(library), _TRIALS[kind]]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"it was built, and a program without Python cannot use it:\n{done.stderr.strip()}",
+            library,
+        )
+
+
+def _compile(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise LiteRtError(
+            Status.COMPILATION,
+            f"the C compiler failed:\n{done.stderr.strip()}",
+            command[0],
+            "Set CC to another one: gcc or clang.",
+        )
+
+
+def _configuration(spec: Mapping[str, str], interpreter: Interpreter) -> str:
+    """The header that the sources take their constants from."""
+    values = {
+        "MANUFACTURER": spec["manufacturer"],
+        "PYTHON_VERSION": interpreter.version,
+        "LIBPYTHON": interpreter.libpython,
+        "PYTHON_PROGRAM": interpreter.program,
+        "BOOTSTRAP": _bootstrap(spec, interpreter),
+    }
+    return "".join(f"#define {name} {_c_text(value)}\n" for name, value in values.items())
+
+
+def _bootstrap(spec: Mapping[str, str], interpreter: Interpreter) -> str:
+    """What the library runs first. It may find any Python of the right version, with whatever packages."""
+    return f"""
+try:
+    import site, sys
+    for path in {list(interpreter.search_path)!r}:
+        if path not in sys.path:
+            site.addsitedir(path) if path.endswith("-packages") else sys.path.append(path)
+    from litert.host.python_library.bootstrap import load
+except BaseException as error:
+    problem = (
+        f"{{type(error).__name__}}: {{error}}. The Python of {{sys.prefix}} lacks litert-npu: install it there, "
+        "or set LITERT_NPU_PYTHON to the interpreter that has the vendor's packages."
+    )
+else:
+    problem = load({dict(spec)!r}, symbols, functions, close)
+"""
+
+
+def _c_text(text: str) -> str:
+    """A C string literal; all but plain characters as octal numbers."""
+    plain = (
+        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()
+    )
+    return '"' + "".join(plain) + '"'
+
+
+def _is_added(path: str) -> bool:
+    """Whether an entry of `sys.path` is neither of the standard library nor the folder of a command's script."""
+    if not os.path.isdir(path or ".") or os.path.abspath(path) == sysconfig.get_path("scripts"):
+        return False
+    standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    return path not in standard and os.path.basename(path) != "lib-dynload"
+
+
+def _library_folders() -> Iterator[str]:
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    for folder in (
+        sysconfig.get_config_var("LIBDIR"),
+        os.path.join(sys.base_prefix, "lib"),
+        sysconfig.get_config_var("LIBPL"),
+    ):
+        if folder:
+            yield from ([os.path.join(folder, multiarch)] if multiarch else [])
+            yield folder

@@ -1,0 +1,82 @@
+/* What a dispatch library exports, for a table in Python. The host calls the table's functions as Python has made them,
+ * with nothing between; the tables themselves are here, since they outlive Python in a program that is Python. */
+#include "litert_npu/dispatch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "start.h"
+
+enum { GET_API, REGISTER_ASSET, NUM_FUNCTIONS };
+static const char SYMBOLS[] = "LiteRtDispatchGetApi\nLiteRtDispatchRegisterAsset\n";
+static python_function functions[NUM_FUNCTIONS];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no thread that holds it waits for Python */
+static bool is_filled;
+static _Atomic bool is_closed;
+static LiteRtDispatchInterface interface;
+static LiteRtDispatchAsyncInterface async_interface;
+static LiteRtDispatchGraphInterface graph_interface;
+
+/* In place of functions that are gone. What they are called with is the caller's to remove, in all ABIs of Linux. */
+static LiteRtStatus refuse(void) { return kLiteRtStatusErrorRuntimeFailure; }
+static LiteRtStatus let_go(void) { return kLiteRtStatusOk; }
+
+static void refuse_all(void* table, size_t size) {
+  python_function* slots = table;
+  for (size_t i = 0; i < size / sizeof *slots; i++)
+    if (slots[i]) slots[i] = (python_function)refuse;
+}
+
+#define LET_GO(table, slot) \
+  if (table.slot) table.slot = (__typeof__(table.slot))(python_function)let_go
+
+static void close_tables(void) {
+  pthread_mutex_lock(&lock);
+  is_closed = true;
+  refuse_all(&interface, sizeof interface);
+  refuse_all(&async_interface, sizeof async_interface);
+  refuse_all(&graph_interface, sizeof graph_interface);
+  LET_GO(interface, device_context_destroy);
+  LET_GO(interface, unregister_tensor_buffer);
+  LET_GO(interface, invocation_context_destroy);
+  LET_GO(interface, detach_input);
+  LET_GO(interface, detach_output);
+  LET_GO(interface, destroy_metrics);
+  LET_GO(graph_interface, graph_destroy);
+  LET_GO(graph_interface, unload_executable);
+  pthread_mutex_unlock(&lock);
+}
+
+static const struct python_library library = {SYMBOLS, functions, close_tables};
+
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
+  if (!api) return kLiteRtStatusErrorInvalidArgument;
+  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
+  if (is_closed) return kLiteRtStatusErrorRuntimeFailure;
+  LiteRtDispatchApi found = *api;
+  LiteRtStatus status = ((__typeof__(&LiteRtDispatchGetApi))functions[GET_API])(&found);
+  if (status != kLiteRtStatusOk) return status;
+  pthread_mutex_lock(&lock);
+  if (!is_filled) {
+    interface = *found.interface;
+    if (found.async_interface) async_interface = *found.async_interface;
+    if (found.graph_interface) graph_interface = *found.graph_interface;
+    is_filled = true;
+  }
+  pthread_mutex_unlock(&lock);
+  found.interface = &interface;
+  if (found.async_interface) found.async_interface = &async_interface;
+  if (found.graph_interface) found.graph_interface = &graph_interface;
+  *api = found;
+  return kLiteRtStatusOk;
+}
+
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
+    LiteRtDispatchDeviceContext device_context, const char* asset_name, const LiteRtMemBuffer* asset_buffer) {
+  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
+  if (is_closed) return kLiteRtStatusErrorRuntimeFailure;
+  return ((__typeof__(&LiteRtDispatchRegisterAsset))functions[REGISTER_ASSET])(
+      device_context, asset_name, asset_buffer);
+}

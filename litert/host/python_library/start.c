@@ -1,0 +1,265 @@
+/* Starts Python, or joins the interpreter that the program has already, and asks it for the vendor's functions.
+ *
+ * Nothing of Python is linked: the library has to load in a program that knows nothing of it, with RTLD_LOCAL and
+ * RTLD_DEEPBIND. All that is called is looked up, and there since Python 3.8. An interpreter that was started here is
+ * never ended: the host may hold on to the vendor's objects until its last destructor. */
+#define _GNU_SOURCE
+#include "start.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "configuration.h"
+
+#define SAY(...) \
+  (fprintf(stderr, "ERROR: [litert_npu] %s: ", MANUFACTURER), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))
+
+typedef struct _object PyObject;
+
+/* As Python has them, but for what only Windows has. */
+typedef struct {
+  int type;
+  const char* function;
+  const char* message;
+  int exit_code;
+} PyStatus;
+
+typedef struct {
+  int config_init, parse_argv, isolated, use_environment, configure_locale, coerce_c_locale, coerce_c_locale_warn;
+  int utf8_mode, dev_mode, allocator;
+} PyPreConfig;
+
+/* Only its address matters here; it has about 450 bytes in Python 3.12. */
+typedef union {
+  max_align_t alignment;
+  char bytes[4096];
+} PyConfig;
+
+#define FILE_INPUT 257 /* Py_file_input */
+
+#define PYTHON_FUNCTIONS(X) \
+  X(int, Py_IsInitialized, (void)) \
+  X(const char*, Py_GetVersion, (void)) \
+  X(int, PyGILState_Ensure, (void)) \
+  X(void, PyGILState_Release, (int)) \
+  X(PyObject*, PyEval_GetBuiltins, (void)) \
+  X(void*, PyEval_SaveThread, (void)) \
+  X(PyObject*, PyEval_EvalCode, (PyObject*, PyObject*, PyObject*)) \
+  X(PyObject*, Py_CompileString, (const char*, const char*, int)) \
+  X(PyObject*, PyDict_New, (void)) \
+  X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*)) \
+  X(PyObject*, PyDict_GetItemString, (PyObject*, const char*)) \
+  X(PyObject*, PyLong_FromVoidPtr, (void*)) \
+  X(PyObject*, PyUnicode_FromString, (const char*)) \
+  X(const char*, PyUnicode_AsUTF8, (PyObject*)) \
+  X(void, PyErr_Clear, (void)) \
+  X(void, Py_DecRef, (PyObject*)) \
+  X(void, PyPreConfig_InitIsolatedConfig, (PyPreConfig*)) \
+  X(PyStatus, Py_PreInitialize, (const PyPreConfig*)) \
+  X(void, PyConfig_InitIsolatedConfig, (PyConfig*)) \
+  X(void, PyConfig_Clear, (PyConfig*)) \
+  X(PyStatus, Py_InitializeFromConfig, (const PyConfig*)) \
+  X(int, PyStatus_Exception, (PyStatus)) \
+  X(wchar_t*, Py_DecodeLocale, (const char*, size_t*)) \
+  X(void, Py_SetProgramName, (const wchar_t*))
+
+static struct {
+#define MEMBER(result, name, arguments) result(*name) arguments;
+  PYTHON_FUNCTIONS(MEMBER)
+#undef MEMBER
+} python;
+
+/* Of an interpreter that was started here: what Python does at its end, but for joining threads. */
+static const char END[] =
+    "import atexit, sys\n"
+    "try:\n"
+    "    atexit._run_exitfuncs()\n"
+    "finally:\n"
+    "    sys.stdout and sys.stdout.flush()\n"
+    "    sys.stderr and sys.stderr.flush()\n";
+
+static bool is_of_version(const char* version) {
+  size_t length = strlen(PYTHON_VERSION);
+  return !strncmp(version, PYTHON_VERSION, length) && version[length] == '.';
+}
+
+/* The path of a libpython that the program has loaded, for itself or for all. */
+static int find_libpython(struct dl_phdr_info* info, size_t size, void* found) {
+  (void)size;
+  const char* name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+  if (!name || strncmp(name, "/libpython3.", 12)) return 0;
+  *(const char**)found = info->dlpi_name;
+  return 1;
+}
+
+/* The library to look Python's functions up in; the program's own, if it has one. */
+static bool open_libpython(void** library) {
+  *library = RTLD_DEFAULT;
+  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized")) return true;
+  const char* path = NULL;
+  dl_iterate_phdr(find_libpython, &path);
+  if (!path) path = getenv("LITERT_NPU_LIBPYTHON");
+  if (!path || !*path) path = LIBPYTHON;
+  if (!*path) {
+    SAY("the Python %s that this library was made with has no shared libpython, so that only a program that is Python "
+        "can load it. Set LITERT_NPU_LIBPYTHON to the libpython%s.so of one that has.", PYTHON_VERSION, PYTHON_VERSION);
+    return false;
+  }
+  /* Extension modules, such as NumPy's, take Python's functions from all that is global. */
+  *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  if (!*library)
+    SAY("cannot load Python: %s. LITERT_NPU_LIBPYTHON names another libpython%s.so.", dlerror(), PYTHON_VERSION);
+  return *library != NULL;
+}
+
+static bool find_functions(void) {
+  void* library;
+  if (!open_libpython(&library)) return false;
+  const char* (*get_version)(void);
+  *(void**)&get_version = dlsym(library, "Py_GetVersion");
+  if (!get_version) {
+    SAY("what LITERT_NPU_LIBPYTHON names is no libpython: it has no Py_GetVersion.");
+    return false;
+  }
+  if (!is_of_version(get_version())) {
+    SAY("made with Python %s, and the one that is here is %.16s. Export the vendor with that Python, or load it in a "
+        "program that has another.", PYTHON_VERSION, get_version());
+    return false;
+  }
+#define FIND(result, name, arguments) \
+  *(void**)&python.name = dlsym(library, #name); \
+  if (!python.name) { \
+    SAY("the libpython that is here has no %s", #name); \
+    return false; \
+  }
+  PYTHON_FUNCTIONS(FIND)
+#undef FIND
+  return true;
+}
+
+static bool run(const char* text, PyObject* globals) {
+  PyObject* code = python.Py_CompileString(text, "litert_npu", FILE_INPUT);
+  PyObject* result = code ? python.PyEval_EvalCode(code, globals, globals) : NULL;
+  if (code) python.Py_DecRef(code);
+  if (!result) {
+    python.PyErr_Clear();
+    return false;
+  }
+  python.Py_DecRef(result);
+  return true;
+}
+
+static PyObject* new_globals(void) {
+  PyObject* globals = python.PyDict_New();
+  if (globals) python.PyDict_SetItemString(globals, "__builtins__", python.PyEval_GetBuiltins());
+  return globals;
+}
+
+/* At the program's end. A thread that is in Python gives way for it. */
+static void end_interpreter(void) {
+  int state = python.PyGILState_Ensure();
+  PyObject* globals = new_globals();
+  if (globals) {
+    run(END, globals);
+    python.Py_DecRef(globals);
+  }
+  python.PyGILState_Release(state);
+}
+
+static bool is_fine(PyStatus status) {
+  if (!python.PyStatus_Exception(status)) return true;
+  SAY("Python cannot be started: %s. LITERT_NPU_PYTHON names the interpreter whose packages are used.",
+      status.message ? status.message : "no reason given");
+  return false;
+}
+
+/* As `python -I` would: with its packages, without its environment variables, signal handlers and locale. */
+static bool start_interpreter(void) {
+  const char* program = getenv("LITERT_NPU_PYTHON");
+  if (!program || !*program) program = PYTHON_PROGRAM;
+  if (access(program, X_OK)) {
+    SAY("no Python interpreter at %s. Set LITERT_NPU_PYTHON to one of version %s that has the vendor's packages.", program,
+        PYTHON_VERSION);
+    return false;
+  }
+  PyPreConfig preconfig;
+  python.PyPreConfig_InitIsolatedConfig(&preconfig);
+  preconfig.utf8_mode = 1; /* the locale is the host's */
+  if (!is_fine(python.Py_PreInitialize(&preconfig))) return false;
+  wchar_t* name = python.Py_DecodeLocale(program, NULL);
+  if (!name) {
+    SAY("out of memory");
+    return false;
+  }
+  python.Py_SetProgramName(name); /* kept by Python */
+  PyConfig config = {0};
+  python.PyConfig_InitIsolatedConfig(&config);
+  PyStatus status = python.Py_InitializeFromConfig(&config);
+  python.PyConfig_Clear(&config);
+  if (!is_fine(status)) return false;
+  python.PyEval_SaveThread(); /* any thread may be the next */
+  atexit(end_interpreter);
+  return true;
+}
+
+static bool set(PyObject* globals, const char* name, PyObject* value) {
+  if (!value) return false;
+  bool is_set = !python.PyDict_SetItemString(globals, name, value);
+  python.Py_DecRef(value);
+  return is_set;
+}
+
+/* With the GIL held. */
+static bool find_vendor(const struct python_library* library) {
+  PyObject* globals = new_globals();
+  if (!globals) return false;
+  bool is_found = false;
+  if (set(globals, "symbols", python.PyUnicode_FromString(library->symbols)) &&
+      set(globals, "functions", python.PyLong_FromVoidPtr((void*)library->functions)) &&
+      set(globals, "close", python.PyLong_FromVoidPtr(*(void**)&library->close)) && run(BOOTSTRAP, globals)) {
+    PyObject* problem = python.PyDict_GetItemString(globals, "problem");
+    const char* text = problem ? python.PyUnicode_AsUTF8(problem) : NULL;
+    is_found = text && !*text;
+    if (!is_found) SAY("%s", text ? text : "the vendor cannot be loaded");
+  } else {
+    SAY("out of memory");
+  }
+  python.PyErr_Clear();
+  python.Py_DecRef(globals);
+  return is_found;
+}
+
+enum { NEW, FOUND, READY, FAILED }; /* FOUND: an interpreter, and not the vendor yet */
+static _Atomic int state = NEW;
+
+static void find_interpreter(void) {
+  /* One start at a time in the process, also where several libraries such as this one come at once: a lock that all of
+   * them know. No thread that holds it waits for Python. */
+  flockfile(stderr);
+  if (atomic_load(&state) == NEW) {
+    bool is_there = find_functions() && (python.Py_IsInitialized() || start_interpreter());
+    atomic_store(&state, is_there ? FOUND : FAILED);
+  }
+  funlockfile(stderr);
+}
+
+bool start_python(const struct python_library* library) {
+  int now = atomic_load_explicit(&state, memory_order_acquire);
+  if (now == READY) return true;
+  if (now == NEW) find_interpreter();
+  if (atomic_load(&state) == FAILED) return false;
+  /* While the vendor is imported others get the GIL at times. Who comes then waits there, and finds it done. */
+  int gil = python.PyGILState_Ensure();
+  if (atomic_load(&state) == FOUND)
+    atomic_store_explicit(&state, find_vendor(library) ? READY : FAILED, memory_order_release);
+  python.PyGILState_Release(gil);
+  return atomic_load(&state) == READY;
+}

@@ -1,0 +1,166 @@
+"""`litert-npu vendor export`: shared libraries of a Python vendor, for stock LiteRT."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from ..command import Command, usage_error
+from ..console import print_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+_KINDS = {"compiler_plugin": "PLUGIN", "dispatch": "DISPATCH"}
+_TARGETS = {
+    "compiler_plugin": "compiler_plugin.native.export:export_plugin",
+    "dispatch": "dispatch.native.export:export_library",
+}
+_LIBRARIES = {
+    "compiler_plugin": "libLiteRtCompilerPlugin_{}.so",
+    "dispatch": "libLiteRtDispatch_{}.so",
+}
+
+
+def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
+    """Makes one library, and tries it.
+
+    Args:
+      kind: `compiler_plugin` or `dispatch`.
+      manufacturer: whose it is.
+      origin: where the vendor's object is: `module:attribute`, or a Python file.
+      folder: that the library is written to; it is made if it is not there.
+
+    Returns:
+      Its path.
+
+    Raises:
+      LiteRtError: what is missing here, or wrong with the vendor; no library is left then.
+    """
+    from litert.abi.headers import INCLUDE_FOLDER
+    from litert.host.python_library.bootstrap import find_vendor
+    from litert.host.python_library.building import Interpreter, build_library, try_library
+
+    spec = {
+        "manufacturer": manufacturer,
+        "origin": origin,
+        "constant": _KINDS[kind],
+        "target": _TARGETS[kind],
+    }
+    find_vendor(spec)
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, _LIBRARIES[kind].format(manufacturer))
+    interpreter = Interpreter.of_this_process()
+    build_library(kind, path, spec=spec, include_folder=INCLUDE_FOLDER, interpreter=interpreter)
+    if interpreter.libpython:
+        try:
+            try_library(kind, path)
+        except BaseException:
+            os.remove(path)
+            raise
+    return path
+
+
+def find_origins(manufacturer: str) -> Mapping[str, str]:
+    """Where an installed vendor's plugin and table are, by kind; one of them may be missing.
+
+    Raises:
+      LiteRtError: NOT_FOUND, naming the vendors that there are.
+    """
+    from compiler_plugin.registry import ENTRY_POINT_GROUP as PLUGINS
+    from dispatch.loader import ENTRY_POINT_GROUP as TABLES
+    from litert.host.extensions import find_entry_points
+
+    points = {
+        "compiler_plugin": find_entry_points(PLUGINS),
+        "dispatch": find_entry_points(TABLES),
+    }
+    found = {
+        kind: f"{names[manufacturer].module}:{names[manufacturer].attribute}"
+        for kind, names in points.items()
+        if manufacturer in names
+    }
+    if not found:
+        there = sorted({name for names in points.values() for name in names})
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no installed vendor '{manufacturer}', only {', '.join(there)}",
+            hint="Install its package, or name its Python files.",
+        )
+    return found
+
+
+def read_origin(path: str) -> tuple[str, str, str]:
+    """Kind, manufacturer and absolute path of a vendor's file.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a file that is not named as hosts look for it.
+    """
+    name, suffix = os.path.splitext(os.path.basename(path))
+    for kind, pattern in _LIBRARIES.items():
+        prefix = pattern.partition("{")[0].removeprefix("lib")
+        if suffix == ".py" and name.startswith(prefix) and name != prefix:
+            return kind, name.removeprefix(prefix), os.path.abspath(path)
+    raise LiteRtError(
+        Status.INVALID_TOOL_CONFIG,
+        "not a vendor's file by its name",
+        path,
+        "Call it LiteRtCompilerPlugin_<manufacturer>.py or LiteRtDispatch_<manufacturer>.py.",
+    )
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_string
+
+    DEFINE_string("manufacturer", "", "Of an installed vendor.", flag_values=flags)
+    DEFINE_string("output", ".", "The folder to write to.", short_name="o", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    if bool(arguments) == bool(flags.manufacturer):
+        raise usage_error("one of --manufacturer and FILES has to be given, and not both")
+    if arguments:
+        origins = [read_origin(path) for path in arguments]
+    else:
+        origins = [
+            (kind, flags.manufacturer, origin)
+            for kind, origin in find_origins(flags.manufacturer).items()
+        ]
+    for origin in origins:
+        print_text(f"Wrote {export(*origin, flags.output)}", sys.stdout)
+    print_text(_needs(), sys.stdout)
+    return 0
+
+
+def _needs() -> str:
+    """What the libraries need at run time, for people."""
+    from litert.host.python_library.building import Interpreter
+
+    interpreter = Interpreter.of_this_process()
+    lines = [
+        f"They start Python {interpreter.version} with the packages of {interpreter.program}: "
+        "LITERT_NPU_PYTHON names another interpreter.",
+    ]
+    if interpreter.libpython:
+        lines.append(f"libpython is {interpreter.libpython}: LITERT_NPU_LIBPYTHON names another.")
+    else:
+        lines.append(
+            f"This Python has no shared libpython: only programs that are Python {interpreter.version} can load "
+            "them, unless LITERT_NPU_LIBPYTHON names one."
+        )
+    return "\n".join(lines)
+
+
+COMMAND = Command(
+    "(--manufacturer=NAME | FILES)\nMakes libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so of a "
+    "Python vendor,\nwhich unmodified LiteRT loads, with the C compiler that is here. Each is tried at once.",
+    _define_flags,
+    _run,
+    num_arguments=2,
+    num_optional=2,
+)
