@@ -1,0 +1,183 @@
+"""Bytes for another process that has a file in common with this one: what lies in a file is named, not copied.
+
+A reference is `[source, offset, size]`, which JSON can say. Source 0 is the common file, to which both processes
+append. The others one process announces and the other learns: the user's files, by path, and large blocks of
+memory, as ranges of the common file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob, MappedFile
+from litert.model.file_copy import write_at
+
+Reference: TypeAlias = Sequence[int]
+Source: TypeAlias = Mapping[str, Any]
+"""An announcement."""
+
+_COMMON = 0
+_ALIGNMENT = 64
+_MAPPED = 1 << 20  # from here on data are mapped; what is smaller costs less to read
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Bytes that have a reference, kept so that their ids stay theirs."""
+
+    data: MappedFile | memoryview | Blob
+    reference: Reference
+
+
+class Exchange:
+    """One process's end of it; a context manager that closes the files it has opened."""
+
+    def __init__(self, fd: int) -> None:
+        """Takes the common file, which stays the caller's."""
+        self._fd = fd
+        self._kept: dict[int, _Kept] = {}  # by id
+        self._blobs: dict[tuple[int, ...], Blob] = {}  # by reference
+        self._sources: list[MappedFile | memoryview] = [memoryview(b"")]
+        self._opened: list[MappedFile] = []
+        self._announcements: list[Source] = []
+
+    def refer(self, blob: Blob) -> Reference:
+        """A reference to bytes, for the other process; the same blob has one, however often it is asked for.
+
+        Raises:
+          LiteRtError: FILE_IO, where there is no room for a copy.
+        """
+        kept = self._kept.get(id(blob))
+        if kept is not None:
+            return kept.reference
+        base = blob.base
+        if base is not None and (source := self._source_of(base)):
+            return [source, blob.offset, blob.size]
+        reference = self.put(blob.view)
+        self._kept[id(blob)] = _Kept(blob, reference)
+        self._blobs[tuple(reference)] = blob
+        return reference
+
+    def put(self, data: bytes | memoryview) -> Reference:
+        """Appends bytes to the common file.
+
+        Raises:
+          LiteRtError: FILE_IO, where there is no room.
+        """
+        try:
+            end = os.fstat(self._fd).st_size
+            start = end + -end % _ALIGNMENT
+            write_at(self._fd, data, start)
+        except OSError as error:
+            raise LiteRtError(
+                Status.FILE_IO,
+                f"cannot write a temporary file: {error}",
+                hint="Make room, or set TMPDIR to a folder elsewhere.",
+            ) from error
+        return [_COMMON, start, len(data)]
+
+    def take(self, reference: Reference) -> Blob:
+        """The bytes that a reference means; the same blob, if it was taken or referred to before."""
+        key = tuple(reference)
+        blob = self._blobs.get(key)
+        if blob is None:
+            blob = self._blobs[key] = self.read(reference)
+            self._kept[id(blob)] = _Kept(blob, reference)
+        return blob
+
+    def read(self, reference: Reference) -> Blob:
+        """As `take`, for bytes that nobody asks for twice."""
+        source, offset, size = reference
+        if source == _COMMON:
+            return Blob(self._read_common(offset, size))
+        return Blob.within(self._sources[source], offset, size)
+
+    def announce(self) -> list[Source]:
+        """What the other process must learn before it takes references made since the last call of this."""
+        told, self._announcements = self._announcements, []
+        return told
+
+    def learn(self, announcements: Sequence[Source]) -> None:
+        """Takes note of what the other process announces.
+
+        Raises:
+          LiteRtError: NOT_FOUND or FILE_IO, for a file that is gone; FILE_IO, for another in its place.
+        """
+        for source in announcements:
+            if "path" in source:
+                self._add(self._open(source))
+            else:
+                self._add(self._read_common(*source["common"]))
+
+    def close(self) -> None:
+        """Closes the files that it has opened; blobs stay valid."""
+        for file in self._opened:
+            file.close()
+
+    def __enter__(self) -> Exchange:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _source_of(self, base: MappedFile | memoryview) -> int:
+        """The number of a file or of a large block; 0 where its ranges are better copied one by one."""
+        kept = self._kept.get(id(base))
+        if kept is not None:
+            return kept.reference[0]
+        if isinstance(base, MappedFile):
+            announcement = _by_path(base)
+            if announcement is None:
+                announcement = {"common": self.put(base.view)[1:]}
+        elif base.nbytes >= _MAPPED:
+            announcement = {"common": self.put(base)[1:]}
+        else:
+            return _COMMON
+        self._announcements.append(announcement)
+        return self._add(base)
+
+    def _add(self, base: MappedFile | memoryview) -> int:
+        number = len(self._sources)
+        self._sources.append(base)
+        self._kept[id(base)] = _Kept(base, [number])
+        return number
+
+    def _open(self, source: Source) -> MappedFile:
+        file = MappedFile(source["path"])
+        self._opened.append(file)
+        if _identity(os.fstat(file.fd)) != source["identity"]:
+            raise LiteRtError(
+                Status.FILE_IO, "the file was replaced while it was in use", file.path
+            )
+        return file
+
+    def _read_common(self, offset: int, size: int) -> memoryview:
+        if size < _MAPPED:
+            return memoryview(os.pread(self._fd, size, offset))
+        start = offset - offset % mmap.ALLOCATIONGRANULARITY
+        whole = mmap.mmap(self._fd, offset + size - start, access=mmap.ACCESS_READ, offset=start)
+        return memoryview(whole)[offset - start :]
+
+
+def _by_path(file: MappedFile) -> Source | None:
+    """How another process finds a file; None where it cannot."""
+    if not file.is_open:
+        return None
+    path = os.path.abspath(file.path)
+    try:
+        identity = _identity(os.stat(path))
+    except OSError:
+        return None
+    if identity != _identity(os.fstat(file.fd)):
+        return None
+    return {"path": path, "identity": identity}
+
+
+def _identity(found: os.stat_result) -> list[int]:
+    return [found.st_dev, found.st_ino]

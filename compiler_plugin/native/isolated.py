@@ -1,0 +1,175 @@
+"""A compiler plugin in a process of its own: it may crash, hang or end there, and the host says in which call.
+
+To the host it is a plugin like any other. The process that told who the plugin is serves the first one that is
+created; it ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from compiler_plugin.native.exchange import Exchange
+from compiler_plugin.native.options_transport import pack_environment, pack_options, unpack_infos
+from compiler_plugin.native.transport import (
+    pack_model,
+    pack_subgraphs,
+    replace_model,
+    unpack_companions,
+    unpack_model,
+    unpack_result,
+)
+from compiler_plugin.plugin import (
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    CompilerPluginFactory,
+    Hardware,
+    OpList,
+)
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.version import ApiVersion
+from litert.host.service import Service
+from litert.model.graph import Model, Subgraph
+
+NATIVE_LOADER = "compiler_plugin.native.factory:NativePluginFactory"
+"""What loads a shared library in the child."""
+
+
+class IsolatedPluginFactory(CompilerPluginFactory):
+    """A plugin that a child process loads.
+
+    Attributes:
+      path: of its file.
+    """
+
+    def __init__(self, path: str, *, timeout_s: float, loader: str = NATIVE_LOADER) -> None:
+        """Starts a child, and does not wait for it: that is for `load`.
+
+        Args:
+          path: of its file.
+          timeout_s: for each call.
+          loader: `package.module:function`, which makes the factory of the path, in the child.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, if no process can be started.
+        """
+        self.path = path
+        self._loader = loader
+        self._timeout_s = timeout_s
+        self._idle: _Session | None = _Session(path, timeout_s)
+
+    def load(self) -> None:
+        """Has the plugin loaded, and asks who it is.
+
+        Raises:
+          LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
+        """
+        session = self._take_session()
+        said = self._load(session)
+        self.api_version = ApiVersion(*said["api_version"])
+        self.soc_manufacturer = said["soc_manufacturer"]
+        self.soc_models = said["soc_models"]
+        self.supported_hardware = Hardware(said["supported_hardware"])
+        self.sdk_version = said["sdk_version"]
+        self._idle = session
+
+    def check_compiler_compatibility(
+        self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
+    ) -> None:
+        session = self._take_session()
+        session.ask(
+            "check_compiler_compatibility",
+            [list(host_version), soc_model, pack_options(compiler_options)],
+        )
+        self._idle = session
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        return IsolatedPlugin(self._take_session(), environment_options, compiler_options)
+
+    def _take_session(self) -> _Session:
+        """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
+        session, self._idle = self._idle, None
+        if session is None:
+            session = _Session(self.path, self._timeout_s)
+            self._load(session)
+        return session
+
+    def _load(self, session: _Session) -> Mapping[str, Any]:
+        said: Mapping[str, Any] = session.ask("load", [self._loader, self.path])
+        return said
+
+
+class IsolatedPlugin(CompilerPlugin):
+    """A plugin that a child process has created; `close` ends the process."""
+
+    def __init__(
+        self,
+        session: _Session,
+        environment_options: EnvironmentOptions,
+        compiler_options: CompilerOptions,
+    ) -> None:
+        self._session = session
+        options = [pack_environment(environment_options), pack_options(compiler_options)]
+        said = session.ask("create", options)
+        self.data_layout = said["data_layout"]
+        self._optional: Collection[str] = said["optional"]
+
+    def transform(self, model: Model) -> Mapping[str, int]:
+        if "transform" not in self._optional:
+            return {}
+        exchange = self._session.exchange
+        said = self._session.ask("transform", pack_model(model, exchange))
+        if said["model"] is not None:
+            replace_model(model, unpack_model(said["model"], exchange))
+        matches: Mapping[str, int] = said["matches"]
+        return matches
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        packed = pack_subgraphs([subgraph], self._session.exchange)
+        said = self._session.ask("partition", [soc_model, packed])
+        for position, partition_index in said["selected"]:
+            op_list.push(subgraph.ops[position], partition_index)
+        for position, reason in said["refusals"]:
+            op_list.refuse(subgraph.ops[position], reason)
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        exchange = self._session.exchange
+        packed = pack_subgraphs(partitions, exchange)
+        return unpack_result(self._session.ask("compile", [soc_model, packed]), exchange)
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        packed = self._session.ask("companions", [op_name, asset_path])
+        return unpack_companions(packed, self._session.exchange)
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        if "custom_layers" not in self._optional:
+            return super().custom_layers(paths, op_names)
+        return unpack_infos(self._session.ask("custom_layers", [list(paths), sorted(op_names)]))
+
+    def close(self) -> None:
+        try:
+            self._session.ask("close")
+        finally:
+            self._session.close()
+
+
+class _Session:
+    """A child process, and the bytes that it has in common with this one; it ends when nobody has it."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        self._service = Service(
+            "compiler_plugin.native.serving:serve_plugin",
+            timeout_s=timeout_s,
+            subject=f"the compiler plugin {os.path.basename(path)}",
+            where=path,
+        )
+        self.exchange = Exchange(self._service.fd)
+        self.ask = self._service.ask
+        self.close = self._service.close

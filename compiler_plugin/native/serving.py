@@ -1,0 +1,126 @@
+"""The child's side of a compiler plugin in a process of its own: loads it, and passes the host's calls on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compiler_plugin.native.exchange import Exchange
+from compiler_plugin.native.options_transport import pack_infos, unpack_environment, unpack_options
+from compiler_plugin.native.transport import pack_companions, pack_model, pack_result, unpack_model
+from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory, OpList, has_optional
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import ApiVersion
+from litert.host.child import load_function
+from litert.host.service import Handlers
+from litert.model.blob import MappedFile
+from litert.model.graph import Op
+
+_OPTIONAL = ("transform", "custom_layers")
+
+
+def serve_plugin(fd: int) -> Handlers:
+    """What a service answers with; `load` comes first, then `create`.
+
+    Args:
+      fd: of the file that both processes have.
+    """
+    return _Server(Exchange(fd)).handlers()
+
+
+class _Server:
+    """One plugin, and its factory."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._factory: CompilerPluginFactory
+        self._plugin: CompilerPlugin
+
+    def handlers(self) -> Handlers:
+        functions: list[Callable[[Any], object]] = [
+            self.load,
+            self.check_compiler_compatibility,
+            self.create,
+            self.transform,
+            self.partition,
+            self.compile,
+            self.companions,
+            self.custom_layers,
+            self.close,
+        ]
+        return {function.__name__: function for function in functions}
+
+    def load(self, argument: Any) -> object:
+        """Loads the factory; what it says of itself comes back, unchecked."""
+        loader, path = argument
+        factory: CompilerPluginFactory = load_function(loader)(path)
+        self._factory = factory
+        return {
+            "api_version": list(factory.api_version),
+            "soc_manufacturer": factory.soc_manufacturer,
+            "soc_models": list(factory.soc_models),
+            "supported_hardware": int(factory.supported_hardware),
+            "sdk_version": factory.sdk_version,
+        }
+
+    def check_compiler_compatibility(self, argument: Any) -> object:
+        version, soc_model, options = argument
+        self._factory.check_compiler_compatibility(
+            ApiVersion(*version), soc_model, unpack_options(options)
+        )
+        return None
+
+    def create(self, argument: Any) -> object:
+        """Creates the plugin; its layout comes back, and which optional functions it has."""
+        environment, options = argument
+        plugin = self._factory.create(unpack_environment(environment), unpack_options(options))
+        self._plugin = plugin
+        return {
+            "data_layout": getattr(plugin, "data_layout", "NHWC"),
+            "optional": [name for name in _OPTIONAL if has_optional(plugin, name)],
+        }
+
+    def transform(self, argument: Any) -> object:
+        """How often each transformation has changed the model, and the model, if any has."""
+        model = unpack_model(argument, self._exchange)
+        matches = dict(self._plugin.transform(model))
+        changed = pack_model(model, self._exchange) if any(matches.values()) else None
+        return {"matches": matches, "model": changed}
+
+    def partition(self, argument: Any) -> object:
+        """Ops by their position: those that are taken, with their partition index, and refusals."""
+        soc_model, packed = argument
+        (subgraph,) = unpack_model(packed, self._exchange).subgraphs
+        op_list = OpList()
+        self._plugin.partition(soc_model, subgraph, op_list)
+        positions = {op: position for position, op in enumerate(subgraph.ops)}
+
+        def position_of(op: Op) -> int:
+            if op not in positions:
+                raise LiteRtError(Status.INVALID_ARGUMENT, f"it takes {op!r:.100}, not an op of it")
+            return positions[op]
+
+        return {
+            "selected": [[position_of(s.op), s.partition_index] for s in op_list.selected],
+            "refusals": [[position_of(op), why] for op, why in op_list.refusals.items()],
+        }
+
+    def compile(self, argument: Any) -> object:
+        soc_model, packed = argument
+        partitions = unpack_model(packed, self._exchange).subgraphs
+        return pack_result(self._plugin.compile(soc_model, partitions), self._exchange)
+
+    def companions(self, argument: Any) -> object:
+        op_name, path = argument
+        with MappedFile(path) as asset:
+            found = self._plugin.companions(op_name, path, asset.view)
+            return pack_companions(found, self._exchange)
+
+    def custom_layers(self, argument: Any) -> object:
+        paths, op_names = argument
+        return pack_infos(self._plugin.custom_layers(paths, op_names))
+
+    def close(self, argument: Any) -> object:
+        self._plugin.close()
+        return None

@@ -1,0 +1,145 @@
+"""Models, partitions and results for another process, as JSON and references to bytes.
+
+A graph goes as a flatbuffer without its constants; these are references. So what arrives is a graph as from a
+file: whole, checked, and with the same order of subgraphs, ops and tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from compiler_plugin.native.exchange import Exchange
+from compiler_plugin.plugin import CallInfo, Companion, CompiledResult
+from litert.model.graph import Buffer, Model, Op, Subgraph
+from litert.model.model_tables import all_buffers
+from litert.model.reader import read_model
+from litert.model.writer import to_bytes
+
+_LARGE_OPTIONS = 4096  # custom options that go as references
+
+
+def pack_model(model: Model, exchange: Exchange) -> object:
+    """A model without its byte code and trailing bytes, which only its file has a place for.
+
+    Raises:
+      LiteRtError: INVALID_GRAPH_INVARIANT, for a graph that does not hold together; FILE_IO.
+    """
+    buffers = all_buffers(model)
+    data = [
+        [index, buffer.is_external, *exchange.refer(buffer.blob)]
+        for index, buffer in enumerate(buffers)
+        if buffer.blob is not None
+    ]
+    large = [
+        (s, o, op)
+        for s, subgraph in enumerate(model.subgraphs)
+        for o, op in enumerate(subgraph.ops)
+        if op.custom_options is not None
+        and (op.has_large_custom_options or op.custom_options.size >= _LARGE_OPTIONS)
+    ]
+    options = [
+        [s, o, op.has_large_custom_options, *exchange.refer(op.custom_options)]
+        for s, o, op in large
+        if op.custom_options is not None
+    ]
+    tables = Model(
+        model.subgraphs,
+        model.signatures,
+        model.metadata,
+        model.operator_codes,
+        buffers,
+        model.description,
+        model.version,
+        model.metadata_buffers,
+        model.external_buffer_groups,
+        model.external_buffers,
+    )
+    with _without_data(buffers, [op for _, _, op in large]):
+        flatbuffer = to_bytes(tables)
+    return {
+        "tables": exchange.put(flatbuffer),
+        "data": data,
+        "options": options,
+        "sources": exchange.announce(),
+    }
+
+
+def unpack_model(packed: Mapping[str, Any], exchange: Exchange) -> Model:
+    """What `pack_model` packed; its constants lie where they lay.
+
+    Raises:
+      LiteRtError: those of reading a model, and of files that are gone.
+    """
+    exchange.learn(packed["sources"])
+    model = read_model(exchange.read(packed["tables"]).view)
+    for index, is_external, *reference in packed["data"]:
+        buffer = model.buffers[index]
+        buffer.blob, buffer.is_external = exchange.take(reference), is_external
+    for subgraph, position, is_large, *reference in packed["options"]:
+        op = model.subgraphs[subgraph].ops[position]
+        op.custom_options, op.has_large_custom_options = exchange.take(reference), is_large
+    return model
+
+
+def pack_subgraphs(subgraphs: Sequence[Subgraph], exchange: Exchange) -> object:
+    """Subgraphs without the rest of their model; raises as `pack_model`."""
+    return pack_model(Model(list(subgraphs), buffers=[Buffer()]), exchange)
+
+
+def replace_model(model: Model, new: Model) -> None:
+    """Makes a model what another is, but for its file, byte code and trailing bytes."""
+    for name in (
+        "subgraphs", "signatures", "metadata", "operator_codes", "buffers", "description",
+        "metadata_buffers", "external_buffer_groups", "external_buffers",
+    ):  # fmt: skip
+        setattr(model, name, getattr(new, name))
+
+
+def pack_result(result: CompiledResult, exchange: Exchange) -> object:
+    """What a plugin has compiled."""
+    return {
+        "byte_code": [exchange.put(module.view) for module in result.byte_code],
+        "calls": [[c.name, c.byte_code_index, list(c.shape_outputs)] for c in result.calls],
+        "notes": list(result.notes),
+        "native_assets": list(result.native_assets),
+    }
+
+
+def unpack_result(packed: Mapping[str, Any], exchange: Exchange) -> CompiledResult:
+    """What `pack_result` packed."""
+    return CompiledResult(
+        [exchange.read(reference) for reference in packed["byte_code"]],
+        [CallInfo(name, index, shapes) for name, index, shapes in packed["calls"]],
+        packed["notes"],
+        packed["native_assets"],
+    )
+
+
+def pack_companions(companions: Sequence[Companion], exchange: Exchange) -> object:
+    """The files that an asset names."""
+    return [[c.relative_path, exchange.put(c.blob.view)] for c in companions]
+
+
+def unpack_companions(packed: Sequence[Any], exchange: Exchange) -> list[Companion]:
+    """What `pack_companions` packed."""
+    return [Companion(path, exchange.read(reference)) for path, reference in packed]
+
+
+@contextmanager
+def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None]:
+    """Takes constants and large options out of a graph for a while; to copy ops and tensors would cost more."""
+    blobs = [buffer.blob for buffer in buffers]
+    options = [(op.custom_options, op.has_large_custom_options) for op in ops]
+    try:
+        for buffer in buffers:
+            buffer.blob = None
+        for op in ops:
+            op.custom_options, op.has_large_custom_options = None, False
+        yield
+    finally:
+        for buffer, blob in zip(buffers, blobs, strict=True):
+            buffer.blob = blob
+        for op, (blob, is_large) in zip(ops, options, strict=True):
+            op.custom_options, op.has_large_custom_options = blob, is_large
