@@ -22,7 +22,7 @@ from compiler_plugin.pipeline import (
     report_ops,
 )
 from compiler_plugin.plan import plan_model
-from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
+from compiler_plugin.registry import Hosting, RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.transforming import prepare_partitions, transform_model
@@ -54,6 +54,7 @@ def partition_model(
     source, target = os.fspath(model_path), os.fspath(output_path)
     with _asking_plugin("partition", source, target, options) as (model, plugin, report, _):
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
+        plugin.close()
         report.ops = report_ops(plans)
         check_required(report, options.require_npu)
         copies = [extract(p, share_buffers=True) for plan in plans for p in plan.partitions]
@@ -90,6 +91,7 @@ def compile_model(
         copies = [extract(_whole(model, index)) for index in range(len(model.subgraphs))]
         notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
         result = plugin.compile(copies)
+        plugin.close()
         report.calls = [
             CallReport(
                 f"Subgraph_{index}",
@@ -161,17 +163,17 @@ class PluginInfo:
         return f'< LiteRtCompilerPlugin > "{self.soc_manufacturer}" | {models}'
 
 
-def list_plugins(libs: Sequence[str] = ()) -> list[PluginInfo]:
+def list_plugins(libs: Sequence[str] = (), hosting: Hosting | None = None) -> list[PluginInfo]:
     """All plugins that are installed or in folders, also those that do not load.
 
     Raises:
       LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
     """
-    registry = find_plugins(libs)
+    registry = find_plugins(libs, hosting)
     infos: list[PluginInfo] = []
     for point in registry.entry_points:
         try:
-            infos.append(_info(load_point(point)))
+            infos.append(_info(load_point(point, hosting)))
         except LiteRtError as error:
             infos.append(PluginInfo(point.name, (), "", str(point), str(error)))
     infos += [_info(plugin) for plugin in registry.plugins]

@@ -27,6 +27,7 @@ from compiler_plugin.outline import replace_partitions
 from compiler_plugin.plan import SubgraphPlan, plan_model
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
+    Hosting,
     RegisteredPlugin,
     choose_soc_model,
     load_plugin,
@@ -69,6 +70,7 @@ class ApplyOptions:
       require_npu: names of ops that must not stay on the CPU, or `all`.
       compiler: what the plugin is told.
       transform: what is done to the model before the plugin sees it; None for nothing.
+      hosting: how a plugin in a shared library runs.
     """
 
     soc_manufacturer: str = ""
@@ -78,6 +80,7 @@ class ApplyOptions:
     require_npu: Sequence[str] = ()
     compiler: CompilerOptions = field(default_factory=CompilerOptions)
     transform: TransformOptions | None = None
+    hosting: Hosting = field(default_factory=Hosting)
 
     @property
     def asset_paths(self) -> Sequence[str]:
@@ -172,6 +175,7 @@ def apply_in_memory(
             lambda done, total: tell("compile", done, total),
             prepare_partitions(plugin.data_layout, options.transform, transformations),
         )
+        plugin.close()
         report.transformations = [
             *(transformations.reports() if transformations else ()),
             *by_vendor,
@@ -196,7 +200,8 @@ def no_progress(step: str, done: int, total: int) -> None:
 
 def choose_plugin(options: ApplyOptions) -> tuple[RegisteredPlugin, str]:
     """The plugin and SoC model that options name, or the defaults."""
-    registered = load_plugin(options.soc_manufacturer or DEFAULT_MANUFACTURER, options.libs)
+    manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
+    registered = load_plugin(manufacturer, options.libs, options.hosting)
     return registered, choose_soc_model(registered, options.soc_model)
 
 

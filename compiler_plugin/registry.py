@@ -1,9 +1,11 @@
-"""Finds compiler plugins: entry points of installed packages, and modules in `--libs` folders."""
+"""Finds compiler plugins: entry points of installed packages, modules and shared libraries in `--libs` folders."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
@@ -25,6 +27,19 @@ DEFAULT_MANUFACTURER = "Reference"
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
 _SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """How plugins in shared libraries run.
+
+    Attributes:
+      in_process: in this process, where a crash is its end; otherwise each in one of its own.
+      timeout_s: for each call into another process.
+    """
+
+    in_process: bool = False
+    timeout_s: float = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +72,10 @@ class Registry:
     broken: Mapping[str, LiteRtError]
 
 
-def find_plugins(libs: Sequence[str]) -> Registry:
+def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
     """Looks for plugins among entry points, and in folders and those below them.
 
-    Folders' modules are loaded, since only they can say whose they are.
+    Folders' modules and libraries are loaded, since only they can say whose they are.
 
     Raises:
       LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
@@ -71,11 +86,13 @@ def find_plugins(libs: Sequence[str]) -> Registry:
     for folder in libs:
         if not find_files([folder], [_PYTHON, _SHARED_LIBRARY]):
             broken[folder] = _no_plugin(folder)
-    for path in find_files(libs, [_PYTHON, _SHARED_LIBRARY]):
+    paths = find_files(libs, [_PYTHON, _SHARED_LIBRARY])
+    libraries = [path for path in paths if _is_library(path)]
+    found = _load_libraries(libraries, hosting) if libraries else {}
+    for path in paths:
         try:
-            if PurePath(path).suffix == ".so":
-                raise _no_shared_library(path)
-            plugins.append(_check(load_file(path, _CONSTANT), path))
+            factory = found[path]() if path in found else load_file(path, _CONSTANT)
+            plugins.append(_check(factory, path))
         except LiteRtError as error:
             broken[path] = error
     names = [(point.name, str(point)) for point in entry_points]
@@ -84,14 +101,16 @@ def find_plugins(libs: Sequence[str]) -> Registry:
     return Registry(entry_points, plugins, broken)
 
 
-def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
+def load_plugin(
+    soc_manufacturer: str, libs: Sequence[str], hosting: Hosting | None = None
+) -> RegisteredPlugin:
     """Finds and loads the plugin of a manufacturer.
 
     Raises:
       LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
         plugin, or a file of the manufacturer's name, that cannot be used; and those of `find_plugins`.
     """
-    registry = find_plugins(libs)
+    registry = find_plugins(libs, hosting)
     warnings = [
         f"{folder}: {registry.broken[folder].what}" for folder in libs if folder in registry.broken
     ]
@@ -100,7 +119,7 @@ def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
             return replace(plugin, warnings=warnings)
     for point in registry.entry_points:
         if point.name == soc_manufacturer:
-            return replace(load_point(point), warnings=warnings)
+            return replace(load_point(point, hosting), warnings=warnings)
     for path, error in registry.broken.items():
         if _is_named_after(path, soc_manufacturer):
             raise error
@@ -114,13 +133,17 @@ def load_plugin(soc_manufacturer: str, libs: Sequence[str]) -> RegisteredPlugin:
     )
 
 
-def load_point(point: EntryPoint) -> RegisteredPlugin:
-    """Loads and checks an installed plugin.
+def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredPlugin:
+    """Loads and checks an installed plugin; the entry point holds it, or the path of its library.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION.
+      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION; RUNTIME_FAILURE or TIMEOUT_EXPIRED, of a library.
     """
-    plugin = _check(load_entry_point(point), str(point))
+    factory = load_entry_point(point)
+    if isinstance(factory, str | os.PathLike) and _is_library(os.fspath(factory)):
+        path = os.fspath(factory)
+        factory = _load_libraries([path], hosting)[path]()
+    plugin = _check(factory, str(point))
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
@@ -148,6 +171,22 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
             f"Name one of {', '.join(models)}.",
         )
     return soc_model
+
+
+def _is_library(path: str) -> bool:
+    return PurePath(path).suffix == ".so"
+
+
+def _load_libraries(
+    paths: Sequence[str], hosting: Hosting | None
+) -> Mapping[str, Callable[[], CompilerPluginFactory]]:
+    """By path: what loads a library, and raises if it is no plugin."""
+    from compiler_plugin.native import loading  # here: most plugins are Python
+
+    hosting = hosting or Hosting()
+    if hosting.in_process:
+        return {path: partial(loading.load_here, path) for path in paths}
+    return loading.start_loading(paths, hosting.timeout_s)
 
 
 def _is_named_after(path: str, soc_manufacturer: str) -> bool:
@@ -237,15 +276,7 @@ def _bad_attribute(origin: str, attribute: str, value: object, allowed: str) -> 
 def _no_plugin(folder: str) -> LiteRtError:
     return LiteRtError(
         Status.NOT_FOUND,
-        f"no compiler plugin in this folder, nor below: no file is called {_PYTHON}",
+        "no compiler plugin in this folder, nor below: no file is called "
+        f"{_PYTHON} or {_SHARED_LIBRARY}",
         folder,
-    )
-
-
-def _no_shared_library(path: str) -> LiteRtError:
-    return LiteRtError(
-        Status.UNSUPPORTED,
-        "a compiler plugin in a shared library, which this version does not load",
-        path,
-        "Use the vendor's Python plugin.",
     )

@@ -29,6 +29,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
+from litert.host.child_process import ChildEndedError
 from litert.host.vendor_call import VendorCall
 from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob
@@ -76,7 +77,7 @@ class VendorPlugin:
           soc_model: to compile for.
           environment_options: for the plugin.
           compiler_options: for the plugin.
-          warnings: gets what goes wrong when the plugin is closed: the work is done by then.
+          warnings: gets what goes wrong when the plugin is closed.
 
         Raises:
           LiteRtError: what the vendor refuses; DYNAMIC_LOADING, for a plugin that lacks a call.
@@ -85,6 +86,7 @@ class VendorPlugin:
         self.vendor = factory.soc_manufacturer
         self.soc_model = soc_model
         self._warnings = warnings
+        self._is_closed = False
         with self._call("check_compiler_compatibility", Status.UNSUPPORTED_COMPILER_VERSION):
             factory.check_compiler_compatibility(
                 COMPILER_PLUGIN_API_VERSION, soc_model, compiler_options
@@ -108,9 +110,26 @@ class VendorPlugin:
 
     def __exit__(self, *_: object) -> None:
         try:
+            self.close()
+        except LiteRtError as error:  # what is being raised tells more
+            self._warnings.append(str(error))
+
+    def close(self) -> None:
+        """Closes the plugin, which nothing is asked from then on; what goes wrong is a warning.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, where its process did not survive that: what it has
+            compiled before may be as broken.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
             with self._call("close"):
                 self._plugin.close()
         except LiteRtError as error:
+            if isinstance(error.__cause__, ChildEndedError):
+                raise
             self._warnings.append(str(error))
 
     def transform(self, model: Model) -> Sequence[TransformationReport]:

@@ -73,7 +73,7 @@ def _execute_info(command: Command) -> None:
 
     from compiler_plugin.commands import list_plugins
 
-    plugins = list_plugins(command.options.libs)
+    plugins = list_plugins(command.options.libs, command.options.hosting)
     if command.as_json:
         text = json.dumps([asdict(plugin) for plugin in plugins], indent=1)
     else:

@@ -90,6 +90,18 @@ def define_flags() -> flags.FlagValues:
     flags.DEFINE_list(
         "libs", [], "Folders with plugins, beside those that are installed.", flag_values=values
     )
+    flags.DEFINE_float(
+        "plugin_timeout",
+        600,
+        "Seconds that each call of a plugin in a shared library may take.",
+        lower_bound=0.001,
+        flag_values=values,
+    )
+    switch(
+        "plugin_in_process",
+        False,
+        "Run a plugin in a shared library in this process, where a crash is its end.",
+    )
     flags.DEFINE_list(
         "subgraphs", [], "Indices of the subgraphs to compile; all by default.", flag_values=values
     )
@@ -172,7 +184,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
     """
     # Here, since --help must not wait for them.
     from compiler_plugin.pipeline import ApplyOptions
-    from compiler_plugin.registry import DEFAULT_MANUFACTURER
+    from compiler_plugin.registry import DEFAULT_MANUFACTURER, Hosting
     from litert.core.compiler_options import CompilerOptions, CustomOpInfo, parse_shape_bounds
 
     paths, unknown = _split(rest)
@@ -201,6 +213,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
             transform=read_transform_options(
                 values, output, values.transformations, values.disable_nhwc_to_nchw
             ),
+            hosting=Hosting(values.plugin_in_process, values.plugin_timeout),
         ),
         values.report == "json",
         values.err,

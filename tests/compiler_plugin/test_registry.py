@@ -53,7 +53,8 @@ def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     libs = [str(tmp_path / "empty"), *write(tmp_path / "full")]
     sentence = (
-        "no compiler plugin in this folder, nor below: no file is called LiteRtCompilerPlugin*.py"
+        "no compiler plugin in this folder, nor below: no file is called LiteRtCompilerPlugin*.py "
+        "or libLiteRtCompilerPlugin*.so"
     )
     for vendor in ("Acme", "Null"):
         assert load_plugin(vendor, libs).warnings == [f"{libs[0]}: {sentence}"]
@@ -155,10 +156,16 @@ def test_a_module_without_a_plugin_is_refused(tmp_path: Path, text: str, says: s
     assert says in info.problem
 
 
-def test_a_shared_library_is_recognized_and_refused(tmp_path: Path) -> None:
-    (tmp_path / "libLiteRtCompilerPlugin_Native.so").touch()
-    with pytest.raises(LiteRtError, match="in a shared library, which this version does not load"):
-        load_plugin("Native", [str(tmp_path)])
+def test_a_shared_library_that_is_none_is_listed_with_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "libLiteRtCompilerPlugin_Native.so"
+    path.touch()
+    libs = write(tmp_path)
+    (info,) = [info for info in list_plugins(libs) if info.problem]
+    assert info.origin == str(path)
+    assert load_plugin("Acme", libs)
+    with pytest.raises(LiteRtError) as error:
+        load_plugin("Native", libs)
+    assert error.value.status is not Status.NOT_FOUND
 
 
 def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Path) -> None:
