@@ -181,7 +181,7 @@ def _load_libraries(
     paths: Sequence[str], hosting: Hosting | None
 ) -> Mapping[str, Callable[[], CompilerPluginFactory]]:
     """By path: what loads a library, and raises if it is no plugin."""
-    from compiler_plugin.native import loading  # here: most plugins are Python
+    from compiler_plugin.isolation import loading  # here: most plugins are Python
 
     hosting = hosting or Hosting()
     if hosting.in_process:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler_plugin.native.exchange import Exchange
-from compiler_plugin.native.options_transport import pack_infos, unpack_environment, unpack_options
-from compiler_plugin.native.transport import pack_companions, pack_model, pack_result, unpack_model
+from compiler_plugin.isolation.exchange import Exchange
+from compiler_plugin.isolation.options_transport import (
+    pack_infos,
+    unpack_environment,
+    unpack_options,
+)
+from compiler_plugin.isolation.transport import (
+    pack_companions,
+    pack_model,
+    pack_result,
+    unpack_model,
+)
 from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory, OpList, has_optional
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

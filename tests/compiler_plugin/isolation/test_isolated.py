@@ -66,7 +66,7 @@ def nonsense(path):
 """
 
 PLUGIN = """
-from compiler_plugin.native.isolated import IsolatedPluginFactory
+from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory
 PLUGIN = IsolatedPluginFactory({path!r}, timeout_s={timeout_s}, loader="isolated_loader:{load}")
 PLUGIN.load()
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler_plugin.native.exchange import Exchange
+from compiler_plugin.isolation.exchange import Exchange
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile

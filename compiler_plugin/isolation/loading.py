@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from compiler_plugin.native.isolated import NATIVE_LOADER, IsolatedPluginFactory
+from compiler_plugin.isolation.isolated_plugin import NATIVE_LOADER, IsolatedPluginFactory
 from compiler_plugin.plugin import CompilerPluginFactory
 from litert.host.child import load_function
 

@@ -10,9 +10,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from compiler_plugin.native.exchange import Exchange
-from compiler_plugin.native.options_transport import pack_environment, pack_options, unpack_infos
-from compiler_plugin.native.transport import (
+from compiler_plugin.isolation.exchange import Exchange
+from compiler_plugin.isolation.options_transport import pack_environment, pack_options, unpack_infos
+from compiler_plugin.isolation.transport import (
     pack_model,
     pack_subgraphs,
     replace_model,
@@ -165,7 +165,7 @@ class _Session:
 
     def __init__(self, path: str, timeout_s: float) -> None:
         self._service = Service(
-            "compiler_plugin.native.serving:serve_plugin",
+            "compiler_plugin.isolation.serving:serve_plugin",
             timeout_s=timeout_s,
             subject=f"the compiler plugin {os.path.basename(path)}",
             where=path,

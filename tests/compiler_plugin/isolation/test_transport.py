@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from compiler_plugin.native.exchange import Exchange
-from compiler_plugin.native.options_transport import (
+from compiler_plugin.isolation.exchange import Exchange
+from compiler_plugin.isolation.options_transport import (
     pack_environment,
     pack_options,
     unpack_environment,
     unpack_options,
 )
-from compiler_plugin.native.transport import (
+from compiler_plugin.isolation.transport import (
     pack_model,
     pack_result,
     pack_subgraphs,

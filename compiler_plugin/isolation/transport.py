@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from compiler_plugin.native.exchange import Exchange
+from compiler_plugin.isolation.exchange import Exchange
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult
 from litert.model.graph import Buffer, Model, Op, Subgraph
 from litert.model.model_tables import all_buffers
