@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
-from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.model.assets import Asset, check_op_name, set_assets
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
+
+if TYPE_CHECKING:
+    from compiler_plugin.vendor_plugin import VendorPlugin
 
 
 @contextmanager

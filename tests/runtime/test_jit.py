@@ -26,7 +26,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 from litert.options import Options
-from litert.runtime import jit, model_digest
+from litert.runtime import jit_compiler, model_digest
 from litert.runtime.jit_cache import JitCache, Nothing
 from tests.runtime.npu_models import FLOAT, VENDORS
 
@@ -99,7 +99,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(options.soc_manufacturer)
         return apply_in_memory(source, options)
 
-    monkeypatch.setattr(jit, "apply_in_memory", count)
+    monkeypatch.setattr(jit_compiler, "apply_in_memory", count)
     return asked
 
 
