@@ -20,7 +20,8 @@ from litert.host.extensions import EntryPoint, load_entry_point, load_file
 _PACKAGES = ("litert", "compiler_plugin", "dispatch")
 
 _lock = threading.RLock()
-_loaded: dict[int, object] = {}  # functions by the address of their library's table: kept for ever
+_loaded: dict[int, str] = {}  # what `load` answered, by the address of a library's table
+_kept: list[object] = []  # functions that C has pointers to
 
 
 def load(spec: Mapping[str, str], symbols: str, functions: int, close: int) -> str:
@@ -37,18 +38,9 @@ def load(spec: Mapping[str, str], symbols: str, functions: int, close: int) -> s
       What went wrong, or "".
     """
     with _lock:
-        if functions in _loaded:
-            return ""
-        try:
-            _say_errors(spec)
-            _loaded[functions] = exported = _export(spec)
-            _write(exported, symbols.split(), functions, close)
-        except LiteRtError as error:
-            return str(error)
-        except Exception as error:
-            logging.getLogger(__name__).error("%s", describe(error), exc_info=error)
-            return describe(error)
-        return ""
+        if functions not in _loaded:
+            _loaded[functions] = _load(spec, symbols.split(), functions, close)
+        return _loaded[functions]
 
 
 def find_vendor(spec: Mapping[str, str]) -> Any:
@@ -63,6 +55,21 @@ def find_vendor(spec: Mapping[str, str]) -> Any:
     module, _, attribute = origin.partition(":")
     packages = f"the packages of {sys.prefix}"
     return load_entry_point(EntryPoint(spec["manufacturer"], module, attribute, packages))
+
+
+def _load(spec: Mapping[str, str], symbols: list[str], functions: int, close: int) -> str:
+    try:
+        _say_errors(spec)
+        exported = _export(spec)
+        _kept.append(exported)
+        _write(exported, symbols, functions, close)
+    except LiteRtError as error:
+        origin = spec["origin"]
+        return str(error) if origin in str(error) else f"{origin}: {error}"
+    except Exception as error:
+        logging.getLogger(__name__).error("%s", describe(error), exc_info=error)
+        return describe(error)
+    return ""
 
 
 def _export(spec: Mapping[str, str]) -> Mapping[str, Any]:

@@ -129,9 +129,10 @@ static bool find_functions(void) {
     SAY("what LITERT_NPU_LIBPYTHON names is no libpython: it has no Py_GetVersion.");
     return false;
   }
-  if (!is_of_version(get_version())) {
-    SAY("made with Python %s, and the one that is here is %.16s. Export the vendor with that Python, or load it in a "
-        "program that has another.", PYTHON_VERSION, get_version());
+  const char* version = get_version();
+  if (!is_of_version(version)) {
+    SAY("made with Python %s, and the one that is here is Python %.*s. Export the vendor with that one, or load it in a "
+        "program that has none.", PYTHON_VERSION, (int)strcspn(version, " "), version);
     return false;
   }
 #define FIND(result, name, arguments) \
@@ -228,7 +229,8 @@ static bool find_vendor(const struct python_library* library) {
     PyObject* problem = python.PyDict_GetItemString(globals, "problem");
     const char* text = problem ? python.PyUnicode_AsUTF8(problem) : NULL;
     is_found = text && !*text;
-    if (!is_found) SAY("%s", text ? text : "the vendor cannot be loaded");
+    static atomic_flag is_said = ATOMIC_FLAG_INIT; /* threads may fail side by side */
+    if (!is_found && !atomic_flag_test_and_set(&is_said)) SAY("%s", text ? text : "the vendor cannot be loaded");
   } else {
     SAY("out of memory");
   }

@@ -1,0 +1,186 @@
+"""Libraries of Python vendors start Python in programs that know nothing of it, or say why they cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from litert.abi.headers import INCLUDE_FOLDER
+from litert.host.python_library.building import Interpreter, build_library
+from tests.exported_vendors import c_program, exported, needs_compiler
+
+GET_API = "LiteRtDispatchGetApi"
+DYNAMIC_LOADING, RUNTIME_FAILURE = 502, 3
+
+VENDOR = """
+    import atexit, os, threading, time
+    import numpy  # an extension module that needs the symbols of libpython
+    from dispatch.api import Dispatch
+
+    if "LOADED_BY_C" in os.environ:
+        print("imported")
+        atexit.register(print, "at exit")
+        threading.Thread(target=time.sleep, args=(60,)).start()
+
+    class {name}(Dispatch):
+        vendor_id = "{name}"
+
+        def device_context_create(self, options):
+            return object()
+
+        def invoke(self, context):
+            pass
+
+    DISPATCH = {name}()
+"""
+
+
+def write_vendor(folder: Path, name: str, text: str = VENDOR) -> Path:
+    path = folder / f"LiteRtDispatch_{name}.py"
+    path.write_text(textwrap.dedent(text.format(name=name)))
+    return path
+
+
+def library(vendor: Path | str) -> Path:
+    (path,) = exported("dispatch", str(vendor)).iterdir()
+    return path
+
+
+def build(path: Path, spec: Mapping[str, str], interpreter: Interpreter) -> Path:
+    needs_compiler()
+    kind, include = "dispatch", INCLUDE_FOLDER
+    build_library(kind, str(path), spec=spec, include_folder=include, interpreter=interpreter)
+    return path
+
+
+def load(
+    *libraries: Path,
+    threads: int = 1,
+    flags: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    program = c_program("load_libraries", *flags)
+    return subprocess.run(
+        [program, str(threads), GET_API, *libraries],
+        env={**os.environ, "LOADED_BY_C": "", **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+
+def test_threads_that_come_at_once_get_one_vendor(tmp_path: Path) -> None:
+    done = load(library(write_vendor(tmp_path, "Threads")), threads=16)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert lines.count("status 0") == 16
+    assert lines.count("imported") == 1
+
+
+def test_several_vendors_share_one_interpreter(tmp_path: Path) -> None:
+    libraries = [library(write_vendor(tmp_path, name)) for name in ("One", "Two", "Three")]
+    done = load(*libraries, library("Null"), threads=4)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines().count("status 0") == 16
+    assert done.stdout.count("imported") == done.stdout.count("at exit") == 3
+
+
+def test_the_program_ends_as_it_would(tmp_path: Path) -> None:
+    """Python's exit functions run and its output is there, though a thread of the vendor's goes on."""
+    done = load(library(write_vendor(tmp_path, "Ends")))
+    assert done.returncode == 0, done.stderr
+    assert "at exit" in done.stdout.splitlines()
+    assert f"at the end {RUNTIME_FAILURE}" in done.stdout
+    assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("LITERT_NPU_LIBPYTHON", "/no/such/libpython3.so", "cannot load Python: /no/such"),
+        ("LITERT_NPU_LIBPYTHON", "{libc}", "no libpython: it has no Py_GetVersion"),
+        ("LITERT_NPU_PYTHON", "/no/such/python", "no Python interpreter at /no/such/python"),
+    ],
+    ids=["libpython", "not libpython", "interpreter"],
+)
+def test_what_is_not_there_is_said_once(variable: str, value: str, said: str) -> None:
+    maps = Path("/proc/self/maps").read_text().split()
+    libc = next(word for word in maps if "/libc.so" in word or "/libc-" in word)
+    done = load(library("Null"), threads=4, environment={variable: value.format(libc=libc)})
+    assert done.returncode == 0
+    assert done.stdout.splitlines().count(f"status {DYNAMIC_LOADING}") == 4
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ERROR: [litert_npu] Null: ") and said in line
+    assert "LITERT_NPU_" in line
+
+
+def test_a_python_of_another_version_is_refused() -> None:
+    done = load(library("Null"), flags=("-rdynamic", '-DVERSION="3.4.5"'))
+    assert done.returncode == 0 and f"status {DYNAMIC_LOADING}" in done.stdout
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"made with Python {version}, and the one that is here is Python 3.4.5" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no 'DISPATCH' in it"),
+        ("import no_such_module", "No module named 'no_such_module'"),
+        ("raise SystemExit(4)", "SystemExit: 4"),
+        ("DISPATCH = 3", "DISPATCH is of the type int, not a Dispatch"),
+    ],
+)
+def test_a_vendor_that_is_broken_later_is_said(tmp_path: Path, text: str, said: str) -> None:
+    path = write_vendor(tmp_path, "Broken")
+    built = library(path)
+    path.write_text(text)
+    done = load(built, threads=2)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert done.stdout.splitlines().count(f"status {DYNAMIC_LOADING}") == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ERROR: [litert_npu] Broken: ") and "DYNAMIC_LOADING: " in line
+    assert said in line and str(path) in line
+
+
+def test_a_vendor_that_is_gone_is_said(tmp_path: Path) -> None:
+    path = write_vendor(tmp_path, "Gone")
+    built = library(path)
+    path.unlink()
+    done = load(built)
+    assert f"status {DYNAMIC_LOADING}" in done.stdout and "No such file" in done.stderr
+
+
+def test_without_a_shared_libpython_a_program_that_is_python_loads_it(tmp_path: Path) -> None:
+    spec = {"manufacturer": "Bare", "origin": "x:y", "constant": "", "target": "x:y"}
+    built = build(
+        tmp_path / "library.so", spec, replace(Interpreter.of_this_process(), libpython="")
+    )
+    done = load(built)
+    assert f"status {DYNAMIC_LOADING}" in done.stdout
+    assert "has no shared libpython" in done.stderr and "LITERT_NPU_LIBPYTHON" in done.stderr
+    code = f"import ctypes; ctypes.CDLL({str(built)!r}).{GET_API}(ctypes.create_string_buffer(256))"
+    in_python = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert in_python.returncode == 0 and "No module named 'x'" in in_python.stderr
+
+
+def test_an_interpreter_without_our_packages_is_said(tmp_path: Path) -> None:
+    """A library that was taken to another machine, as good as: nothing of what it was made with is there."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    program = str(tmp_path / "bare/bin/python")
+    bare = replace(Interpreter.of_this_process(), program=program, search_path=())
+    spec = {"manufacturer": "Bare", "origin": "x:y", "constant": "", "target": "x:y"}
+    built = build(tmp_path / "library.so", spec, bare)
+    done = load(built)
+    assert f"status {DYNAMIC_LOADING}" in done.stdout
+    assert "No module named 'litert'" in done.stderr and "LITERT_NPU_PYTHON" in done.stderr
+    assert str(tmp_path / "bare") in done.stderr
+    # The variable names an interpreter that has them; the vendor is none all the same.
+    done = load(built, environment={"LITERT_NPU_PYTHON": sys.executable})
+    assert "cannot import" in done.stderr and "No module named 'x'" in done.stderr
