@@ -31,7 +31,8 @@ class Partition:
       subgraph: that the ops are in.
       positions: of the ops in it, ascending.
       ops: at these positions.
-      inputs: what the call reads, in the order of first use, none twice; no constants.
+      inputs: what the call reads, none twice, no constants: the subgraph's own inputs, in their order, and then
+        others in the order of first use, as in stock.
       outputs: what is read elsewhere, in the order in which it is written; where nothing is, what nobody reads.
     """
 
@@ -56,12 +57,13 @@ def make_partition(
     """
     ops = [subgraph.ops[position] for position in positions]
     own = set(ops)
-    inputs = {
+    read = {
         tensor: None
         for op in ops
         for tensor in op.inputs
         if tensor is not None and not tensor.is_constant and tensor.producer not in own
     }
+    inputs = dict.fromkeys((*(t for t in subgraph.inputs if t in read), *read))
     outputs = {
         tensor: None
         for op in ops

@@ -48,6 +48,32 @@ def find_partitions(
     return list(members.values())
 
 
+def find_runs(num_ops: int, selected: Mapping[int, int]) -> list[list[int]]:
+    """Groups selected ops as stock LiteRT does: each run of neighbours in the order of execution is a partition.
+
+    What is left out, or has another index, ends a run. Nothing can lead out of a run and back, since nothing else
+    runs within it.
+
+    Args:
+      num_ops: of the subgraph.
+      selected: position and partition index of each op that the plugin takes.
+
+    Returns:
+      Partitions in the order of their first ops: positions, ascending.
+    """
+    runs: list[list[int]] = []
+    last: int | None = None
+    for op in range(num_ops):
+        index = selected.get(op)
+        if index is not None:
+            if index == last:
+                runs[-1].append(op)
+            else:
+                runs.append([op])
+        last = index
+    return runs
+
+
 def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
     """Chooses the partitions that stay where a limit is set: those of most ops, earlier ones first.
 

@@ -9,7 +9,7 @@ from itertools import count
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, make_partition
-from compiler_plugin.partition import find_partitions, keep_largest, split
+from compiler_plugin.partition import find_partitions, find_runs, keep_largest, split
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -131,4 +131,6 @@ def _ask(
         reason = f"{error.what} ({error.where})"
         plan.reasons.update(dict.fromkeys(choice.selected, reason))
         return []
+    if plugin.grouping == "consecutive":
+        return find_runs(len(plan.subgraph.ops), choice.selected)
     return find_partitions(plan.dependencies, choice.selected)

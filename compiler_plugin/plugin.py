@@ -21,6 +21,7 @@ from litert.model.blob import Blob
 from litert.model.graph import Model, Op, Subgraph
 
 DataLayout: TypeAlias = Literal["NHWC", "NCHW"]
+Grouping: TypeAlias = Literal["connected", "consecutive"]
 
 
 class Hardware(IntFlag):
@@ -116,9 +117,13 @@ class CompilerPlugin(Protocol):
         `compiler_plugin/transformations/layout_change/layout.py`. The partition's own inputs and outputs stay as
         the file has them, with a TRANSPOSE where that matters. A plugin without it, or with `"NHWC"`, gets
         TFLite's own layout, and so do all with `--disable_nhwc_to_nchw`.
+      grouping: optional; how the ops that it takes become partitions. `"connected"`: ops of one index that data
+        joins, as many as can be without a cycle. `"consecutive"`: ops of one index that run one after the other,
+        joined or not, as in stock LiteRT; so it is for plugins in shared libraries.
     """
 
     data_layout: DataLayout = "NHWC"
+    grouping: Grouping = "connected"
 
     def transform(self, model: Model) -> Mapping[str, int]:
         """Rewrites the model into what its compiler likes. Optional.

@@ -17,6 +17,7 @@ from compiler_plugin.plugin import (
     CompiledResult,
     CompilerPlugin,
     DataLayout,
+    Grouping,
     OpList,
     Selection,
     has_optional,
@@ -38,6 +39,7 @@ from litert.model.graph import Model, Op, Subgraph
 _Item = TypeVar("_Item")
 _CALLS = ("partition", "compile", "companions", "close")
 _LAYOUTS: Sequence[DataLayout] = ("NHWC", "NCHW")
+_GROUPINGS: Sequence[Grouping] = ("connected", "consecutive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class VendorPlugin:
       vendor: its manufacturer.
       soc_model: that is compiled for.
       data_layout: that `compile` is to get partitions in.
+      grouping: how partitions are made of the ops that it takes.
     """
 
     def __init__(
@@ -104,6 +107,12 @@ class VendorPlugin:
                 "create", f"its data_layout is {layout!r:.100}, and not {' or '.join(_LAYOUTS)}"
             )
         self.data_layout: DataLayout = layout
+        grouping: Any = getattr(self._plugin, "grouping", "connected")
+        if grouping not in _GROUPINGS:
+            raise self._nonsense(
+                "create", f"its grouping is {grouping!r:.100}, and not {' or '.join(_GROUPINGS)}"
+            )
+        self.grouping: Grouping = grouping
 
     def __enter__(self) -> VendorPlugin:
         return self

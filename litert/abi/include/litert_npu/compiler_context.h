@@ -202,7 +202,7 @@ typedef struct LiteRtCompilerContext {
 
   /* 1040: Changing a graph, for transformations. */
   LiteRtStatus (*serialize_model_with_signatures)(
-      LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool share_weights,
+      LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
@@ -231,20 +231,20 @@ typedef struct LiteRtCompilerContext {
 
   /* 1104: Since version 1.3. */
   LiteRtStatus (*build_shlo_composite_op_option)(
-      LiteRtBuilder builder, LiteRtOp op, void* first, void* second, void* third,
-      const void* attributes, size_t attributes_size);
+      LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
+      int32_t* version, const uint8_t* attributes, size_t attributes_size);
   LiteRtStatus (*build_average_pool_2d_op_option)(
       LiteRtBuilder builder, LiteRtOp op, uint32_t* padding, int32_t* stride_w, int32_t* stride_h,
       int32_t* filter_width, int32_t* filter_height, uint32_t* fused_activation);
   LiteRtStatus (*build_concatenation_op_option)(
-      LiteRtBuilder builder, LiteRtOp op, int32_t* axis, uint32_t* fused_activation);
+      LiteRtBuilder builder, LiteRtOp op, uint32_t* fused_activation, int32_t* axis);
   LiteRtStatus (*build_conv_2d_op_option)(
       LiteRtBuilder builder, LiteRtOp op, uint32_t* padding, int32_t* stride_w, int32_t* stride_h,
-      uint32_t* fused_activation, int32_t* dilation_w, int32_t* dilation_h);
+      int32_t* dilation_w, int32_t* dilation_h, uint32_t* fused_activation);
   LiteRtStatus (*build_conv_3d_op_option)(
-      LiteRtBuilder builder, LiteRtOp op, uint32_t* padding, int32_t* stride_d, int32_t* stride_w,
-      int32_t* stride_h, uint32_t* fused_activation, int32_t* dilation_d, int32_t* dilation_w,
-      int32_t* dilation_h);
+      LiteRtBuilder builder, LiteRtOp op, uint32_t* padding, int32_t* stride_w, int32_t* stride_h,
+      int32_t* stride_d, int32_t* dilation_w, int32_t* dilation_h, int32_t* dilation_d,
+      uint32_t* fused_activation);
   LiteRtStatus (*build_cumsum_op_option)(
       LiteRtBuilder builder, LiteRtOp op, bool* exclusive, bool* reverse);
   LiteRtStatus (*build_depth_to_space_op_option)(
@@ -280,7 +280,7 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*build_reduce_max_op_option)(LiteRtBuilder builder, LiteRtOp op, bool* keep_dims);
   LiteRtStatus (*build_reduce_min_op_option)(LiteRtBuilder builder, LiteRtOp op, bool* keep_dims);
   LiteRtStatus (*build_reshape_op_option)(
-      LiteRtBuilder builder, LiteRtOp op, const int32_t* new_shape, int32_t* new_shape_size);
+      LiteRtBuilder builder, LiteRtOp op, const int32_t* new_shape, int32_t new_shape_size);
   LiteRtStatus (*build_resize_bilinear_op_option)(
       LiteRtBuilder builder, LiteRtOp op, bool* align_corners, bool* half_pixel_centers);
   LiteRtStatus (*build_resize_nearest_neighbor_op_option)(
@@ -291,7 +291,7 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*build_split_op_option)(LiteRtBuilder builder, LiteRtOp op, int32_t* num_splits);
   LiteRtStatus (*build_split_v_op_option)(LiteRtBuilder builder, LiteRtOp op, int32_t* num_splits);
   LiteRtStatus (*build_squeeze_op_option)(
-      LiteRtBuilder builder, LiteRtOp op, const int32_t* squeeze_dims, int32_t* num_squeeze_dims);
+      LiteRtBuilder builder, LiteRtOp op, const int32_t* squeeze_dims, int32_t num_squeeze_dims);
   LiteRtStatus (*build_strided_slice_op_option)(
       LiteRtBuilder builder, LiteRtOp op, int32_t* begin_mask, int32_t* end_mask,
       int32_t* ellipsis_mask, int32_t* new_axis_mask, int32_t* shrink_axis_mask, bool* offset);

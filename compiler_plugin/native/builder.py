@@ -1,0 +1,174 @@
+"""What a plugin's pattern wants to change: recorded while the pattern runs, and done once it has matched.
+
+As in stock: new ops come where the first erased op was, in the order in which they were built; what nothing has
+any more is dropped. A change that would leave a tensor without the op that writes it, or with two, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler_plugin.leftovers import (
+    block_scales,
+    drop_buffers,
+    drop_operator_codes,
+    find_dead_tensors,
+    find_results,
+    move_control_dependencies,
+    tensors_of,
+)
+from compiler_plugin.native.op_order import order_ops
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.graph import EXTERNAL_SIZE, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+
+
+class BuiltOp(Op):
+    """An op that a pattern has built: it has its tensors, and they do not know it yet."""
+
+    __slots__ = ("planned_inputs", "planned_outputs")
+
+    def __init__(self, code: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        super().__init__(OperatorCode(code), (), ())
+        self.planned_inputs = inputs
+        self.planned_outputs = outputs
+
+    @property
+    def inputs(self) -> Sequence[Tensor | None]:
+        return self.planned_inputs
+
+    @property
+    def outputs(self) -> Sequence[Tensor]:
+        return self.planned_outputs
+
+    def settle(self, code: OperatorCode) -> Op:
+        """The op itself, which its tensors know."""
+        op = Op(code, self.planned_inputs, self.planned_outputs, self.options)
+        op.options_2 = self.options_2
+        return op
+
+
+class GraphBuilder:
+    """Behind a `LiteRtBuilder`: the changes of one pattern at one op.
+
+    Attributes:
+      tensors: new ones, by the order in which they were built.
+      ops: new ones.
+      erased: ops of the subgraph that are to go.
+    """
+
+    def __init__(self, model: Model, subgraph: Subgraph) -> None:
+        self._model = model
+        self._subgraph = subgraph
+        self.tensors: dict[Tensor, None] = {}
+        self.ops: dict[BuiltOp, None] = {}
+        self.erased: dict[Op, None] = {}
+
+    def add_tensor(self, tensor: Tensor) -> None:
+        """A tensor, whose buffer is another's or the model's empty one."""
+        self.tensors[tensor] = None
+
+    @property
+    def empty_buffer(self) -> Buffer:
+        """What tensors without data have."""
+        if not self._model.buffers:
+            self._model.buffers.append(Buffer())
+        return self._model.buffers[0]
+
+    def set_data(self, tensor: Tensor, data: bytes) -> Buffer:
+        """Gives a new tensor constant data.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a tensor that this pattern has not built.
+        """
+        if tensor not in self.tensors:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"data for tensor '{tensor.name}', which the pattern has not built",
+            )
+        tensor.buffer = Buffer(Blob(data), is_external=len(data) >= EXTERNAL_SIZE)
+        return tensor.buffer
+
+    def add_op(self, code: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> BuiltOp:
+        """An op, which has no options yet."""
+        op = BuiltOp(code, inputs, outputs)
+        self.ops[op] = None
+        for output in outputs:
+            if output in self.tensors:
+                output.producer = op
+        return op
+
+    def erase(self, op: Op) -> None:
+        """Takes an op out.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for an op that is not of the subgraph.
+        """
+        if op not in self._subgraph.ops:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{op.name} is erased, and is no op of the subgraph"
+            )
+        self.erased[op] = None
+
+    def apply(self) -> None:
+        """Does what was recorded.
+
+        Raises:
+          LiteRtError: INVALID_GRAPH_INVARIANT, and nothing is done.
+        """
+        self._check()
+        model, subgraph = self._model, self._subgraph
+        old_order = {op: index for index, op in enumerate(subgraph.ops)}
+        place = min((old_order[op] for op in self.erased), default=len(subgraph.ops))
+        touched = {tensor for op in self.erased for tensor in tensors_of(op)}
+        touched |= {scales for tensor in touched for scales in block_scales(tensor)}
+        for op in self.erased:
+            op.release()
+        new_ops = [built.settle(model.operator_code(built.code.builtin_code)) for built in self.ops]
+        kept = [op not in self.erased for op in subgraph.ops]
+        ops = [
+            *(op for op, keep in zip(subgraph.ops[:place], kept[:place], strict=True) if keep),
+            *new_ops,
+            *(op for op, keep in zip(subgraph.ops[place:], kept[place:], strict=True) if keep),
+        ]
+        subgraph.ops = order_ops(ops)
+        used = [t for t in self.tensors if t.producer is not None or t.readers]
+        subgraph.tensors += used
+        known = set(model.buffers)
+        model.buffers += dict.fromkeys(t.buffer for t in used if t.buffer not in known)
+        places = {old_order[op]: new for new, op in enumerate(subgraph.ops) if op in old_order}
+        move_control_dependencies(model, subgraph, places)
+        dead = find_dead_tensors(model, subgraph, touched)
+        subgraph.remove_tensors(dead)
+        drop_buffers(model, {tensor.buffer for tensor in dead})
+        drop_operator_codes(model, {op.code for op in self.erased})
+
+    def _check(self) -> None:
+        """Each tensor that is read is written by one op, or is given or constant."""
+        writers: dict[Tensor, Op] = {}
+        for built in self.ops:
+            for tensor in built.planned_outputs:
+                old = tensor.producer
+                is_taken = old is not None and old is not built and old not in self.erased
+                if tensor in writers or is_taken:
+                    raise _broken(f"tensor '{tensor.name}' is written by two ops")
+                if tensor.is_constant or tensor in self._subgraph.inputs:
+                    raise _broken(f"tensor '{tensor.name}' is written, and is given already")
+                writers[tensor] = built
+        lost = [t for op in self.erased for t in op.outputs if t not in writers]
+        read = {t for built in self.ops for t in built.planned_inputs}
+        results = find_results(self._model, self._subgraph)
+        for tensor in lost:
+            is_read = tensor in read or any(op not in self.erased for op in tensor.readers)
+            if is_read or tensor in results:
+                raise _broken(f"tensor '{tensor.name}' is read, and no op writes it any more")
+        given = {*self._subgraph.tensors}
+        for tensor in read:
+            is_new = tensor in self.tensors and (tensor in writers or tensor.is_constant)
+            if tensor not in given and not is_new:
+                raise _broken(f"tensor '{tensor.name}' is read, and no op writes it")
+
+
+def _broken(what: str) -> LiteRtError:
+    return LiteRtError(Status.INVALID_GRAPH_INVARIANT, what)

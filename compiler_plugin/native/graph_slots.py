@@ -1,0 +1,216 @@
+"""The context's functions by which a plugin looks at models, subgraphs, ops and tensors, and takes ops.
+
+Arguments come as `litert.abi.tables` has them: handles are numbers. What stock does not do is not done either:
+inputs that are left out do not count, and a tensor without quantization has no parameters to read (InvalidIrType).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import to_c
+from litert.core.errors import LiteRtError
+from litert.core.quantization import Quantization, QuantizationKind
+from litert.core.status import Status
+from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
+
+Slots = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(slots=True, eq=False)
+class PushedOps:
+    """Behind a `LiteRtOpList`: what the plugin takes, each op with its partition index."""
+
+    ops: list[tuple[Op, int]] = field(default_factory=list)
+
+
+def model_slots(handles: GraphHandles) -> Slots:
+    """Models, their subgraphs, and their ops."""
+    get, of = handles.get, handles.of
+
+    def get_num_model_subgraphs(model: int, number: Any) -> None:
+        number[0] = len(get(model, Model).subgraphs)
+
+    def get_model_subgraph(model: int, index: int, subgraph: Any) -> None:
+        subgraph[0] = of(_item(get(model, Model).subgraphs, index, "subgraph"))
+
+    def get_num_subgraph_ops(subgraph: int, number: Any) -> None:
+        number[0] = len(get(subgraph, Subgraph).ops)
+
+    def get_subgraph_op(subgraph: int, index: int, op: Any) -> None:
+        op[0] = of(_item(get(subgraph, Subgraph).ops, index, "op"))
+
+    def get_num_subgraph_inputs(subgraph: int, number: Any) -> None:
+        number[0] = len(get(subgraph, Subgraph).inputs)
+
+    def get_subgraph_input(subgraph: int, index: int, tensor: Any) -> None:
+        tensor[0] = of(_item(get(subgraph, Subgraph).inputs, index, "input"))
+
+    def get_num_subgraph_outputs(subgraph: int, number: Any) -> None:
+        number[0] = len(get(subgraph, Subgraph).outputs)
+
+    def get_subgraph_output(subgraph: int, index: int, tensor: Any) -> None:
+        tensor[0] = of(_item(get(subgraph, Subgraph).outputs, index, "output"))
+
+    def push_op(op_list: int, op: int, partition_index: int) -> None:
+        get(op_list, PushedOps).ops.append((get(op, Op), partition_index))
+
+    return _named(locals())
+
+
+def op_slots(handles: GraphHandles) -> Slots:
+    """Ops: what they are, what they read and write."""
+    get, of = handles.get, handles.of
+
+    def get_op_code(op: int, code: Any) -> None:
+        code[0] = get(op, Op).code.builtin_code
+
+    def get_custom_code(op: int, code: Any) -> Status | None:
+        found = get(op, Op)
+        if not found.is_custom:
+            return Status.INVALID_ARGUMENT  # an answer: plugins ask any op
+        code[0] = handles.text(found, "custom code", found.code.custom_code or "")
+        return None
+
+    def get_num_op_inputs(op: int, number: Any) -> None:
+        number[0] = len(present_inputs(get(op, Op)))
+
+    def get_op_input(op: int, index: int, tensor: Any) -> None:
+        tensor[0] = of(_item(present_inputs(get(op, Op)), index, "input"))
+
+    def get_num_op_outputs(op: int, number: Any) -> None:
+        number[0] = len(get(op, Op).outputs)
+
+    def get_op_output(op: int, index: int, tensor: Any) -> None:
+        tensor[0] = of(_item(get(op, Op).outputs, index, "output"))
+
+    def get_custom_options(op: int, options: Any, size: Any) -> None:
+        blob = get(op, Op).custom_options
+        if blob is None:
+            options[0], size[0] = ffi.NULL, 0
+            return
+        options[0] = handles.memory(blob, "view", lambda: ffi.from_buffer("uint8_t[]", blob.view))
+        size[0] = blob.size
+
+    return _named(locals())
+
+
+def tensor_slots(handles: GraphHandles) -> Slots:
+    """Tensors: their types, quantization, neighbours and data."""
+    get, of = handles.get, handles.of
+
+    def get_tensor_name(tensor: int, name: Any) -> None:
+        found = get(tensor, Tensor)
+        name[0] = handles.text(found, "name", found.name)
+
+    def get_tensor_index(tensor: int, index: Any) -> None:
+        index[0] = handles.place(get(tensor, Tensor))
+
+    def get_tensor_type_id(tensor: int, type_id: Any) -> None:
+        get(tensor, Tensor)
+        type_id[0] = 0  # ranked: as in stock, a tensor without shape is a scalar
+
+    def get_ranked_tensor_type(tensor: int, tensor_type: Any) -> None:
+        to_c(get(tensor, Tensor).type, tensor_type)
+
+    def get_unranked_tensor_type(tensor: int, tensor_type: Any) -> Status:
+        get(tensor, Tensor)
+        return Status.INVALID_IR_TYPE
+
+    def get_quantization_type_id(tensor: int, type_id: Any) -> None:
+        quantization = get(tensor, Tensor).quantization
+        type_id[0] = 0 if quantization is None else int(quantization.kind)
+
+    def get_per_tensor_quantization(tensor: int, parameters: Any) -> Status | None:
+        quantization = _of_kind(get(tensor, Tensor), QuantizationKind.PER_TENSOR)
+        if quantization is None:
+            return Status.INVALID_IR_TYPE
+        parameters.scale = quantization.scale[0]
+        parameters.zero_point = quantization.zero_point[0] if quantization.zero_point else 0
+        return None
+
+    def get_per_channel_quantization(tensor: int, parameters: Any) -> Status | None:
+        found = get(tensor, Tensor)
+        quantization = _of_kind(found, QuantizationKind.PER_CHANNEL)
+        if quantization is None:
+            return Status.INVALID_IR_TYPE
+        scales = quantization.scale
+        zero_points = [*quantization.zero_point, *[0] * len(scales)][: len(scales)]
+        parameters.quantized_dimension = quantization.quantized_dimension
+        parameters.num_channels = len(scales)
+        parameters.scales = handles.memory(
+            found, "scales", lambda: ffi.new("float[]", list(scales))
+        )
+        parameters.zero_points = handles.memory(
+            found, "zero points", lambda: ffi.new("int64_t[]", zero_points)
+        )
+        return None
+
+    def get_block_wise_quantization(tensor: int, parameters: Any) -> Status | None:
+        quantization = _of_kind(get(tensor, Tensor), QuantizationKind.BLOCK_WISE)
+        if quantization is None or quantization.blockwise is None:
+            return Status.INVALID_IR_TYPE
+        blockwise = quantization.blockwise
+        for name, constant in (
+            ("scales", blockwise.scales),
+            ("zero_points", blockwise.zero_points),
+        ):
+            handle = of(constant) if isinstance(constant, Tensor) else 0
+            setattr(parameters, name, ffi.cast("LiteRtTensor", handle))
+        parameters.block_size = blockwise.block_size
+        return None
+
+    def get_num_tensor_uses(tensor: int, number: Any) -> None:
+        number[0] = len(get(tensor, Tensor).uses)
+
+    def get_tensor_use(tensor: int, index: int, user: Any, argument: Any) -> None:
+        found = get(tensor, Tensor)
+        uses = found.uses
+        op = _item(uses, index, "use")
+        nth = sum(1 for other in uses[:index] if other is op)
+        places = [i for i, value in enumerate(present_inputs(op)) if value is found]
+        user[0], argument[0] = of(op), places[nth]
+
+    def get_tensor_defining_op(tensor: int, has_defining_op: Any, defining_op: Any) -> None:
+        found = get(tensor, Tensor)
+        producer = found.producer
+        has_defining_op[0] = producer is not None
+        if producer is not None:
+            defining_op.op = ffi.cast("LiteRtOp", of(producer))
+            defining_op.op_output_index = list(producer.outputs).index(found)
+
+    def get_tensor_weights(tensor: int, weights: Any) -> None:
+        weights[0] = of(get(tensor, Tensor).buffer)
+
+    def get_weights_buffer_id(weights: int, buffer_id: Any) -> None:
+        buffer_id[0] = handles.buffer_id(get(weights, Buffer))
+
+    def get_weights_bytes(weights: int, address: Any, size: Any) -> None:
+        blob = get(weights, Buffer).blob
+        if blob is None or not blob.size:
+            address[0], size[0] = ffi.NULL, 0
+            return
+        address[0] = handles.memory(blob, "view", lambda: ffi.from_buffer("uint8_t[]", blob.view))
+        size[0] = blob.size
+
+    return _named(locals())
+
+
+def _item(values: Sequence[Any], index: int, what: str) -> Any:
+    if index >= len(values):
+        raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(values)}")
+    return values[index]
+
+
+def _of_kind(tensor: Tensor, kind: QuantizationKind) -> Quantization | None:
+    quantization = tensor.quantization
+    return quantization if quantization is not None and quantization.kind is kind else None
+
+
+def _named(functions: Mapping[str, Any]) -> Slots:
+    """The slots among a function's names."""
+    return {n: f for n, f in functions.items() if n.startswith("get_") or n == "push_op"}

@@ -1,0 +1,137 @@
+"""A compiler plugin in a shared library: its functions, found by name and called with their status checked."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.abi.status_codes import check
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import ApiVersion
+
+FUNCTIONS = (
+    "LiteRtGetCompilerPluginVersion",
+    "LiteRtGetCompilerPluginSocManufacturer",
+    "LiteRtCreateCompilerPlugin",
+    "LiteRtDestroyCompilerPlugin",
+    "LiteRtGetCompilerPluginSupportedHardware",
+    "LiteRtGetNumCompilerPluginSupportedSocModels",
+    "LiteRtGetCompilerPluginSupportedSocModel",
+    "LiteRtGetCompilerPluginSDKVersion",
+    "LiteRtCompilerPluginCheckCompilerCompatibility",
+    "LiteRtCompilerPluginRegisterAllTransformations",
+    "LiteRtCompilerPluginPartition",
+    "LiteRtCompilerPluginCompile",
+    "LiteRtDestroyCompiledResult",
+    "LiteRtCompiledResultNumByteCodeModules",
+    "LiteRtGetCompiledResultByteCode",
+    "LiteRtGetNumCompiledResultCalls",
+    "LiteRtGetCompiledResultCallInfo",
+)
+"""That each plugin has; LiteRtGetCompiledResultHandle, the one other, is for JIT without byte code."""
+
+
+class PluginLibrary:
+    """A loaded library.
+
+    Attributes:
+      path: of the file.
+    """
+
+    def __init__(self, path: str, library: Any, functions: dict[str, Any]) -> None:
+        """A library that has all functions; `load` makes it."""
+        self.path = path
+        self._library = library  # closed when nobody has it, but for NODELETE
+        self._functions = functions
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PluginLibrary:
+        """Loads a library as stock does, and looks its functions up.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, with the loader's words, or the function that is missing.
+        """
+        name = os.fspath(path)
+        flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NODELETE
+        try:
+            library = ffi.dlopen(os.path.abspath(name), flags)
+        except OSError as error:
+            raise LiteRtError(
+                Status.DYNAMIC_LOADING,
+                f"it does not load: {_without_path(str(error), name)}",
+                name,
+                "Install what it is linked with, or take it out of the folder.",
+            ) from error
+        functions: dict[str, Any] = {}
+        missing: list[str] = []
+        for function in FUNCTIONS:
+            try:
+                functions[function] = getattr(library, function)
+            except AttributeError:
+                missing.append(function)
+        if missing:
+            raise LiteRtError(
+                Status.DYNAMIC_LOADING,
+                f"a compiler plugin that lacks {', '.join(missing)}",
+                name,
+                "This is the vendor's to repair.",
+            )
+        return cls(name, library, functions)
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Calls a function that returns a status.
+
+        Raises:
+          LiteRtError: of the status, with the function's name, for any other than Ok.
+        """
+        check(self._functions[function](*arguments), f"{function} failed", self.path)
+
+    def call_plain(self, function: str, *arguments: Any) -> Any:
+        """Calls a function that returns no status."""
+        return self._functions[function](*arguments)
+
+    def version(self) -> ApiVersion:
+        """Of the interface that the plugin was written for."""
+        version = ffi.new("LiteRtApiVersion*")
+        self.call("LiteRtGetCompilerPluginVersion", version)
+        return ApiVersion(version.major, version.minor, version.patch)
+
+    def soc_manufacturer(self) -> str:
+        """Whose plugin it is.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, where it does not say.
+        """
+        name = "LiteRtGetCompilerPluginSocManufacturer"
+        return self.text(self.call_plain(name), f"{name} returns")
+
+    def text(self, pointer: Any, what: str) -> str:
+        """Text of the plugin's.
+
+        Args:
+          pointer: to its characters.
+          what: for the error: `LiteRtGet... returns`.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, for NULL or for what is no UTF-8.
+        """
+        if not pointer:
+            raise self._nonsense(f"{what} NULL, where text belongs")
+        data = ffi.string(pointer)
+        try:
+            return str(data.decode())
+        except UnicodeDecodeError:
+            raise self._nonsense(f"{what} {data!r:.100}, which is no UTF-8") from None
+
+    def _nonsense(self, what: str) -> LiteRtError:
+        hint = "This is the vendor's to repair."
+        return LiteRtError(Status.DYNAMIC_LOADING, what, self.path, hint)
+
+
+def _without_path(message: str, path: str) -> str:
+    """The loader's message without what cffi and the loader put before it."""
+    for prefix in (f"cannot load library '{os.path.abspath(path)}': ", f"{path}: "):
+        message = message.removeprefix(prefix)
+    return message.partition(".  Additionally, ctypes")[0]

@@ -1,0 +1,137 @@
+"""Runs a plugin's own transformations: patterns in C, which see one op and change the graph by a builder.
+
+As in stock: each subgraph is scanned from its first op on, the pattern of the highest benefit first; after a match
+its changes are made, and the scan begins again. Any status but Ok is "no match".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler_plugin.native.builder import GraphBuilder
+from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.library import PluginLibrary
+from litert.abi.definitions import ffi
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Model, Op, Subgraph
+
+MAX_MATCHES = 100
+"""In each subgraph, as in stock: a pattern that matches what it has made would never end."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A transformation of a plugin's.
+
+    Attributes:
+      name: for the report.
+      benefit: those of more are tried first.
+      function: its `LiteRtPatternFn`.
+    """
+
+    name: str
+    benefit: int
+    function: Any
+
+
+def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
+    """Asks a plugin for its transformations; the highest benefit first.
+
+    Raises:
+      LiteRtError: INVALID_TRANSFORMATION, for one without function or name; and the plugin's status.
+    """
+    array, count = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
+    library.call("LiteRtCompilerPluginRegisterAllTransformations", plugin, array, count)
+    patterns: list[Pattern] = []
+    for index in range(count[0]):
+        if not array[0] or not array[0][index].pattern or not array[0][index].name:
+            raise LiteRtError(
+                Status.INVALID_TRANSFORMATION,
+                f"transformation {index} of {count[0]} has no function or no name",
+                library.path,
+                "This is the vendor's to repair.",
+            )
+        entry = array[0][index]
+        patterns.append(Pattern(library.text(entry.name, "a name"), entry.benefit, entry.pattern))
+    return sorted(patterns, key=lambda pattern: -pattern.benefit)
+
+
+def apply_patterns(
+    context: CompilerContext, patterns: Sequence[Pattern], model: Model, where: str
+) -> dict[str, int]:
+    """Changes a model by patterns until none matches.
+
+    Args:
+      context: that the patterns are called with.
+      patterns: in the order in which they are tried.
+      model: to change.
+      where: the library, for errors.
+
+    Returns:
+      How often each has matched, by name.
+
+    Raises:
+      LiteRtError: INVALID_GRAPH_INVARIANT, for a change that breaks the graph; the model is not to be used then.
+    """
+    matches: dict[str, int] = {}
+    for subgraph in model.subgraphs if patterns else ():
+        for _ in range(MAX_MATCHES):
+            name = _match_one(context, patterns, model, subgraph, where)
+            if not name:
+                break
+            matches[name] = matches.get(name, 0) + 1
+        else:
+            _logger.warning("%s: stopped after %d matches in a subgraph", where, MAX_MATCHES)
+    return matches
+
+
+def _match_one(
+    context: CompilerContext,
+    patterns: Sequence[Pattern],
+    model: Model,
+    subgraph: Subgraph,
+    where: str,
+) -> str:
+    """Makes the first match; its pattern's name, or "" where there is none."""
+    for op in subgraph.ops:
+        for pattern in patterns:
+            if _matches(context, pattern, model, subgraph, op, where):
+                return pattern.name
+    return ""
+
+
+def _matches(
+    context: CompilerContext,
+    pattern: Pattern,
+    model: Model,
+    subgraph: Subgraph,
+    op: Op,
+    where: str,
+) -> bool:
+    builder = GraphBuilder(model, subgraph)
+    with context.showing(op) as op_handle:
+        context.handles.of(subgraph)
+        status = pattern.function(
+            context.table,
+            ffi.cast("LiteRtBuilder", context.handles.of(builder)),
+            ffi.cast("LiteRtOp", op_handle),
+        )
+    if status == Status.PATTERN_NO_MATCH:
+        return False
+    if status:
+        _logger.debug(
+            "%s: transformation %s: status %d at %s", where, pattern.name, status, op.name
+        )
+        return False
+    try:
+        builder.apply()
+    except LiteRtError as error:
+        place = f"{where}, transformation '{pattern.name}' at {op.name}"
+        raise LiteRtError(error.status, error.what, place, error.hint) from error
+    return True

@@ -1,0 +1,153 @@
+"""The plugin whose byte code says what its host told it, in stock LiteRT and here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert.abi.definitions import ffi
+from litert.abi.headers import INCLUDE_FOLDER
+from litert.core.compiler_options import CompilerOptions
+from litert.model.flexbuffer import read_flexbuffer
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+
+_SOURCES = Path(__file__).parent / "plugins"
+_KINDS = {
+    "int32_t *": "I32",
+    "uint32_t *": "U32",
+    "_Bool *": "BOOL",
+    "float *": "F32",
+    "int32_t * *": "LIST",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A dispatch op of a compiled file: names of its tensors, and what is written of its partition."""
+
+    function: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BothHosts:
+    """Compiles models with the scribe, in stock's `apply_plugin_main` and here."""
+
+    library: Path
+    folder: Path
+    run_stock: Callable[..., subprocess.CompletedProcess[str]]
+    setenv: Callable[[str, str], None]
+    reports: list[Report] = field(default_factory=list)
+
+    def stock(self, model: Path, *flags: str, cmd: str = "apply") -> Path:
+        """The file that stock writes."""
+        output = self.folder / "stock.tflite"
+        arguments = [f"--cmd={cmd}", f"--model={model}", f"--o={output}"]
+        arguments += ["--soc_manufacturer=Scribe", "--soc_model=quill"]
+        done = self.run_stock(*arguments, f"--libs={self.library.parent}", *flags)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return output
+
+    def ours(self, model: Path, **flags: str) -> Path:
+        """The file that we write."""
+        output = self.folder / "ours.tflite"
+        options = ApplyOptions(
+            "Scribe",
+            "quill",
+            [str(_wrap(self.library, self.folder))],
+            compiler=CompilerOptions(vendor_options=flags),
+        )
+        self.reports.append(apply_plugin(model, output, options))
+        return output
+
+    def calls(self, model: Model | Path, **environment: str) -> tuple[list[Call], list[Call]]:
+        """What stock and we make of a model, with the scribe told by the environment what to do."""
+        if isinstance(model, Model):
+            path = self.folder / "model.tflite"
+            write_model(model, path)
+            model = path
+        for name, value in environment.items():
+            self.setenv(name, value)
+        return read_calls(self.stock(model)), read_calls(self.ours(model))
+
+
+def read_calls(path: Path) -> list[Call]:
+    """The calls of a compiled file, by their numbers: stock sorts what is left of the graph anew."""
+    data = path.read_bytes()
+    calls: list[Call] = []
+    with read_model(path) as model:
+        for op in model.ops():
+            if op.name != "DISPATCH_OP":
+                continue
+            assert op.custom_options is not None
+            options = read_flexbuffer(op.custom_options.view)
+            assert isinstance(options, Mapping)
+            start, size = options["bytecode_offset"], options["bytecode_size"]
+            assert isinstance(start, int) and isinstance(size, int)
+            inputs = [tensor.name for tensor in op.inputs if tensor is not None]
+            outputs = [tensor.name for tensor in op.outputs]
+            text = data[start : start + size].decode()
+            calls.append(Call(str(options["name"]), inputs, outputs, text))
+    return sorted(calls, key=lambda call: int(call.function.removeprefix("page_")))
+
+
+def build_plugin(folder: Path, sources: Sequence[Path], name: str, *flags: str) -> Path:
+    """Compiles a plugin from C: the library."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc, which builds the plugin")
+    library = folder / f"libLiteRtCompilerPlugin_{name}.so"
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{INCLUDE_FOLDER}"]
+    command += [f"-I{folder}", f"-I{_SOURCES}", *flags, "-o", str(library), *map(str, sources)]
+    subprocess.run(command, check=True)
+    return library
+
+
+@pytest.fixture(scope="session")
+def scribe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scribe's library, alone in its folder."""
+    folder = tmp_path_factory.mktemp("scribe")
+    (folder / "getters.inc").write_text(_getters())
+    return build_plugin(folder, [_SOURCES / "scribe.c", _SOURCES / "rewrites.c"], "Scribe")
+
+
+@pytest.fixture
+def both_hosts(
+    scribe: Path,
+    tmp_path: Path,
+    stock_apply_plugin: Callable[..., subprocess.CompletedProcess[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> BothHosts:
+    return BothHosts(scribe, tmp_path, stock_apply_plugin, monkeypatch.setenv)
+
+
+def _getters() -> str:
+    """A line of C for each slot that reads an option of a builtin op."""
+    fields = ffi.typeof("LiteRtCompilerContext").fields
+    return "".join(
+        f"{_KINDS[slot.type.args[1].cname]}({name})\n"
+        for name, slot in fields
+        if name.startswith("get_") and name.endswith("_option")
+    )
+
+
+def _wrap(library: Path, folder: Path) -> Path:
+    """A folder with a Python module that is the library's plugin, in this process."""
+    libs = folder / "libs"
+    libs.mkdir(exist_ok=True)
+    (libs / "LiteRtCompilerPlugin_Scribe.py").write_text(
+        "from compiler_plugin.native.factory import NativePluginFactory\n"
+        f"PLUGIN = NativePluginFactory({str(library)!r})\n"
+    )
+    return libs
