@@ -26,6 +26,7 @@ from enum import IntFlag
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dispatch.async_interface import AsyncInterface
+from dispatch.buffer_handlers import BufferHandlers, LockMode
 from dispatch.event import Event
 from dispatch.executable_type import ExecutableType
 from dispatch.graph_interface import GraphInterface, NodeType
@@ -40,9 +41,9 @@ from litert.core.tensor_type import RankedTensorType
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 
 __all__ = [
-    "AsyncInterface", "Capability", "Dispatch", "Event", "ExecutableType", "GraphInterface",
-    "HostInvocationContext", "MemBuffer", "Metric", "NodeType", "SchedulingInfo", "TensorBuffer",
-    "TensorBufferRequirements", "is_filled", "not_filled",
+    "AsyncInterface", "BufferHandlers", "Capability", "Dispatch", "Event", "ExecutableType",
+    "GraphInterface", "HostInvocationContext", "LockMode", "MemBuffer", "Metric", "NodeType",
+    "SchedulingInfo", "TensorBuffer", "TensorBufferRequirements", "is_filled", "not_filled",
 ]  # fmt: skip
 
 DeviceContext = TypeVar("DeviceContext")
@@ -74,15 +75,17 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
       vendor_id, build_id: for people; no vendor is found by them.
       capabilities: BASIC, and ASYNC or GRAPH where those parts are filled.
       async_interface, graph_interface: those parts, or None.
+      buffer_handlers: makes memory of the vendor's own kinds, for requirements without host memory; or None.
     """
 
     api_version: ClassVar[ApiVersion] = DISPATCH_API_VERSION
-    vendor_id: ClassVar[str]
-    build_id: ClassVar[str] = ""
-    capabilities: ClassVar[Capability] = Capability.BASIC
+    vendor_id: str
+    build_id: str = ""
+    capabilities: Capability = Capability.BASIC
 
-    async_interface: ClassVar[AsyncInterface[Any] | None] = None
-    graph_interface: ClassVar[GraphInterface[Any, Any] | None] = None
+    async_interface: AsyncInterface[Any] | None = None
+    graph_interface: GraphInterface[Any, Any] | None = None
+    buffer_handlers: BufferHandlers[Any] | None = None
 
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]

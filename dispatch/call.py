@@ -9,12 +9,14 @@ from typing import Any
 
 from dispatch.api import ExecutableType, Metric
 from dispatch.device import Device
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
 from dispatch.port import Port
+from dispatch.requirements import choose_own_type, find_memory_misfit
 from dispatch.run_settings import RunSettings
 from dispatch.scheduling import SchedulingInfo
-from dispatch.tensor_buffer import TensorBuffer
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
 from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
@@ -61,6 +63,7 @@ class Call:
         self._is_measured = False
         self._pending: Sequence[Event] = ()
         self._buffers: tuple[TensorBuffer, ...] = ()
+        self._device_buffers: Sequence[DeviceBuffer] = ()
         self._invoke = vendor.dispatch.invoke
         with device.lock:
             self._context = vendor.create(
@@ -89,6 +92,29 @@ class Call:
             raise
         self.input_requirements = [port.requirements for port in self._inputs]
         self.output_requirements = [port.requirements for port in self._outputs]
+
+    def allocate(
+        self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int
+    ) -> DeviceBuffer | None:
+        """A zeroed buffer of the vendor's own memory; None where the host's will do, or must.
+
+        Args:
+          requirements: of an input or output.
+          tensor_type: of what it will hold.
+          size: in bytes.
+
+        Raises:
+          LiteRtError: the vendor's.
+        """
+        buffer_type = choose_own_type(requirements, self._vendor.dispatch.buffer_handlers)
+        if buffer_type is None:
+            return None
+        return DeviceBuffer(self._vendor, tensor_type, buffer_type, size)
+
+    def takes(self, requirements: TensorBufferRequirements, buffer: TensorBuffer) -> bool:
+        """Whether a buffer has the size, alignment and kind of memory that an input or output must have."""
+        handlers = self._vendor.dispatch.buffer_handlers
+        return find_memory_misfit(buffer, requirements, handlers) is None
 
     def bind_input(self, index: int, buffer: TensorBuffer) -> None:
         """Makes runs read input `index` from a buffer; nothing is done when it is bound there already.
@@ -122,6 +148,9 @@ class Call:
                     break
             if self._takes_settings:
                 self._settings.give()
+            if self._device_buffers:
+                self._invoke_on_device_buffers()
+                return
             try:
                 self._invoke(self._context)
             except Exception:
@@ -206,7 +235,7 @@ class Call:
             self._wait_for_run()
             self._is_open = self._is_ready = False
             ports = [*reversed(self._outputs), *reversed(self._inputs)]
-            self._buffers = ()
+            self._buffers = self._device_buffers = ()
             self._byte_code = None
             clean_up(
                 [
@@ -236,7 +265,7 @@ class Call:
         with self._lock:
             self._settle()
             self._is_ready = False
-            self._buffers = ()
+            self._buffers = self._device_buffers = ()
             port.bind(buffer)
 
     def _settle(self) -> None:
@@ -269,13 +298,32 @@ class Call:
                 "Bind one before the run.",
             )
         self._buffers = tuple(buffer for buffer in buffers if buffer is not None)
+        self._device_buffers = [b for b in self._buffers if isinstance(b, DeviceBuffer)]
         self._is_ready = True
 
+    def _invoke_on_device_buffers(self) -> None:
+        self._give_buffers()
+        try:
+            self._call("invoke")
+        finally:
+            self._take_buffers_back()
+
+    def _give_buffers(self) -> None:
+        for buffer in self._device_buffers:
+            buffer.give()
+
+    def _take_buffers_back(self) -> None:
+        for buffer in self._device_buffers:
+            buffer.take_back()
+
     def _wait_for_run(self) -> None:
+        if not self._pending:
+            return
         for event in self._pending:
             with suppress(Exception):  # whoever has the event gets it
                 event.wait()
         self._pending = ()
+        self._take_buffers_back()
 
     def _wait_for_buffers(self) -> None:
         """Waits until nobody writes the inputs or outputs any more."""
@@ -290,6 +338,7 @@ class Call:
             buffer.event = None
 
     def _start_on_device(self) -> Sequence[Event]:
+        self._give_buffers()
         for index, buffer in enumerate(self._input_buffers):
             if buffer.event is not None:
                 self._call("attach_input_event", index, buffer.event)
@@ -314,6 +363,7 @@ class Call:
         def run() -> None:
             for event in inputs:
                 event.wait()
+            self._give_buffers()
             self._call("invoke")
 
         return self._worker.start(run)

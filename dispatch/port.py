@@ -82,7 +82,8 @@ class Port:
           LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; the one before stays bound,
             as it does when the vendor cannot register the new one. If it cannot attach it, nothing is bound.
         """
-        misfit = find_misfit(buffer, self.requirements, self._tensor_type)
+        handlers = self._device.vendor.dispatch.buffer_handlers
+        misfit = find_misfit(buffer, self.requirements, self._tensor_type, handlers)
         if misfit:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,

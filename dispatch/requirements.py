@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from dispatch.buffer_handlers import BufferHandlers
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from litert.core.tensor_type import RankedTensorType
 
@@ -27,24 +30,57 @@ def find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
 
 
 def find_misfit(
-    buffer: TensorBuffer, requirements: TensorBufferRequirements, tensor_type: RankedTensorType
+    buffer: TensorBuffer,
+    requirements: TensorBufferRequirements,
+    tensor_type: RankedTensorType,
+    handlers: BufferHandlers[Any] | None = None,
 ) -> str | None:
     """Why a buffer cannot be bound to an input or output of that type; None, if it can."""
     given = buffer.tensor_type
     if given.element_type is not tensor_type.element_type or not _is_shape_of(given, tensor_type):
         return f"it holds {given}, and {tensor_type} is asked for"
-    if buffer.size < requirements.size:
-        return f"it has {buffer.size} bytes, and {requirements.size} are asked for"
-    if buffer.buffer_type not in requirements.supported_types:
-        wanted = ", ".join(_type_name(t) for t in requirements.supported_types)
-        return f"it is {_type_name(buffer.buffer_type)}, and the vendor takes {wanted}"
-    if buffer.size and buffer.address % requirements.alignment:
-        return f"it is at address {buffer.address:#x}, no multiple of {requirements.alignment}"
+    misfit = find_memory_misfit(buffer, requirements, handlers)
+    if misfit:
+        return misfit
     if requirements.strides and not _has_strides(given, requirements.strides):
         return (
             f"it is in row order, and strides of {list(requirements.strides)} bytes are asked for"
         )
     return None
+
+
+def find_memory_misfit(
+    buffer: TensorBuffer,
+    requirements: TensorBufferRequirements,
+    handlers: BufferHandlers[Any] | None,
+) -> str | None:
+    """Why a buffer's memory will not do, whatever is in it; None, if it will.
+
+    Args:
+      buffer: of any vendor's memory, or the host's.
+      requirements: to be met.
+      handlers: of the vendor whose requirements those are.
+    """
+    if buffer.size < requirements.size:
+        return f"it has {buffer.size} bytes, and {requirements.size} are asked for"
+    if buffer.buffer_type not in requirements.supported_types:
+        wanted = ", ".join(type_name(t) for t in requirements.supported_types)
+        return f"it is {type_name(buffer.buffer_type)}, and the vendor takes {wanted}"
+    if isinstance(buffer, DeviceBuffer):  # which the vendor aligns
+        return None if buffer.is_of(handlers) else "it is in another vendor's memory"
+    if buffer.size and buffer.address % requirements.alignment:
+        return f"it is at address {buffer.address:#x}, no multiple of {requirements.alignment}"
+    return None
+
+
+def choose_own_type(
+    requirements: TensorBufferRequirements, handlers: BufferHandlers[Any] | None
+) -> int | None:
+    """The type of memory that a vendor's handlers are to make; None where the host's will do, or must."""
+    if handlers is None or BufferType.HOST_MEMORY in requirements.supported_types:
+        return None
+    made = handlers.supported_types
+    return next((kind for kind in requirements.supported_types if kind in made), None)
 
 
 def _is_shape_of(given: RankedTensorType, wanted: RankedTensorType) -> bool:
@@ -71,7 +107,8 @@ def _are_whole(values: object) -> bool:
     return isinstance(values, (list, tuple)) and all(_is_whole(v) for v in values)
 
 
-def _type_name(buffer_type: int) -> str:
+def type_name(buffer_type: int) -> str:
+    """A type of memory, for messages."""
     try:
         return BufferType(buffer_type).name
     except ValueError:

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from dispatch.api import AsyncInterface, Capability, Dispatch, is_filled
+from dispatch.api import AsyncInterface, BufferHandlers, Capability, Dispatch, is_filled
 from dispatch.graph_interface import GraphInterface
+from dispatch.tensor_buffer import BufferType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
@@ -79,6 +80,7 @@ def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
             "Override both, or none.",
         )
     _check_parts(table, where)
+    _check_handlers(table, where)
     _warn_of_misspellings(table, where)
     return table
 
@@ -150,6 +152,29 @@ def _check_parts(table: Dispatch[Any, Any], where: str) -> None:
                     f"Derive it from {interface.__name__}, and create one.",
                 )
             _check_functions(part, interface, type(part).__name__, where)
+
+
+def _check_handlers(table: Dispatch[Any, Any], where: str) -> None:
+    handlers: object = table.buffer_handlers
+    if handlers is None:
+        return
+    if not isinstance(handlers, BufferHandlers):
+        raise _broken(
+            f"buffer_handlers is {handlers!r:.80}, not an object of a class derived from BufferHandlers",
+            where,
+            "Derive it from BufferHandlers, and create one.",
+        )
+    types: object = handlers.supported_types
+    if not isinstance(types, (list, tuple)) or not types or not all(map(_is_own_type, types)):
+        raise _broken(
+            f"the supported types of buffer_handlers are {types!r:.80}, not types of memory but the host's",
+            where,
+            "Give a list of numbers, as those from 100 to 199.",
+        )
+
+
+def _is_own_type(value: object) -> bool:
+    return isinstance(value, int) and value > BufferType.HOST_MEMORY
 
 
 def _check_functions(table: object, interface: type, name: str, where: str) -> None:

@@ -56,6 +56,7 @@ class TensorBuffer:
     """A tensor's memory on the host.
 
     Attributes:
+      buffer_type: the kind of memory; a `BufferType`, or a number of the vendor's.
       tensor_type: element type and shape of what it holds.
       address: of the first byte in this process.
       size: in bytes; at least `tensor_type.size_bytes`.
@@ -65,7 +66,7 @@ class TensorBuffer:
 
     __slots__ = ("address", "event", "owner", "size", "tensor_type")
 
-    buffer_type = BufferType.HOST_MEMORY
+    buffer_type: int = BufferType.HOST_MEMORY
 
     def __init__(
         self, tensor_type: RankedTensorType, address: int, size: int, owner: object = None
@@ -131,6 +132,15 @@ class TensorBuffer:
         tensor_type = self.tensor_type
         elements = self._bytes()[: tensor_type.size_bytes]
         return elements.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
+
+    def copy(self) -> np.ndarray[Any, Any]:
+        """Its elements as a new array.
+
+        Raises:
+          LiteRtError: as `array`.
+        """
+        found: np.ndarray[Any, Any] = TensorBuffer.array(self).copy()  # not another's, which lasts
+        return found
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -35,6 +36,7 @@ class Binding:
         self._copies_out: list[tuple[int, TensorBuffer]] = []
         # Outputs that the CPU may move in a run.
         self._in_place: list[tuple[int, TensorBuffer]] = []
+        self._shared: list[int] = []  # tensors in memory of a vendor's that the CPU works in
 
     @property
     def is_current(self) -> bool:
@@ -58,6 +60,7 @@ class Binding:
         self._copies_in.clear()
         self._copies_out.clear()
         self._in_place.clear()
+        self._shared.clear()
         for tensor, given in zip(self._inputs, inputs, strict=True):
             self._bind_input(tensor, given)
         for index, (tensor, wanted) in enumerate(zip(self._outputs, outputs, strict=True)):
@@ -65,7 +68,9 @@ class Binding:
                 self._bind_output(tensor, wanted, [*inputs, *outputs[:index]])
 
     def copy_in(self) -> None:
-        """Copies what lies where no kernel can read it."""
+        """Copies what lies where no kernel can read it, and takes from devices what the CPU works in."""
+        for tensor in self._shared:
+            self._tensors.hold_memory(tensor)
         for source, destination in self._copies_in:
             ctypes.memmove(destination.address, source.address, destination.size)
 
@@ -138,8 +143,13 @@ class Binding:
             )
 
     def _can_lie_in(self, tensor: int, buffer: TensorBuffer) -> bool:
-        size = self._tensors.tensor(tensor).bytes
-        return not self._subgraph.is_on_cpu(tensor) or is_fit_for_cpu(buffer, size)
+        is_on_cpu = self._subgraph.is_on_cpu(tensor)
+        if isinstance(buffer, DeviceBuffer):
+            if not buffer.is_steady or buffer.tensor_type != self._tensors.tensor_type(tensor):
+                return False
+            if is_on_cpu:
+                self._shared.append(tensor)
+        return not is_on_cpu or is_fit_for_cpu(buffer, self._tensors.tensor(tensor).bytes)
 
     def _use_own_memory(self, tensor: int) -> TensorBuffer:
         size = self._tensors.tensor(tensor).bytes
@@ -161,4 +171,4 @@ class Binding:
         if buffer.tensor_type.shape != now.shape:
             buffer.tensor_type = RankedTensorType.of(now.element_type, now.shape)
         if size and struct.data:
-            ctypes.memmove(buffer.address, struct.data, size)
+            ctypes.memmove(buffer.address, self._tensors.buffer_of(tensor).address, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.tensor_type import RankedTensorType
 
@@ -30,8 +31,11 @@ def allocate(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
 def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
     """Whether CPU kernels can work in the first `size` bytes of a buffer.
 
-    Memory of others that ends with its page will not do: the next page may be nobody's, now or later.
+    Memory of others that ends with its page will not do: the next page may be nobody's, now or later. Nor will a
+    vendor's that is elsewhere each time.
     """
+    if isinstance(buffer, DeviceBuffer) and not buffer.is_steady:
+        return False
     end = buffer.address + size
     ends_with_page = (end - 1) // mmap.PAGESIZE != (end + CPU_OVERREAD - 1) // mmap.PAGESIZE
     is_padded = isinstance(buffer.owner, _PaddedMemory)

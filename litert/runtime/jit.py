@@ -37,7 +37,7 @@ def compiled_at_load(
 
     Yields:
       The compiled model, whose file is the caller's to close, and may have lost its name at the end of the block;
-      `Nothing`, where no vendor takes an op of it, or there is none to ask.
+      `Nothing`, where no vendor takes an op of it.
 
     Raises:
       LiteRtError: what went wrong, if the program has named a vendor, assets or options; else that is logged, and
@@ -45,7 +45,7 @@ def compiled_at_load(
     """
     candidates = find_candidates(settings, environment)
     if not candidates:
-        yield Nothing("")
+        yield Nothing("no vendor's compiler plugin is installed, and the environment names none")
         return
     cache, key = None, ""
     if environment.compiler_cache_dir:

@@ -42,7 +42,7 @@ class Nothing:
     """No vendor takes an op.
 
     Attributes:
-      why: in sentences, for people; "" where no vendor was asked.
+      why: in sentences, for people.
     """
 
     why: str

@@ -27,7 +27,7 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 _LOG = logging.getLogger(__name__)
 
-_COMPILE_IT = "Compile it with apply_plugin, or name a vendor in Options.soc_manufacturer."
+_COMPILE_IT = "Compile it with apply_plugin."
 _NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
 _LEFT_ON_CPU = (
     "apply_plugin has left the op on the CPU, which has no kernel for it: its report says why, and "

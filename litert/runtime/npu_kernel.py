@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from dispatch.call import Call
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
-from dispatch.tensor_buffer import TensorBufferRequirements
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.runtime.host_memory import is_fit_for_cpu
 from litert.runtime.metrics import CallMeter
 from litert.runtime.npu_port import Kind, NpuPort
 from litert.runtime.shape_pattern import is_of_pattern
@@ -29,6 +31,7 @@ class NpuKernel:
     Attributes:
       meter: measures runs; None where nobody asked.
       pending: takes the events of a run that need not be waited for; None for runs that wait.
+      cpu_tensors: those that the CPU reads or writes; None where any may be.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class NpuKernel:
         """
         self.meter: CallMeter | None = None
         self.pending: list[Event] | None = None
+        self.cpu_tensors: Set[int] | None = None
         self._where = f"NPU call '{name}'"
         self._subgraph = subgraph
         self._open_call = open_call
@@ -68,8 +72,11 @@ class NpuKernel:
         self._dynamic = [port for port in self._outputs if port.is_dynamic]
         self._watched = [port for port in self._ports if not port.is_dynamic]
         self._check_shape_outputs()
-        self._copies_in: list[tuple[int, int, int]] = []  # arguments of memmove
-        self._copies_out: list[tuple[int, int, int]] = []
+        self._copies_in: list[
+            tuple[TensorBuffer, int, int]
+        ] = []  # staging, tensor's address, bytes
+        self._copies_out: list[tuple[TensorBuffer, int, int]] = []
+        self._shared: list[int] = []  # tensors in the vendor's own memory that the CPU works in
         self._tensors_address = _NOWHERE
         self._input_types = [port.current_type for port in self._inputs]
         self.call = open_call(self._input_types, [port.current_type for port in self._outputs])
@@ -106,21 +113,38 @@ class NpuKernel:
                 return
             for event in self.pending:  # calls before this one, which may write what is copied now
                 event.wait()
-        for destination, source, size in self._copies_in:
-            ctypes.memmove(destination, source, size)
-        if self.meter is None:
-            self.call.invoke()
-        else:
-            with self.meter:
+        for staging, address, size in self._copies_in:
+            ctypes.memmove(staging.address, address, size)
+        try:
+            if self.meter is None:
                 self.call.invoke()
-        for destination, source, size in self._copies_out:
-            ctypes.memmove(destination, source, size)
+            else:
+                with self.meter:
+                    self.call.invoke()
+        finally:
+            for tensor in self._shared:
+                self._subgraph.hold_memory(tensor)
+        for staging, address, size in self._copies_out:
+            ctypes.memmove(address, staging.address, size)
         for port in self._dynamic:
             self._write_dynamic(port)
 
     def requirements(self, tensor: int) -> list[TensorBufferRequirements]:
         """What the vendor wants of a tensor's memory, once for each place where the call has it."""
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
+
+    def allocate(self, tensor: int, size: int) -> TensorBuffer | None:
+        """Memory of the vendor's own kind for a tensor, where both vendor and host can work; None for the host's.
+
+        Raises:
+          LiteRtError: the vendor's.
+        """
+        tensor_type = self._subgraph.tensor_type(tensor)
+        for wanted in self.requirements(tensor):
+            made = self.call.allocate(wanted, tensor_type, size)
+            if made is not None and is_fit_for_cpu(made, size):
+                return made
+        return None
 
     def _look_up_tensors(self) -> None:
         """Finds the tensors' structs, whose array has moved."""
@@ -134,19 +158,23 @@ class NpuKernel:
         port.bind(self.call)
         self._copies_in = []
         self._copies_out = []
+        self._shared = []
         for staged in self._watched:
-            if staged.staging is None or not staged.data[0]:  # NULL: nobody reads that output
+            if staged.staging is None:
+                is_on_cpu = self.cpu_tensors is None or staged.tensor in self.cpu_tensors
+                if is_on_cpu and isinstance(staged.buffer, DeviceBuffer):
+                    self._shared.append(staged.tensor)
+                continue
+            if not staged.data[0]:  # NULL: nobody reads that output
                 continue
             size = self._subgraph.tensor(staged.tensor).bytes
-            if staged in self._inputs:
-                self._copies_in.append((staged.staging.address, staged.data[0], size))
-            else:
-                self._copies_out.append((staged.data[0], staged.staging.address, size))
+            copies = self._copies_in if staged in self._inputs else self._copies_out
+            copies.append((staged.staging, staged.data[0], size))
 
     def _write_dynamic(self, port: NpuPort) -> None:
         """Gives an output the shape that the call has found, and its data."""
         assert port.staging is not None and port.shape_output is not None
-        shape = tuple(map(int, self._outputs[port.shape_output].buffer.array()))
+        shape = tuple(map(int, self._outputs[port.shape_output].buffer.copy()))
         largest = port.staging.tensor_type
         if is_of_pattern(shape, port.compiled_shape):
             found = RankedTensorType.of(largest.element_type, shape)

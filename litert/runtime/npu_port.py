@@ -1,7 +1,8 @@
 """One input or output of an NPU call: which memory the vendor is given for it.
 
-That is the tensor's own, where it lies. Only where that does not meet the vendor's requirements (alignment, size),
-or may be freed while the vendor knows it, a buffer of the call's own stands between: the staging buffer.
+That is the tensor's own, where it lies; a tensor of a vendor that takes no host memory lies in the vendor's. Only
+where that does not meet the vendor's requirements (alignment, size, type of memory), or the CPU's, or may be freed
+while the vendor knows it, a buffer of the call's own stands between: the staging buffer.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ from __future__ import annotations
 from enum import Enum
 
 from dispatch.call import Call
-from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer, TensorBufferRequirements
+from dispatch.tensor_buffer import (
+    ALIGNMENT,
+    BufferType,
+    TensorBuffer,
+    TensorBufferRequirements,
+)
 from litert.core.tensor_type import RankedTensorType
-from litert.runtime.host_memory import allocate
+from litert.runtime.host_memory import allocate, is_fit_for_cpu
 from litert.runtime.shape_pattern import largest_shape
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.tflite_abi import Allocation
@@ -107,47 +113,51 @@ class NpuPort:
         if tensor.allocation_type not in _IN_ARENA or tensor.is_variable:
             return
         wanted = self.requirements(call)
-        size = max(wanted.size, tensor.bytes)
         held = subgraph.memory.get(self.tensor)
-        if held is None:
-            is_fleeting = subgraph.is_called and self._kind is Kind.OUTPUT  # control flow frees it
-            if wanted.alignment <= ALIGNMENT and wanted.size <= tensor.bytes and not is_fleeting:
-                return
-        elif held.size < size or held.address % wanted.alignment:
-            held = None
-        tensor_type = subgraph.tensor_type(self.tensor)
-        subgraph.set_memory(self.tensor, held or allocate(tensor_type, size))
+        if held is not None and held.size >= tensor.bytes and call.takes(wanted, held):
+            subgraph.set_memory(self.tensor, held)
+            return
+        is_fleeting = subgraph.is_called and self._kind is Kind.OUTPUT  # control flow frees it
+        if (
+            held is None
+            and wanted.alignment <= ALIGNMENT
+            and wanted.size <= tensor.bytes
+            and BufferType.HOST_MEMORY in wanted.supported_types
+            and not is_fleeting
+        ):
+            return
+        tensor_type, size = subgraph.tensor_type(self.tensor), max(wanted.size, tensor.bytes)
+        made: TensorBuffer | None = call.allocate(wanted, tensor_type, size)
+        if made is None or not is_fit_for_cpu(made, tensor.bytes):
+            made = allocate(tensor_type, size)
+        subgraph.set_memory(self.tensor, made)
 
     def bind(self, call: Call) -> None:
         """Gives the vendor the memory that the tensor has now, or the staging buffer."""
         wanted = self.requirements(call)
-        if self._can_be_direct(wanted):
+        if self._can_be_direct(call, wanted):
             self.staging = None
-        elif self.staging is None or not _fits(self.staging, wanted):
-            self.staging = self._allocate_staging(wanted)
+        elif self.staging is None or not call.takes(wanted, self.staging):
+            self.staging = self._allocate_staging(call, wanted)
         if self._kind is Kind.INPUT:
             call.bind_input(self.index, self.buffer)
         else:
             call.bind_output(self.index, self.buffer)
         self.address = self.data[0]
 
-    def _can_be_direct(self, wanted: TensorBufferRequirements) -> bool:
+    def _can_be_direct(self, call: Call, wanted: TensorBufferRequirements) -> bool:
         tensor = self._subgraph.tensor(self.tensor)
         return (
             not self.is_dynamic
             and bool(tensor.data)
             and tensor.allocation_type != Allocation.DYNAMIC  # freed by whoever resizes it
-            and tensor.data % wanted.alignment == 0
-            and self._subgraph.buffer_of(self.tensor).size >= wanted.size
+            and call.takes(wanted, self._subgraph.buffer_of(self.tensor))
         )
 
-    def _allocate_staging(self, wanted: TensorBufferRequirements) -> TensorBuffer:
+    def _allocate_staging(self, call: Call, wanted: TensorBufferRequirements) -> TensorBuffer:
         tensor_type = self._subgraph.tensor_type(self.tensor)
         if self.is_dynamic:
             shape = largest_shape(self.compiled_shape, wanted.size, tensor_type.element_type)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
-        return allocate(tensor_type, max(wanted.size, tensor_type.size_bytes))
-
-
-def _fits(buffer: TensorBuffer, wanted: TensorBufferRequirements) -> bool:
-    return buffer.size >= wanted.size and buffer.address % wanted.alignment == 0
+        size = max(wanted.size, tensor_type.size_bytes)
+        return call.allocate(wanted, tensor_type, size) or allocate(tensor_type, size)

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from dispatch.event import Event
-from dispatch.tensor_buffer import ALIGNMENT, TensorBufferRequirements
+from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.delegate import KERNEL_NAME
+from litert.runtime.host_memory import allocate
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.subgraph import InterpreterSubgraph
@@ -61,6 +62,8 @@ class PlannedSubgraph:
         self._cpu_tensors = frozenset(
             tensor for node in cpu_nodes for tensor in (*node.inputs, *node.outputs)
         )
+        for kernel in self.kernels:
+            kernel.cpu_tensors = self._cpu_tensors
         self.is_all_npu = not cpu_nodes
         self.has_dynamic_tensors = any(
             self.tensors.tensor(tensor).allocation_type == Allocation.DYNAMIC
@@ -88,6 +91,15 @@ class PlannedSubgraph:
             max([self.tensors.tensor(tensor).bytes, *(r.size for r in wanted)]),
             alignment=max([ALIGNMENT, *(r.alignment for r in wanted)]),
         )
+
+    def allocate(self, tensor: int) -> TensorBuffer:
+        """Memory for a tensor in which all that read or write it can work, as far as there is such."""
+        size = self.requirements(tensor).size
+        for kernel in self.kernels:
+            made = kernel.allocate(tensor, size)
+            if made is not None:
+                return made
+        return allocate(self.tensors.tensor_type(tensor), size)
 
     def check_resize(self, tensor: int, shape: Sequence[int], where: str) -> None:
         """Refuses a shape that the file does not foresee.

@@ -15,7 +15,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.binding import Binding
 from litert.runtime.events import wait_for_all
-from litert.runtime.host_memory import allocate, is_read_only
+from litert.runtime.host_memory import is_read_only
 from litert.runtime.planned_subgraph import PlannedSubgraph
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ class SignatureRunner:
         Raises:
           LiteRtError: UNSUPPORTED, for element types that NumPy has not.
         """
-        array: np.ndarray[Any, Any] = self._tensors.buffer_of(argument.tensor).array().copy()
-        return array
+        return self._tensors.buffer_of(argument.tensor).copy()
 
     @property
     def has_dynamic_tensors(self) -> bool:
@@ -177,7 +176,7 @@ class SignatureRunner:
         Raises:
           LiteRtError: UNSUPPORTED for texts; as `PlannedSubgraph.plan`.
         """
-        size = self.requirements(argument).size
+        self._subgraph.plan()
         tensor_type = self._tensors.tensor_type(argument.tensor)
         if tensor_type.element_type.bits == 0:
             raise LiteRtError(
@@ -186,7 +185,7 @@ class SignatureRunner:
                 self.where(argument),
                 "Run the model with ai_edge_litert.interpreter.",
             )
-        return allocate(tensor_type, size)
+        return self._subgraph.allocate(argument.tensor)
 
     def find(self, direction: Direction, name: str) -> Argument:
         """An input or output by its name.

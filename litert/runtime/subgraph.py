@@ -6,12 +6,14 @@ import ctypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime import tflite_abi as abi
+from litert.runtime.host_memory import is_fit_for_cpu
 
 OPTIONAL = -1
 """`kTfLiteOptionalTensor`: an input that is left out."""
@@ -60,6 +62,7 @@ class InterpreterSubgraph:
         self.memory: dict[int, TensorBuffer] = {}
         self.tenant: object = None
         self._head = abi.Context.from_address(context)
+        self._addresses: dict[int, int] = {}  # of that memory, as the tensors have them
         self._arena_buffers: dict[int, TensorBuffer] = {}
         self._get_plan = abi.GetExecutionPlan(self._head.get_execution_plan)
         self._get_node = abi.GetNodeAndRegistration(self._head.get_node_and_registration)
@@ -115,8 +118,26 @@ class InterpreterSubgraph:
         """Puts a tensor into memory of ours, which the interpreter then neither allocates nor frees."""
         tensor = self.tensor(index)
         tensor.allocation_type = abi.Allocation.CUSTOM
-        tensor.data = buffer.address
+        tensor.data = self._addresses[index] = buffer.address
         self.memory[index] = buffer
+
+    def hold_memory(self, index: int) -> None:
+        """Takes a vendor's memory from the device, for the CPU to work in; it may have moved since.
+
+        Raises:
+          LiteRtError: the vendor's; RUNTIME_FAILURE, if the CPU cannot work where it is now.
+        """
+        buffer = self.memory.get(index)
+        if not isinstance(buffer, DeviceBuffer) or buffer.address == self._addresses[index]:
+            return
+        if not is_fit_for_cpu(buffer, self.tensor(index).bytes):
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                f"the device's memory has moved to {buffer.address:#x}, where the CPU cannot use it",
+                f"tensor '{self.tensor_name(index)}'",
+                "This is the vendor's to repair.",
+            )
+        self.set_memory(index, buffer)
 
     def give_back_memory(self) -> None:
         """Puts all tensors back into the arena, which must be planned anew before the next run."""
@@ -144,9 +165,16 @@ class InterpreterSubgraph:
         tensor_type = self.tensor_type(index)
         tensor = self.tensor(index)
         address = tensor.data or 0  # NULL, where there is nothing in it
-        for known in (self.memory.get(index), self._arena_buffers.get(index)):
-            if known is not None and known.address == address and known.tensor_type == tensor_type:
-                return known
+        given = self.memory.get(index)
+        if (
+            given is not None
+            and self._addresses[index] == address  # nobody has moved the tensor
+            and given.tensor_type == tensor_type
+        ):
+            return given
+        known = self._arena_buffers.get(index)
+        if known is not None and known.address == address and known.tensor_type == tensor_type:
+            return known
         buffer = TensorBuffer(tensor_type, address, tensor.bytes, self.memory.get(index))
         self._arena_buffers[index] = buffer
         return buffer
