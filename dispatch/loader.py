@@ -24,12 +24,14 @@ from litert.host.extensions import (
 
 ENTRY_POINT_GROUP = "litert_npu.dispatch"
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
-"""`LiteRtDispatch_Acme.py` has the table for models that were compiled for manufacturer Acme."""
+"""`LiteRtDispatch_Acme.py`, or the native library `libLiteRtDispatch_Acme.so`, has the table for models that were
+compiled for manufacturer Acme."""
 
 _LOG = logging.getLogger(__name__)
 _MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
 
 _found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
+_libraries: dict[str, Dispatch[Any, Any]] = {}
 _found_lock = threading.RLock()
 
 
@@ -38,18 +40,40 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
 
     Args:
       manufacturer: as the stamp of the compiled file has it: an entry point's name, or what follows
-        `LiteRtDispatch_` in a file's name.
+        `LiteRtDispatch_` in a file's name; else one whose letters are the same, whatever their case; else the
+        only shared library that there is in the folder.
       library_path: a folder that is searched with its subfolders, beside entry points; empty for none.
 
     Raises:
       LiteRtError: NOT_FOUND, with the manufacturers that there are; ALREADY_EXISTS, if two tables are for
-        this one; UNSUPPORTED for a shared library; WRONG_VERSION or DYNAMIC_LOADING for a table of no use.
+        this one; WRONG_VERSION or DYNAMIC_LOADING for a table of no use.
     """
     key = manufacturer, os.path.realpath(library_path) if library_path else ""
     with _found_lock:
         table = _found.get(key)
         if table is None:
-            table = _found[key] = _load(manufacturer, library_path)
+            table = _found[key] = _load(_choose(manufacturer, library_path))
+        return table
+
+
+def find_origin(manufacturer: str, library_path: str = "") -> str:
+    """Where the table for a manufacturer comes from, for people; nothing is loaded. Errors as `find_dispatch`."""
+    return str(_choose(manufacturer, library_path))
+
+
+def load_library(path: str) -> Dispatch[Any, Any]:
+    """The table of a native library; loaded once in a process, and never unloaded.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION.
+    """
+    from dispatch.native.table import NativeDispatch  # here, since few processes have one
+
+    key = os.path.realpath(path)
+    with _found_lock:
+        table = _libraries.get(key)
+        if table is None:
+            table = _libraries[key] = check_table(NativeDispatch.load(path), path)
         return table
 
 
@@ -80,28 +104,46 @@ def list_dispatch(library_path: str = "") -> Mapping[str, str]:
     return listed
 
 
-def _load(manufacturer: str, library_path: str) -> Dispatch[Any, Any]:
+def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
+    """The entry point or file that has the table for a manufacturer."""
     entry_points, files = _find(library_path)
     problem = why_no_table(library_path)
-    paths = [path for name, path in files if name == manufacturer]
-    point = entry_points.get(manufacturer)
-    origins = [*([str(point)] if point else []), *paths]
-    check_unique([(manufacturer, origin) for origin in origins], "Take one of them away.")
-    if point is not None:
-        if problem:
-            _LOG.warning("%s", problem)
-        return check_table(load_entry_point(point), str(point))
-    if not paths:
-        raise _not_found(manufacturer, entry_points, files, problem)
-    (path,) = paths
-    if path.endswith(".so"):
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            "dispatch tables in shared libraries cannot be loaded yet",
-            path,
-            f"Use a table in Python: LiteRtDispatch_{manufacturer}.py.",
-        )
-    return check_table(load_file(path, "DISPATCH"), path)
+    candidates: list[tuple[str, EntryPoint | str]] = [*entry_points.items(), *files]
+    for is_named in (_is_same, _is_alike):
+        found = [origin for name, origin in candidates if is_named(name, manufacturer)]
+        check_unique([(manufacturer, str(origin)) for origin in found], "Take one of them away.")
+        if found:
+            if problem:
+                _LOG.warning("%s", problem)
+            return found[0]
+    libraries = [path for _, path in files if path.endswith(".so")]
+    if len(libraries) == 1:  # as stock, which takes the first that there is
+        _LOG.warning("%s is taken for '%s': there is no other", libraries[0], manufacturer)
+        return libraries[0]
+    raise _not_found(manufacturer, entry_points, files, problem)
+
+
+def _load(origin: EntryPoint | str) -> Dispatch[Any, Any]:
+    if isinstance(origin, str):
+        where, value = origin, (origin if origin.endswith(".so") else load_file(origin, "DISPATCH"))
+    else:
+        where, value = str(origin), load_entry_point(origin)
+    if isinstance(value, (str, os.PathLike)):  # a package may offer a shared library's path
+        return load_library(os.fspath(value))
+    return check_table(value, where)
+
+
+def _is_same(name: str, manufacturer: str) -> bool:
+    return name == manufacturer
+
+
+def _is_alike(name: str, manufacturer: str) -> bool:
+    """Whether the letters are the same: stock's `libLiteRtDispatch_IntelOpenvino.so` is for IntelOpenVINO."""
+    return _letters(name) == _letters(manufacturer)
+
+
+def _letters(name: str) -> str:
+    return re.sub("[_-]", "", name).casefold()
 
 
 def _find(library_path: str) -> tuple[Mapping[str, EntryPoint], list[tuple[str, str]]]:
@@ -128,5 +170,5 @@ def _not_found(
         + (f"only for {', '.join(there)}" if there else "nor for any other")
         + (f"; {problem}" if problem else ""),
         hint="Install the vendor's package, or set dispatch_library_path to the folder of its "
-        f"LiteRtDispatch_{manufacturer}.py.",
+        f"LiteRtDispatch_{manufacturer}.py, or libLiteRtDispatch_{manufacturer}.so.",
     )

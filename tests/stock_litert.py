@@ -1,10 +1,12 @@
-"""Stock LiteRT's compiled model, in a process of its own: a vendor's library can end it.
+"""Stock LiteRT's compiled model, or ours, in a process of its own: a vendor's library can end it.
 
-The binaries are the wheel's, as they are. As a script: model, folder of dispatch libraries, inputs, outputs, runs.
+Stock's binaries are the wheel's, as they are. As a script: package, model, folder of dispatch libraries, inputs,
+outputs, runs.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -22,7 +24,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class StockRun:
-    """What became of a model: its outputs, by name, which are empty if it failed; and stock's log."""
+    """What became of a model: its outputs, by name, which are empty if it failed; and the log."""
 
     exit_status: int
     outputs: Arrays
@@ -39,11 +41,36 @@ def run_in_stock(
     timeout_s: float = 60,
 ) -> StockRun:
     """Runs a model's first signature in stock's `CompiledModel`, on NPU and CPU, with a dispatch library."""
+    return _run("ai_edge_litert", model, dispatch_folder, inputs, runs, environment, timeout_s)
+
+
+def run_in_ours(
+    model: Path,
+    dispatch_folder: Path,
+    inputs: Arrays,
+    *,
+    runs: int = 1,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = 60,
+) -> StockRun:
+    """The same program, with this project's `CompiledModel`."""
+    return _run("litert", model, dispatch_folder, inputs, runs, environment, timeout_s)
+
+
+def _run(
+    package: str,
+    model: Path,
+    dispatch_folder: Path,
+    inputs: Arrays,
+    runs: int,
+    environment: Mapping[str, str] | None,
+    timeout_s: float,
+) -> StockRun:
     with tempfile.TemporaryDirectory() as folder:
         given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, **inputs)  # type: ignore[arg-type]  # the keys are names
         done = subprocess.run(
-            [sys.executable, __file__, model, dispatch_folder, given, got, str(runs)],
+            [sys.executable, __file__, package, model, dispatch_folder, given, got, str(runs)],
             capture_output=True,
             text=True,
             env={**os.environ, **(environment or {})},
@@ -53,14 +80,16 @@ def run_in_stock(
     return StockRun(done.returncode, outputs, done.stdout + done.stderr)
 
 
-def _main(model_path: str, dispatch_folder: str, given: str, got: str, runs: str) -> None:
-    from ai_edge_litert.compiled_model import CompiledModel
-    from ai_edge_litert.environment import Environment
-    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+def _main(
+    package: str, model_path: str, dispatch_folder: str, given: str, got: str, runs: str
+) -> None:
+    def part(name: str) -> Any:
+        return importlib.import_module(f"{package}.{name}")
 
-    environment = Environment.create(dispatch_library_path=dispatch_folder)
-    model = CompiledModel.from_file(
-        model_path, HardwareAccelerator.NPU | HardwareAccelerator.CPU, environment=environment
+    environment = part("environment").Environment.create(dispatch_library_path=dispatch_folder)
+    accelerators = part("hardware_accelerator").HardwareAccelerator
+    model = part("compiled_model").CompiledModel.from_file(
+        model_path, accelerators.NPU | accelerators.CPU, environment=environment
     )
     (signature,) = list(model.get_signature_list())[:1]
     names = model.get_signature_list()[signature]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from dispatch.loader import find_dispatch, list_dispatch
+from dispatch.loader import find_dispatch, find_origin
 from dispatch.vendor import Vendor
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -141,7 +141,7 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     )
     if table is None:
         return
-    origin = list_dispatch(dispatch_library_path)[stamp.soc_manufacturer]
+    origin = find_origin(stamp.soc_manufacturer, dispatch_library_path)
     build = f", build {table.build_id}" if table.build_id else ""
     checks.add(
         "vendor", Outcome.PASSED, f"{origin}: dispatch API {ApiVersion(*table.api_version)}{build}"

@@ -279,7 +279,7 @@ class StrictAsyncDispatch(StrictDispatch):
     """The strict vendor with asynchronous runs."""
 
     capabilities = Capability.BASIC | Capability.ASYNC
-    async_interface: StrictAsyncInterface  # type: ignore[misc]
+    async_interface: StrictAsyncInterface
 
     def __init__(self) -> None:
         super().__init__()

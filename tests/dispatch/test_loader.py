@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dispatch.loader import find_dispatch, list_dispatch
+from dispatch.loader import find_dispatch, find_origin, list_dispatch
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -88,11 +88,25 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_name", ["libLiteRtDispatch_Acme.so", "LiteRtDispatch_Acme.so"])
-def test_a_shared_library_is_recognised_and_refused(tmp_path: Path, file_name: str) -> None:
+def test_a_file_that_is_no_shared_library_is_named(tmp_path: Path, file_name: str) -> None:
     (tmp_path / file_name).write_bytes(b"\x7fELF")
     error = refuses("Acme", tmp_path)
-    assert error.status is Status.UNSUPPORTED
-    assert "shared libraries" in error.what and file_name in error.where
+    assert error.status is Status.DYNAMIC_LOADING
+    assert "file too short" in error.what and file_name in error.where and error.hint
+
+
+def test_a_file_is_found_whatever_case_its_name_has(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_AcmeOpenvino.py").write_text(TABLE)
+    assert find_dispatch("Acme-OpenVINO", str(tmp_path)).vendor_id == "Acme Inc."
+    assert find_origin("acme_openvino", str(tmp_path)).endswith("LiteRtDispatch_AcmeOpenvino.py")
+
+
+def test_the_exact_name_goes_before_one_in_another_case(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_ACME.py").write_text("raise AssertionError('not asked for')")
+    (tmp_path / "LiteRtDispatch_Acme.py").write_text(TABLE)
+    assert find_dispatch("Acme", str(tmp_path)).vendor_id == "Acme Inc."
+    error = refuses("acme", tmp_path)
+    assert error.status is Status.ALREADY_EXISTS
 
 
 def test_two_files_for_one_manufacturer_are_refused(tmp_path: Path) -> None:

@@ -15,20 +15,18 @@ import numpy as np
 import pytest
 
 from compiler_plugin.pipeline import apply_in_memory
-from compiler_plugin.registry import DEFAULT_MANUFACTURER, ENTRY_POINT_GROUP
 from litert.compiled_model import CompiledModel
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
 from litert.hardware_accelerator import HardwareAccelerator
-from litert.host.extensions import find_entry_points
 from litert.model.blob import MappedFile
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 from litert.options import Options
-from litert.runtime import jit_candidates, jit_compiler, model_digest
+from litert.runtime import jit_compiler, model_digest
 from litert.runtime.jit_cache import JitCache, Nothing
 from tests.runtime.npu_models import FLOAT, VENDORS
 
@@ -417,15 +415,3 @@ def test_the_digest_of_a_file_that_is_just_being_written_is_not_kept(
     with MappedFile(path) as file:
         model_digest.model_digest(file, str(tmp_path))
     assert not list(tmp_path.glob("*.digest"))
-
-
-def test_the_reference_vendor_is_not_asked_by_itself(
-    monkeypatch: pytest.MonkeyPatch, compilations: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    points = find_entry_points(ENTRY_POINT_GROUP)
-    only = {DEFAULT_MANUFACTURER: points[DEFAULT_MANUFACTURER]}
-    monkeypatch.setattr(jit_candidates, "find_entry_points", lambda group: only)
-    with CompiledModel.from_buffer(raw("ADD"), NPU | CPU) as model:
-        assert doubled(model) == 1
-    assert compilations == []
-    assert "Compile it with apply_plugin, or name a vendor" in caplog.text

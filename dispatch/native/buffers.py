@@ -1,0 +1,144 @@
+"""The functions by which a dispatch library looks at tensor buffers, and makes buffers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dispatch.device_buffer import DeviceBuffer
+from dispatch.event import Event
+from dispatch.tensor_buffer import BufferType, TensorBuffer
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.abi.tensor_types import from_c, to_c
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+
+class Buffers:
+    """Buffers that a library has handles of; its own it makes and destroys through the table."""
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+        self._events: dict[int, list[int]] = {}  # by buffer: handles of events that were asked for
+
+    def put(self, buffer: TensorBuffer) -> int:
+        """Makes a `LiteRtTensorBuffer`, to be dropped."""
+        return self._handles.put(buffer)
+
+    def drop(self, handle: int) -> None:
+        """Forgets a buffer, and its events."""
+        for event in self._events.pop(handle, ()):
+            self._handles.drop(event)
+        self._handles.drop(handle)
+
+    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
+        """The functions, for `litert.abi.tables.fill`."""
+        return {
+            "create_tensor_buffer_from_host_memory": self._create_from_host_memory,
+            "create_managed_tensor_buffer": self._create_managed,
+            "destroy_tensor_buffer": self._destroy,
+            "get_tensor_buffer_type": self._get_type,
+            "get_tensor_buffer_tensor_type": self._get_tensor_type,
+            "get_tensor_buffer_size": self._get_size,
+            "get_tensor_buffer_packed_size": self._get_packed_size,
+            "get_tensor_buffer_offset": self._get_offset,
+            "lock_tensor_buffer": self._lock,
+            "unlock_tensor_buffer": self._unlock,
+            "get_tensor_buffer_host_memory": self._get_host_memory,
+            "get_tensor_buffer_custom_tensor_buffer_handle": self._get_custom_handle,
+            "has_tensor_buffer_event": self._has_event,
+            "get_tensor_buffer_event": self._get_event,
+            "set_tensor_buffer_event": self._set_event,
+        }
+
+    def _create_from_host_memory(
+        self, tensor_type: Any, address: Any, size: int, deallocator: Any, buffer: Any
+    ) -> None:
+        found = _fitting(tensor_type, size)
+        if not address:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "a buffer at NULL")
+        owner = ffi.gc(address, deallocator) if deallocator else None
+        at = int(ffi.cast("uintptr_t", address))
+        buffer[0] = self.put(TensorBuffer(found, at, size, owner))
+
+    def _create_managed(
+        self, environment: int, buffer_type: int, tensor_type: Any, size: int, buffer: Any
+    ) -> Status | None:
+        if buffer_type != BufferType.HOST_MEMORY:
+            return Status.UNSUPPORTED
+        buffer[0] = self.put(TensorBuffer.allocate(_fitting(tensor_type, size), size))
+        return None
+
+    def _destroy(self, buffer: int) -> None:
+        self.drop(buffer)
+
+    def _get_type(self, buffer: int, buffer_type: Any) -> None:
+        buffer_type[0] = int(self._get(buffer).buffer_type)
+
+    def _get_tensor_type(self, buffer: int, tensor_type: Any) -> None:
+        to_c(self._get(buffer).tensor_type, tensor_type)
+
+    def _get_size(self, buffer: int, size: Any) -> None:
+        size[0] = self._get(buffer).size
+
+    def _get_packed_size(self, buffer: int, size: Any) -> None:
+        size[0] = self._get(buffer).tensor_type.size_bytes
+
+    def _get_offset(self, buffer: int, offset: Any) -> None:
+        self._get(buffer)
+        offset[0] = 0
+
+    def _lock(self, buffer: int, address: Any, mode: int) -> None:
+        address[0] = ffi.cast("void*", self._get(buffer).address)
+
+    def _unlock(self, buffer: int) -> None:
+        found = self._get(buffer)
+        if isinstance(found, DeviceBuffer):
+            found.give()
+
+    def _get_host_memory(self, buffer: int, address: Any) -> Status | None:
+        found = self._get(buffer)
+        if found.buffer_type != BufferType.HOST_MEMORY:
+            return (
+                Status.RUNTIME_FAILURE
+            )  # as stock answers; a library may ask for one type after the other
+        address[0] = ffi.cast("void*", found.address)
+        return None
+
+    def _get_custom_handle(self, buffer: int, handle: Any) -> Status | None:
+        found = self._get(buffer)
+        if not isinstance(found, DeviceBuffer):
+            return Status.RUNTIME_FAILURE
+        handle[0] = found.memory.memory_handle
+        return None
+
+    def _has_event(self, buffer: int, has: Any) -> None:
+        has[0] = self._get(buffer).event is not None
+
+    def _get_event(self, buffer: int, event: Any) -> Status | None:
+        found = self._get(buffer).event
+        if found is None:
+            return Status.RUNTIME_FAILURE
+        event[0] = handle = self._handles.put(found)
+        self._events.setdefault(buffer, []).append(handle)
+        return None
+
+    def _set_event(self, buffer: int, event: int) -> None:
+        self._get(buffer).event = self._handles.get(event, Event)
+
+    def _get(self, buffer: int) -> TensorBuffer:
+        return self._handles.get(buffer, TensorBuffer)
+
+
+def _fitting(tensor_type: Any, size: int) -> RankedTensorType:
+    """A tensor type that a buffer of that size has room for.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    found = from_c(tensor_type)
+    if not found.layout.is_static or found.size_bytes > size:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"a buffer of {size} bytes for {found}")
+    return found

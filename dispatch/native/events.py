@@ -1,0 +1,149 @@
+"""Events between a dispatch library and this host: file descriptors, and structs of the library's own."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dispatch.event import Event
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_UNKNOWN, _SYNC_FENCE_FD, _CUSTOM = 0, 1, 5  # LiteRtEventType
+_FOREVER = -1  # ms
+
+
+class FenceEvent(Event):
+    """A sync fence: a file descriptor that can be read once it has happened.
+
+    Attributes:
+      fd: the descriptor.
+    """
+
+    def __init__(self, fd: int, *, owns_fd: bool) -> None:
+        super().__init__()
+        self.fd = fd
+        self._owns_fd = owns_fd
+
+    def is_signaled(self) -> bool:
+        return self._poll(0)
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        if not self._poll(_milliseconds(timeout_s)):
+            raise _timed_out(timeout_s)
+
+    def _poll(self, timeout_ms: int) -> bool:
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        found = poll.poll(timeout_ms)
+        if found and found[0][1] & (select.POLLERR | select.POLLNVAL):
+            raise LiteRtError(Status.RUNTIME_FAILURE, f"sync fence {self.fd} failed")
+        return bool(found)
+
+    def __del__(self) -> None:
+        if self._owns_fd:
+            os.close(self.fd)
+
+
+class CustomEvent(Event):
+    """A library's own event, whose struct begins with functions.
+
+    Attributes:
+      custom: cffi's `LiteRtCustomEvent`; NULL until the library has set it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.custom = ffi.NULL
+
+    def is_signaled(self) -> bool:
+        self._check_set()
+        return not self.custom.IsSignaled or bool(self.custom.IsSignaled(self.custom))
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        self._check_set()
+        if not self.custom.Wait:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the event has no function to wait")
+        self.custom.Wait(self.custom, _milliseconds(timeout_s))
+        if timeout_s is not None and not self.is_signaled():
+            raise _timed_out(timeout_s)
+
+    def _check_set(self) -> None:
+        if not self.custom:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the event was made, and never set")
+
+    def __del__(self) -> None:
+        if self.custom and self.custom.Release:
+            self.custom.Release(self.custom)
+
+
+class Events:
+    """Events that a library has handles of; it makes them, and the host releases them."""
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+
+    def put(self, event: Event) -> int:
+        """Makes a `LiteRtEvent`, to be dropped."""
+        return self._handles.put(event)
+
+    def take(self, handle: Any) -> Event:
+        """The event behind a handle that a library has handed over.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no such handle.
+        """
+        return self._handles.get(handle, Event)
+
+    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
+        """The functions, for `litert.abi.tables.fill`."""
+        return {
+            "create_managed_event": self._create_managed,
+            "create_event_from_sync_fence_fd": self._create_from_fd,
+            "get_event_event_type": self._get_type,
+            "get_event_sync_fence_fd": self._get_fd,
+            "set_custom_event": self._set_custom,
+            "get_custom_event": self._get_custom,
+            "wait_event": self._wait,
+        }
+
+    def _create_managed(self, environment: int, event_type: int, event: Any) -> Status | None:
+        if event_type != _CUSTOM:
+            return Status.UNSUPPORTED
+        event[0] = self.put(CustomEvent())
+        return None
+
+    def _create_from_fd(self, environment: int, fd: int, owns_fd: bool, event: Any) -> None:
+        if fd < 0:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"an event of file descriptor {fd}")
+        event[0] = self.put(FenceEvent(fd, owns_fd=owns_fd))
+
+    def _get_type(self, event: int, event_type: Any) -> None:
+        found = self._handles.get(event, Event)
+        kinds = {FenceEvent: _SYNC_FENCE_FD, CustomEvent: _CUSTOM}
+        event_type[0] = kinds.get(type(found), _UNKNOWN)
+
+    def _get_fd(self, event: int, fd: Any) -> None:
+        fd[0] = self._handles.get(event, FenceEvent).fd
+
+    def _set_custom(self, event: int, custom: Any) -> None:
+        self._handles.get(event, CustomEvent).custom = custom
+
+    def _get_custom(self, event: int, custom: Any) -> None:
+        custom[0] = self._handles.get(event, CustomEvent).custom
+
+    def _wait(self, event: int, timeout_ms: int) -> None:
+        found = self._handles.get(event, Event)
+        found.wait(None if timeout_ms < 0 else timeout_ms / 1000)
+
+
+def _milliseconds(timeout_s: float | None) -> int:
+    return _FOREVER if timeout_s is None else max(0, round(timeout_s * 1000))
+
+
+def _timed_out(timeout_s: float | None) -> LiteRtError:
+    return LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")

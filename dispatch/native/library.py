@@ -1,0 +1,155 @@
+"""A dispatch library of LiteRT's C interface: loaded, and its tables checked (`litert_npu/dispatch.h`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.abi.status_codes import check
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.version import DISPATCH_API_VERSION, ApiVersion
+
+_LOG = logging.getLogger(__name__)
+
+_HEADER_VERSION = (1, 0)  # of LiteRtDispatchApi
+_NAME = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.so")
+
+# Stock LiteRT refuses to load or to run without these.
+_NEEDED = (
+    "initialize", "get_vendor_id", "get_build_id", "get_capabilities", "device_context_create",
+    "get_input_requirements", "get_output_requirements", "register_tensor_buffer",
+    "invocation_context_create", "attach_input", "attach_output", "invoke",
+    "check_runtime_compatibility",
+)  # fmt: skip
+_WANTED = (
+    "device_context_destroy", "unregister_tensor_buffer", "invocation_context_destroy",
+    "detach_input", "detach_output",
+)  # fmt: skip
+_METRICS = (
+    "start_metrics_collection", "stop_metrics_collection", "get_num_metrics", "get_metric",
+    "destroy_metrics",
+)  # fmt: skip
+
+_loaded: list[object] = []  # for ever: what a driver starts outlives its models
+
+
+class DispatchLibrary:
+    """A loaded library.
+
+    Attributes:
+      path: of its file.
+      name: in the file's name, `Acme` in `libLiteRtDispatch_Acme.so`; else the file's name.
+      interface: its functions, as cffi's `LiteRtDispatchInterface*`.
+      async_interface, graph_interface: its optional parts; None where it has none.
+      buffer_handlers: cffi's `LiteRtCustomTensorBufferHandlersDef*`; None where it has none.
+      register_asset: `LiteRtDispatchRegisterAsset`, or None.
+      has_metrics: whether all functions for metrics are there.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Loads a library, which is never unloaded.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, for a file that the loader refuses, and for a table that lacks something;
+            WRONG_VERSION.
+        """
+        self.path = path
+        file_name = os.path.basename(path)
+        match = _NAME.fullmatch(file_name)
+        self.name = (match[1] if match else "") or file_name
+        library = self._open()
+        get_api = self._find(library, "LiteRtDispatchGetApi")
+        if get_api is None:
+            raise self._broken("it does not export LiteRtDispatchGetApi")
+        self._api = ffi.new("LiteRtDispatchApi*")
+        header = self._api.abi_header
+        header.struct_size = ffi.sizeof("LiteRtDispatchApi")
+        header.major_version, header.minor_version = _HEADER_VERSION
+        check(get_api(self._api), "LiteRtDispatchGetApi failed", path)
+        self._check_version()
+        if not self._api.interface:
+            raise self._broken("LiteRtDispatchGetApi has left `interface` empty")
+        self.interface = self._api.interface
+        self._check_slots(_NEEDED)
+        self.async_interface = self._part("async_interface")
+        self.graph_interface = self._part("graph_interface")
+        self.buffer_handlers = self._part("tensor_buffer_handlers_def")
+        self.register_asset = self._find(library, "LiteRtDispatchRegisterAsset")
+        self.has_metrics = not self._missing(self.interface, _METRICS)
+        self._warn()
+        _loaded.append(library)
+
+    def check_part(self, part: str) -> None:
+        """Refuses a part that the library says it has, and that lacks functions.
+
+        Args:
+          part: `async_interface` or `graph_interface`.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING.
+        """
+        table = getattr(self, part)
+        if table is None:
+            raise self._broken(f"its capabilities name what `{part}` is for, which is empty")
+        names = [name for name, _ in ffi.typeof(table).item.fields]
+        missing = self._missing(table, names)
+        if missing:
+            raise self._broken(f"its `{part}` has no {', '.join(missing)}")
+
+    def _open(self) -> Any:
+        try:
+            # The file itself: what lies beside it is found from there.
+            return ffi.dlopen(os.path.realpath(self.path), ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+        except OSError as error:
+            raise LiteRtError(
+                Status.DYNAMIC_LOADING,
+                f"the library cannot be loaded: {error}",
+                self.path,
+                "Install what it is linked with, for this kind of machine.",
+            ) from None
+
+    def _find(self, library: Any, symbol: str) -> Any:
+        try:
+            return getattr(library, symbol)
+        except ffi.error:
+            return None
+
+    def _check_version(self) -> None:
+        version = self._api.version
+        found = ApiVersion(version.major, version.minor, version.patch)
+        if found != DISPATCH_API_VERSION:
+            raise LiteRtError(
+                Status.WRONG_VERSION,
+                f"its dispatch API is of version {found}, and this host speaks {DISPATCH_API_VERSION}",
+                self.path,
+                "Install the vendor's library for this version.",
+            )
+
+    def _part(self, name: str) -> Any:
+        return getattr(self._api, name) or None
+
+    def _check_slots(self, names: Sequence[str]) -> None:
+        missing = self._missing(self.interface, names)
+        if missing:
+            raise self._broken(f"its table has no {', '.join(missing)}")
+
+    def _missing(self, table: Any, names: Sequence[str]) -> list[str]:
+        return [name for name in names if not getattr(table, name)]
+
+    def _warn(self) -> None:
+        missing = self._missing(self.interface, _WANTED)
+        if missing:
+            _LOG.warning("%s has no %s: what is made stays", self.path, ", ".join(missing))
+        if not self.has_metrics and self.interface.start_metrics_collection:
+            missing = self._missing(self.interface, _METRICS)
+            _LOG.warning("%s has no %s: its metrics are not used", self.path, ", ".join(missing))
+
+    def _broken(self, what: str) -> LiteRtError:
+        return LiteRtError(
+            Status.DYNAMIC_LOADING, what, self.path, "This is the vendor's to repair."
+        )

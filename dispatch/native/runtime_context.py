@@ -1,0 +1,118 @@
+"""The table of functions that a dispatch library gets from the host (`litert_npu/runtime_context.h`).
+
+What a library asks of objects that this host does not have (the interpreter's buffer contexts, delegates, OpenCL,
+GL) is answered by Unsupported, and logged once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch.native.buffers import Buffers
+from dispatch.native.events import Events
+from dispatch.tensor_buffer import TensorBufferRequirements
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.abi.options import options_table
+from litert.abi.tables import fill
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_LOG = logging.getLogger(__name__)
+_VERSION = (1, 2)  # of LiteRtRuntimeContext in release 2.3.0
+_ACCELERATORS = 1 | 4  # CPU and NPU
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostEnvironment:
+    """What is behind a `LiteRtEnvironment`."""
+
+    options: int  # handle
+
+
+class RuntimeContext:
+    """The table for one library, and the objects that it has handles of.
+
+    Attributes:
+      table: cffi's `LiteRtRuntimeContext*`; lives as long as this object.
+      handles: of buffers, requirements, events and environments.
+    """
+
+    def __init__(self, owner: str) -> None:
+        """Fills the table; `owner` is whom it is for, in messages."""
+        self.handles = Handles()
+        self.buffers = Buffers(self.handles)
+        self.events = Events(self.handles)
+        self._options = options_table()
+        self.table = ffi.new("LiteRtRuntimeContext*")
+        self._kept = fill(self.table, self._slots(), _VERSION, owner, _LOG)
+
+    def put_environment(self, environment: EnvironmentOptions) -> int:
+        """Makes a `LiteRtEnvironment`, which lives as long as the library."""
+        return self.handles.put(HostEnvironment(self._options.put_environment(environment)))
+
+    def environment_options(self, environment: int) -> int:
+        """The `LiteRtEnvironmentOptions` of an environment."""
+        return self.handles.get(environment, HostEnvironment).options
+
+    def take_requirements(self, handle: Any) -> TensorBufferRequirements:
+        """The requirements that a library has made and handed over.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no such handle.
+        """
+        found = self.handles.get(handle, TensorBufferRequirements)
+        self.handles.drop(handle)
+        return found
+
+    def _slots(self) -> Mapping[str, Callable[..., Any]]:
+        return {
+            **self._options.slots(),
+            **self.buffers.slots(),
+            **self.events.slots(),
+            "create_tensor_buffer_requirements": self._create_requirements,
+            "get_environment_options": self._get_environment_options,
+            "environment_has_gpu_environment": self._has_gpu_environment,
+            "get_options_hardware_accelerators": self._get_accelerators,
+        }
+
+    def _create_requirements(
+        self,
+        num_types: int,
+        types: Any,
+        size: int,
+        num_strides: int,
+        strides: Any,
+        requirements: Any,
+    ) -> None:
+        _check_array("types of memory", num_types, types)
+        _check_array("strides", num_strides, strides)
+        requirements[0] = self.handles.put(
+            TensorBufferRequirements(
+                size,
+                [int(types[i]) for i in range(num_types)],
+                [int(strides[i]) for i in range(num_strides)],
+            )
+        )
+
+    def _get_environment_options(self, environment: int, options: Any) -> None:
+        options[0] = self.environment_options(environment)
+
+    def _has_gpu_environment(self, environment: int, has: Any) -> None:
+        self.handles.get(environment, HostEnvironment)
+        has[0] = False
+
+    def _get_accelerators(self, options: int, accelerators: Any) -> None:
+        accelerators[0] = _ACCELERATORS
+
+
+def _check_array(of: str, length: int, array: Any) -> None:
+    if length < 0 or length > _MOST or (length and not array):
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"{length} {of} at {array}")
+
+
+_MOST = 64  # types or strides: no library has as many

@@ -1,0 +1,335 @@
+"""A dispatch library as a dispatch table: each function calls the library's.
+
+Nothing of the library is called before `initialize`, as in stock: its id and capabilities are known after that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dispatch.api import (
+    Capability,
+    Dispatch,
+    ExecutableType,
+    MemBuffer,
+    Metric,
+    SchedulingInfo,
+    TensorBuffer,
+    TensorBufferRequirements,
+)
+from dispatch.native.answers import check_answer, decode
+from dispatch.native.async_part import NativeAsyncInterface
+from dispatch.native.buffer_handlers import NativeBufferHandlers
+from dispatch.native.contexts import NativeCall, NativeDevice, NativeRegistration
+from dispatch.native.graph_part import NativeGraphInterface
+from dispatch.native.library import DispatchLibrary
+from dispatch.native.metrics import read_metrics
+from dispatch.native.options import options_payloads
+from dispatch.native.runtime_context import RuntimeContext
+from litert.abi.definitions import ffi
+from litert.abi.options import options_table
+from litert.abi.tensor_types import to_c
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.core.version import ApiVersion
+
+_LOG = logging.getLogger(__name__)
+
+
+class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
+    """The table of a library."""
+
+    @classmethod
+    def load(cls, path: str) -> NativeDispatch:
+        """Loads a library.
+
+        Raises:
+          LiteRtError: as `DispatchLibrary`.
+        """
+        return cls(DispatchLibrary(path))
+
+    def __init__(self, library: DispatchLibrary) -> None:
+        self.vendor_id = library.name  # until it says it itself
+        self._library = library
+        self._functions = functions = library.interface
+        self._invoke = functions.invoke
+        self._runtime = RuntimeContext(f"vendor '{library.name}'")
+        self._options = options_table()
+        if library.buffer_handlers is not None:
+            self.buffer_handlers = NativeBufferHandlers(library.buffer_handlers, library.path)
+        # The host asks which functions are filled, and does not call the others.
+        if functions.invocation_context_set_scheduling_info:
+            self._fill("set_scheduling_info", self._set_scheduling_info)
+        if functions.invocation_context_set_options:
+            self._fill("set_options", self._set_options)
+        if library.has_metrics:
+            self._fill("start_metrics_collection", self._start_metrics)
+            self._fill("stop_metrics_collection", self._stop_metrics)
+
+    def initialize(
+        self, environment_options: EnvironmentOptions, options: Mapping[str, str]
+    ) -> None:
+        runtime = self._runtime
+        environment = runtime.put_environment(environment_options)
+        settings = self._put_options(options)  # both for ever: a library may keep them
+        check_answer(
+            self._functions.initialize(
+                runtime.table,
+                ffi.cast("LiteRtEnvironment", environment),
+                ffi.cast("LiteRtOptions", settings),
+            )
+        )
+        self._read_ids()
+        self._read_capabilities()
+
+    def check_runtime_compatibility(
+        self,
+        host_version: ApiVersion,
+        environment_options: EnvironmentOptions,
+        options: Mapping[str, str],
+    ) -> None:
+        environment = self._options.put_environment(environment_options)
+        settings = self._put_options(options)
+        version = ffi.new("LiteRtApiVersion*", list(host_version))
+        try:
+            check_answer(
+                self._functions.check_runtime_compatibility(
+                    version[0],
+                    ffi.cast("LiteRtEnvironmentOptions", environment),
+                    ffi.cast("LiteRtOptions", settings),
+                )
+            )
+        finally:
+            self._options.drop_environment(environment)
+            self._options.drop_options(settings)
+
+    def device_context_create(self, options: Mapping[str, str]) -> NativeDevice:
+        settings = self._put_options(options)
+        made = ffi.new("LiteRtDispatchDeviceContext*")
+        try:
+            check_answer(
+                self._functions.device_context_create(
+                    self._runtime.table, ffi.cast("LiteRtOptions", settings), made
+                )
+            )
+            if not made[0]:
+                raise _nonsense("the device context is NULL")
+        except BaseException:
+            self._options.drop_options(settings)
+            raise
+        return NativeDevice(made[0], settings)
+
+    def device_context_destroy(self, device_context: NativeDevice) -> None:
+        try:
+            if self._functions.device_context_destroy:
+                check_answer(self._functions.device_context_destroy(device_context.handle))
+        finally:
+            self._options.drop_options(device_context.options)
+            device_context.kept.clear()
+
+    def register_asset(
+        self, device_context: NativeDevice, asset_name: str, asset_buffer: MemBuffer
+    ) -> None:
+        register = self._library.register_asset
+        if register is not None:
+            struct = device_context.keep(asset_buffer)
+            check_answer(register(device_context.handle, asset_name.encode(), struct))
+        elif not device_context.was_told_of_assets:
+            device_context.was_told_of_assets = True
+            _LOG.warning(
+                "%s does not export LiteRtDispatchRegisterAsset: it gets none of the model's assets",
+                self._library.path,
+            )
+
+    def get_input_requirements(
+        self, invocation_context: NativeCall, input_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        function = self._functions.get_input_requirements
+        return self._requirements(function, invocation_context, input_index, tensor_type)
+
+    def get_output_requirements(
+        self, invocation_context: NativeCall, output_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        function = self._functions.get_output_requirements
+        return self._requirements(function, invocation_context, output_index, tensor_type)
+
+    def register_tensor_buffer(
+        self, device_context: NativeDevice, tensor_buffer: TensorBuffer
+    ) -> NativeRegistration:
+        buffer = self._runtime.buffers.put(tensor_buffer)
+        handle = ffi.new("LiteRtTensorBufferHandle*")
+        try:
+            check_answer(
+                self._functions.register_tensor_buffer(
+                    device_context.handle, ffi.cast("LiteRtTensorBuffer", buffer), handle
+                )
+            )
+        except BaseException:
+            self._runtime.buffers.drop(buffer)
+            raise
+        return NativeRegistration(int(handle[0]), buffer)
+
+    def unregister_tensor_buffer(
+        self, device_context: NativeDevice, handle: NativeRegistration
+    ) -> None:
+        try:
+            unregister = self._functions.unregister_tensor_buffer
+            if unregister:
+                check_answer(unregister(device_context.handle, handle.handle))
+        finally:
+            self._runtime.buffers.drop(handle.buffer)
+
+    def invocation_context_create(
+        self,
+        device_context: NativeDevice,
+        executable_type: ExecutableType,
+        byte_code: MemBuffer,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> NativeCall:
+        made = ffi.new("LiteRtDispatchInvocationContext*")
+        check_answer(
+            self._functions.invocation_context_create(
+                self._runtime.table,
+                device_context.handle,
+                int(executable_type),
+                device_context.keep(byte_code),
+                function_name.encode(),
+                num_inputs,
+                num_outputs,
+                made,
+            )
+        )
+        if not made[0]:
+            raise _nonsense("the invocation context is NULL")
+        return NativeCall(made[0], device_context, num_inputs, num_outputs)
+
+    def invocation_context_destroy(self, invocation_context: NativeCall) -> None:
+        try:
+            if self._functions.invocation_context_destroy:
+                check_answer(self._functions.invocation_context_destroy(invocation_context.handle))
+        finally:
+            for event in (*invocation_context.input_events, *invocation_context.run_events):
+                self._runtime.handles.drop(event)
+            self._drop_run_options(invocation_context)
+
+    def attach_input(
+        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
+    ) -> None:
+        attach = self._functions.attach_input
+        check_answer(attach(invocation_context.handle, index, handle.handle))
+
+    def attach_output(
+        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
+    ) -> None:
+        attach = self._functions.attach_output
+        check_answer(attach(invocation_context.handle, index, handle.handle))
+
+    def detach_input(
+        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
+    ) -> None:
+        detach = self._functions.detach_input
+        if detach:
+            check_answer(detach(invocation_context.handle, index, handle.handle))
+
+    def detach_output(
+        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
+    ) -> None:
+        detach = self._functions.detach_output
+        if detach:
+            check_answer(detach(invocation_context.handle, index, handle.handle))
+
+    def invoke(self, invocation_context: NativeCall) -> None:
+        status = self._invoke(invocation_context.handle)
+        if status:
+            check_answer(status)
+
+    def _fill(self, function: str, target: Callable[..., Any]) -> None:
+        setattr(self, function, target)
+
+    def _read_ids(self) -> None:
+        text = ffi.new("const char**")
+        check_answer(self._functions.get_vendor_id(text))
+        vendor_id = decode(text[0], "the vendor's id")
+        if not vendor_id:
+            raise _nonsense("the vendor's id is empty")
+        text[0] = ffi.NULL
+        check_answer(self._functions.get_build_id(text))
+        self.build_id = decode(text[0], "the build's id")
+        self.vendor_id = vendor_id
+
+    def _read_capabilities(self) -> None:
+        found = ffi.new("int*")
+        check_answer(self._functions.get_capabilities(found))
+        capabilities = Capability(found[0] & sum(Capability))
+        if not capabilities & Capability.BASIC:
+            raise _nonsense(f"the capabilities are {found[0]}, without BASIC")
+        if capabilities & Capability.ASYNC:
+            self._library.check_part("async_interface")
+            functions = self._library.async_interface
+            self.async_interface = NativeAsyncInterface(functions, self._runtime)
+        if capabilities & Capability.GRAPH:
+            self._library.check_part("graph_interface")
+            self.graph_interface = NativeGraphInterface(self._library.graph_interface)
+        self.capabilities = capabilities
+
+    def _put_options(self, options: Mapping[str, str]) -> int:
+        return self._options.put_options(options_payloads(self._library.name, options))
+
+    def _requirements(
+        self, function: Any, call: NativeCall, index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        c_type = ffi.new("LiteRtRankedTensorType*")
+        to_c(tensor_type, c_type)
+        made = ffi.new("LiteRtTensorBufferRequirements*")
+        check_answer(function(call.handle, index, c_type, made))
+        found = self._runtime.take_requirements(made[0])
+        if not found.strides:
+            return found
+        element_bytes = tensor_type.element_type.bits // 8  # theirs are in elements, as a layout's
+        return replace(found, strides=[stride * element_bytes for stride in found.strides])
+
+    def _set_scheduling_info(
+        self, invocation_context: NativeCall, scheduling_info: SchedulingInfo
+    ) -> None:
+        status = self._functions.invocation_context_set_scheduling_info(
+            invocation_context.handle, invocation_context.scheduling_struct(scheduling_info)
+        )
+        if status:
+            check_answer(status)
+
+    def _set_options(
+        self, invocation_context: NativeCall, run_options: Mapping[str, str] | None
+    ) -> None:
+        self._drop_run_options(invocation_context)
+        if run_options is not None:
+            invocation_context.run_options = self._put_options(run_options)
+        settings = ffi.cast("LiteRtOptions", invocation_context.run_options)
+        set_options = self._functions.invocation_context_set_options
+        status = set_options(invocation_context.handle, settings)
+        if status:
+            check_answer(status)
+
+    def _drop_run_options(self, call: NativeCall) -> None:
+        if call.run_options:
+            self._options.drop_options(call.run_options)
+            call.run_options = 0
+
+    def _start_metrics(self, invocation_context: NativeCall, detail_level: int) -> None:
+        start = self._functions.start_metrics_collection
+        check_answer(start(invocation_context.handle, detail_level))
+
+    def _stop_metrics(self, invocation_context: NativeCall) -> Sequence[Metric]:
+        made = ffi.new("LiteRtDispatchMetrics*")
+        check_answer(self._functions.stop_metrics_collection(invocation_context.handle, made))
+        return read_metrics(self._functions, made[0])
+
+
+def _nonsense(what: str) -> LiteRtError:
+    return LiteRtError(Status.RUNTIME_FAILURE, what, hint="This is the vendor's to repair.")
