@@ -11,6 +11,7 @@ COMMAND = CommandGroup(
     "A vendor's compiler plugin and dispatch table, in Python or in shared libraries.",
     ".vendor.{}_command",
     {
+        "new": "begin a vendor: a working one, in Python or in C",
         "export": "make shared libraries of a Python vendor, for stock LiteRT",
     },
 )

@@ -1,4 +1,4 @@
-/* Cobalt's byte code, which its compiler writes and its driver reads: the magic, then functions until the end, in
+/* Cobalt's byte code, which its compiler writes and its driver reads: the header, then functions until the end, in
  * 4-byte numbers of this machine's order. It may begin at any address. */
 #ifndef COBALT_BYTE_CODE_H_
 #define COBALT_BYTE_CODE_H_
@@ -6,8 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define MAGIC "cobalt 1"
-#define MAGIC_SIZE 8
+typedef struct {
+  char magic[40];
+} Header;
+
+static const Header kHeader = {"Cobalt byte code 1"};
 
 /* YOUR OPS: what a function may do. */
 enum { kMul = 1, kGain = 2 };

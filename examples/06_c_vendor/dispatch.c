@@ -115,11 +115,12 @@ static LiteRtStatus unregister_tensor_buffer(LiteRtDispatchDeviceContext device,
 static LiteRtStatus read_function(const LiteRtMemBuffer* byte_code, const char* name, Function* function) {
   const char* bytes = (const char*)byte_code->base_addr + byte_code->offset;
   size_t size = byte_code->size;
-  if (size < MAGIC_SIZE || memcmp(bytes, MAGIC, MAGIC_SIZE) != 0 || (size - MAGIC_SIZE) % sizeof(Function) != 0) {
+  if (size < sizeof(Header) || memcmp(bytes, &kHeader, sizeof(Header)) != 0 ||
+      (size - sizeof(Header)) % sizeof(Function) != 0) {
     SAY("this is no byte code of Cobalt's, or is damaged");
     return kLiteRtStatusErrorIncompatibleByteCodeVersion;
   }
-  for (size_t at = MAGIC_SIZE; at < size; at += sizeof(Function)) {
+  for (size_t at = sizeof(Header); at < size; at += sizeof(Function)) {
     memcpy(function, bytes + at, sizeof(Function)); /* a copy: in the file it may stand at any address */
     if (strncmp(function->name, name, sizeof(function->name)) == 0) return kLiteRtStatusOk;
   }

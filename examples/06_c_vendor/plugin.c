@@ -19,7 +19,7 @@ struct LiteRtCompiledResultT {
   size_t num_calls; /* and functions */
 };
 
-static Function* functions_of(LiteRtCompiledResult result) { return (Function*)(result->byte_code + MAGIC_SIZE); }
+static Function* functions_of(LiteRtCompiledResult result) { return (Function*)(result->byte_code + sizeof(Header)); }
 
 /* Who it is, and what it serves. */
 
@@ -213,10 +213,10 @@ LiteRtStatus LiteRtCompilerPluginCompile(
   LiteRtParamIndex number;
   TRY(plugin->context->get_num_model_subgraphs(partitions, &number));
   LiteRtCompiledResult made = calloc(1, sizeof(*made));
-  if (made != NULL) made->byte_code = calloc(1, MAGIC_SIZE + number * sizeof(Function));
+  if (made != NULL) made->byte_code = calloc(1, sizeof(Header) + number * sizeof(Function));
   LiteRtStatus status = kLiteRtStatusOk;
   if (made == NULL || made->byte_code == NULL) status = kLiteRtStatusErrorMemoryAllocationFailure;
-  if (status == kLiteRtStatusOk) memcpy(made->byte_code, MAGIC, MAGIC_SIZE);
+  if (status == kLiteRtStatusOk) memcpy(made->byte_code, &kHeader, sizeof(Header));
   for (LiteRtParamIndex i = 0; i < number && status == kLiteRtStatusOk; i++) {
     LiteRtSubgraph subgraph;
     status = plugin->context->get_model_subgraph(partitions, i, &subgraph);
@@ -245,7 +245,7 @@ LiteRtStatus LiteRtGetCompiledResultByteCode(
     LiteRtCompiledResult result, LiteRtParamIndex index, const void** byte_code, size_t* byte_code_size) {
   CHECK(result != NULL && byte_code != NULL && byte_code_size != NULL && index == 0);
   *byte_code = result->byte_code;
-  *byte_code_size = MAGIC_SIZE + result->num_calls * sizeof(Function);
+  *byte_code_size = sizeof(Header) + result->num_calls * sizeof(Function);
   return kLiteRtStatusOk;
 }
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..command import Command
 from ..console import print_text
+from ..new_files import write_new_files
 from .layer_flags import define_op_flags, open_ops
-from .new_files import write_new_files
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

@@ -1,4 +1,4 @@
-"""Writes the files of a new layer into a folder, and replaces none that is there."""
+"""Writes new files into a folder, and replaces none that is there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from litert.core.status import Status
 
 
 def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Writes files; the folder is made if it is not there.
+    """Writes files, by their paths in the folder; it and those below are made if they are not there.
 
     Returns:
       Their paths.
@@ -28,8 +28,8 @@ def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
             "Name another folder with -o, or remove it.",
         )
     try:
-        os.makedirs(folder, exist_ok=True)
         for name, path in paths.items():
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(path, "x", encoding="utf-8") as stream:
                 stream.write(files[name])
     except OSError as error:

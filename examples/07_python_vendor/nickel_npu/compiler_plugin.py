@@ -1,0 +1,89 @@
+"""Nickel's compiler plugin: takes MUL of two float tensors of one shape, and `Gain` if there is an asset for it.
+
+What each function promises stands in `compiler_plugin/plugin.py` of litert-npu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    CompilerPluginFactory,
+    OpList,
+)
+from litert.core.compiler_options import CompilerOptions
+from litert.core.element_type import ElementType
+from litert.core.environment_options import EnvironmentOptions
+from litert.model.blob import Blob
+from litert.model.graph import Op, Subgraph
+from nickel_npu.byte_code import write_byte_code
+
+
+class NickelPlugin(CompilerPlugin):
+    """One run of the compiler.
+
+    YOUR OPTIONS: `--nickel_tiles=4` on the command line is `compiler_options.vendor_options["nickel_tiles"]`.
+    """
+
+    def __init__(self, compiler_options: CompilerOptions) -> None:
+        self._assets = {info.op_name for info in compiler_options.custom_op_infos}
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        for op in subgraph.ops:
+            if op.name not in ("MUL", "Gain"):
+                continue
+            reason = self._why_not(op)
+            if reason:
+                op_list.refuse(op, reason)  # the report has the sentence
+            else:  # an index of its own is a call of its own; with 0 for all, what is connected is one
+                op_list.push(op, partition_index=len(op_list.selected))
+
+    def _why_not(self, op: Op) -> str:
+        """YOUR OPS: what keeps an op on the CPU; "" if the NPU takes it."""
+        if op.name == "Gain" and "Gain" not in self._assets:
+            return "there is no asset for it: --npu_custom_op_info=Gain,FILE"
+        if len(op.inputs) != (2 if op.name == "MUL" else 1) or len(op.outputs) != 1:
+            return "it has other inputs or outputs"
+        output = op.outputs[0].type
+        for tensor in op.inputs:
+            if tensor is None or tensor.type != output:
+                return "its tensors are of several shapes or types"
+            if tensor.is_constant:
+                return "an input is constant"
+        if output.element_type is not ElementType.FLOAT32 or not output.layout.is_static:
+            return "its tensors are not of float32, or of unknown shape"
+        if op.name == "MUL" and op.options and op.options.get("fused_activation_function"):
+            return "it has a fused activation"
+        return ""
+
+    def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
+        """YOUR COMPILER: a byte code module, and which function of it each partition is."""
+        functions = {f"f{i}": subgraph.ops[0].name for i, subgraph in enumerate(partitions)}
+        byte_code = Blob(write_byte_code(functions))
+        return CompiledResult([byte_code], [CallInfo(name) for name in functions])
+
+    def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
+        return ()  # YOUR ASSETS: the files that an asset names, which are to be embedded with it
+
+    def close(self) -> None:
+        pass
+
+
+class NickelPluginFactory(CompilerPluginFactory):
+    """Who Nickel is. This module is imported to list vendors: import a big compiler inside `create`."""
+
+    soc_manufacturer = "Nickel"
+    soc_models = ("N1",)  # YOUR CHIPS: the first is the default
+    sdk_version = "1.0"
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        return NickelPlugin(compiler_options)
+
+
+PLUGIN = NickelPluginFactory()

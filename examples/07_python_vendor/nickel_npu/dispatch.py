@@ -1,0 +1,96 @@
+"""Nickel's dispatch table: its NPU multiplies, with NumPy. The asset of `Gain` is a text file with one number.
+
+What each function promises, and the order of calls, stands in `dispatch/api.py` of litert-npu. What is not
+overridden has a default, for buffers in the host's memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dispatch.api import Dispatch, ExecutableType, HostInvocationContext, MemBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from nickel_npu.byte_code import read_byte_code
+
+
+@dataclass
+class NickelDevice:
+    """YOUR DEVICE: what is opened for one loaded model."""
+
+    assets: dict[str, MemBuffer] = field(default_factory=dict)
+
+
+@dataclass
+class NickelCall(HostInvocationContext):
+    """One function, ready to run; None stands for MUL."""
+
+    gain: float | None = None
+
+
+class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
+    """Nickel's table."""
+
+    vendor_id = "Nickel"
+    build_id = "1.0"
+
+    def device_context_create(self, options: Mapping[str, str]) -> NickelDevice:
+        return NickelDevice()
+
+    def register_asset(
+        self, device_context: NickelDevice, asset_name: str, asset_buffer: MemBuffer
+    ) -> None:
+        device_context.assets[asset_name] = asset_buffer  # valid as long as the device context
+
+    def invocation_context_create(
+        self,
+        device_context: NickelDevice,
+        executable_type: ExecutableType,
+        byte_code: MemBuffer,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> NickelCall:
+        functions = read_byte_code(byte_code.view)
+        op = functions.get(function_name)
+        if op is None:
+            raise LiteRtError(
+                Status.NOT_FOUND, f"the byte code has only {', '.join(functions)}", function_name
+            )
+        if num_outputs != 1 or num_inputs not in ((1,) if op == "Gain" else (1, 2)):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{op} does not have {num_inputs} inputs and {num_outputs} outputs",
+                function_name,
+            )
+        gain = _read_gain(device_context) if op == "Gain" else None
+        inputs, outputs = [None] * num_inputs, [None] * num_outputs
+        return NickelCall(device_context, byte_code, function_name, inputs, outputs, gain=gain)
+
+    def invoke(self, invocation_context: NickelCall) -> None:
+        """YOUR OPS: a run, on arrays over the buffers that are attached."""
+        call = invocation_context
+        if any(array is None for array in (*call.inputs, *call.outputs)):
+            raise LiteRtError(Status.INVALID_ARGUMENT, "a buffer is missing", call.function_name)
+        factor = call.inputs[-1] if call.gain is None else np.float32(call.gain)
+        np.multiply(call.inputs[0], factor, out=call.outputs[0])
+
+
+def _read_gain(device: NickelDevice) -> float:
+    """YOUR ASSETS: what the user's file says."""
+    if "Gain" not in device.assets:
+        raise LiteRtError(Status.NOT_FOUND, "op Gain has no asset")
+    try:
+        gain = float(bytes(device.assets["Gain"].view))
+    except ValueError:
+        gain = math.nan
+    if not math.isfinite(gain):
+        raise LiteRtError(Status.INVALID_ARGUMENT, "the asset of op Gain is not a number")
+    return gain
+
+
+DISPATCH = NickelDispatch()

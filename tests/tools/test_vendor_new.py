@@ -1,0 +1,111 @@
+"""A new vendor is whole: what its README says to type works, in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import site
+import subprocess
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.litert_npu import main
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+COMMANDS = ("apply_plugin", "litert-npu")
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A virtual environment that sees what is installed here, and keeps what is installed in it."""
+    if tuple(map(int, metadata.version("setuptools").split(".")[:2])) < (70, 1):
+        pytest.skip("these setuptools build no wheels: make setup")
+    folder = tmp_path / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    (packages / "here.pth").write_text(
+        "".join(f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages())
+    )
+    python = folder / "bin" / "python"
+    for name in COMMANDS:
+        command = folder / "bin" / name
+        module = name.replace("-", "_")
+        command.write_text(f"#!{python}\nfrom litert_npu_tools.{module} import run\nrun()\n")
+        command.chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip takes the setting for its opposite: none
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+
+def run(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """What a shell's commands print; they succeed."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, f"{command}\n{printed}"
+    return printed
+
+
+@pytest.mark.parametrize("lang", ["python"])
+def test_a_new_vendor_does_what_its_readme_says(
+    tmp_path: Path, environment: dict[str, str], lang: str
+) -> None:
+    if lang == "c" and not (shutil.which("cc") and shutil.which("make")):
+        pytest.skip("no C compiler, or no make")
+    assert main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"]) == 0
+    readme = (tmp_path / "v" / "README.md").read_text()
+    blocks = re.findall(r"^```bash\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    printed = "".join(run(block, tmp_path / "v", environment) for block in blocks)
+    assert "3 passed" in printed
+    assert "NPU: 2 of 2 ops in 2 calls" in printed
+
+
+@pytest.mark.parametrize(("lang", "example"), [("python", "Nickel"), ("c", "Cobalt")])
+def test_examples_are_what_it_writes(tmp_path: Path, lang: str, example: str) -> None:
+    main(["litert-npu", "vendor", "new", example, f"--lang={lang}", f"--o={tmp_path}/v"])
+    number = {"python": "07_python_vendor", "c": "06_c_vendor"}[lang]
+    written = {p.relative_to(tmp_path / "v"): p for p in (tmp_path / "v").rglob("*") if p.is_file()}
+    assert {"README.md", "pyproject.toml"} < {str(path) for path in written}
+    for path, file in written.items():
+        assert file.read_bytes() == (EXAMPLES / number / path).read_bytes()
+
+
+@pytest.mark.parametrize("lang", ["python", "c"])
+def test_nothing_of_the_template_s_name_is_left(tmp_path: Path, lang: str) -> None:
+    main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"])
+    for path in (tmp_path / "v").rglob("*"):
+        text = path.read_text() if path.is_file() else ""
+        assert not re.search("nickel|cobalt", f"{path.relative_to(tmp_path)}{text}", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", ["", "7up", "two words", "a-b", "../up", "Ünze", "x" * 25, "a\n"])
+def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])
+    assert error.value.status is Status.INVALID_ARGUMENT
+    assert not (tmp_path / "v").exists()
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(LiteRtError) as error:
+        main(["litert-npu", "vendor", "new", "Tin", f"--o={tmp_path}"])
+    assert error.value.status is Status.ALREADY_EXISTS
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    assert (tmp_path / "README.md").read_text() == "mine"

@@ -1,0 +1,98 @@
+"""`litert-npu vendor new`: a whole vendor to start from, in Python or in C.
+
+The templates are examples of the repository, which are vendors themselves; their name gives way to the new one's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from ..command import Command
+from ..console import print_text
+from ..new_files import write_new_files
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
+
+_NAMES = {"python": "Nickel", "c": "Cobalt"}
+"""Of the templates' vendors, by language."""
+
+_MADE = ("__pycache__", ".*_cache", "*.egg-info", "*.so", "*.tflite", "build")
+"""What using a template leaves in it."""
+
+
+def new_vendor(name: str, lang: str) -> Mapping[str, str]:
+    """The files of a vendor, by their paths in its folder.
+
+    Args:
+      name: of the manufacturer.
+      lang: `python` or `c`.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a name that cannot be one.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,23}", name):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"'{name}' is no name for a vendor's files and packages",
+            hint="Take up to 24 letters and digits, a letter first.",
+        )
+    root = os.path.join(TEMPLATES, lang)
+    files: dict[str, str] = {}
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(entry for entry in below if not _is_made(entry))
+        for file_name in sorted(entry for entry in names if not _is_made(entry)):
+            path = os.path.join(folder, file_name)
+            with open(path, encoding="utf-8") as stream:
+                text = stream.read()
+            files[_renamed(os.path.relpath(path, root), lang, name)] = _renamed(text, lang, name)
+    return files
+
+
+def _is_made(entry: str) -> bool:
+    return any(fnmatch(entry, pattern) for pattern in _MADE)
+
+
+def _renamed(text: str, lang: str, name: str) -> str:
+    """A text with the new vendor's name, in each of the ways in which it is written."""
+    old = _NAMES[lang]
+    for word, other in ((old, name), (old.lower(), name.lower()), (old.upper(), name.upper())):
+        text = text.replace(word, other)
+    return text
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_enum, DEFINE_string
+
+    DEFINE_enum("lang", "python", sorted(_NAMES), "What it is written in.", flag_values=flags)
+    DEFINE_string(
+        "o", "", "The folder to write to; by default the name, small, with _npu.", flag_values=flags
+    )
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    files = new_vendor(arguments[0], flags.lang)
+    paths = write_new_files(flags.o or f"{arguments[0].lower()}_npu", files)
+    lines = [f"Wrote {path}" for path in paths]
+    readme = next(path for path in paths if path.endswith("README.md"))
+    print_text("\n".join([*lines, f"{readme} has the commands."]), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "NAME\nWrites a vendor that works: compiler plugin, dispatch table, a package with entry "
+    "points,\na model to try and tests. Comments that say YOUR are where your own goes.",
+    _define_flags,
+    _run,
+    num_arguments=1,
+)
