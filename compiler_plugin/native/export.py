@@ -180,7 +180,7 @@ class _Library:
         found = self._handles.get(plugin, _Plugin)
         graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
         _check_handles(graph, answer)
-        for op, index in list(found.exported.partition(_text(soc_model), graph)):
+        for op, index in found.exported.partition(_text(soc_model), graph):
             found.context.call("push_op", answer, op, index)
 
     def _compile(self, plugin: int, soc_model: Any, partitions: int, result: Any) -> None:

@@ -8,18 +8,18 @@ with the byte code (`litert.model.byte_code_container`), and what a report would
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler_plugin.asset_files import open_assets
 from compiler_plugin.checks import check_native_assets
-from compiler_plugin.compiling import compile_partitions
 from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.offer import DYNAMIC, make_offer
 from compiler_plugin.native.stock_model import read_model, read_subgraph, why_unclear
-from compiler_plugin.outline import Partition, extract, model_of
-from compiler_plugin.plan import NO_REASON, SubgraphPlan, plan_model
+from compiler_plugin.outline import Partition, extract
+from compiler_plugin.plan import NO_REASON, SubgraphPlan
 from compiler_plugin.plugin import CallInfo, CompiledResult, has_optional
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from compiler_plugin.transforming import prepare_partitions
@@ -84,32 +84,29 @@ class ExportedPlugin:
             factory.check_compiler_compatibility(host_version, chosen, self._wishes.compiler)
         self._vendor(chosen)
 
-    def partition(self, soc_model: str, subgraph: Any) -> Iterator[tuple[Any, int]]:
+    def partition(self, soc_model: str, subgraph: Any) -> Sequence[tuple[Any, int]]:
         """Finds the ops that the vendor takes, and can compile.
 
         Args:
           soc_model: "" lets the plugin choose.
           subgraph: a `LiteRtSubgraph`.
 
-        Yields:
-          A `LiteRtOp` and the index of its partition, from 1 on.
+        Returns:
+          Each `LiteRtOp` with the index of its partition, from 1 on.
         """
         vendor = self._vendor(self._choose(soc_model))
         stock = read_subgraph(self._context, subgraph)
         self._find_custom_layers(vendor, stock.subgraph)
+        choice = vendor.partition(stock.subgraph, "the subgraph")
         limit = self._wishes.compiler.max_partitions
-        plans = plan_model(model_of(stock.subgraph), vendor, (), limit)
-        compilation = compile_partitions(
-            vendor, plans, limit, prepare=prepare_partitions(vendor.data_layout, None, None)
-        )
-        for plan in plans:
-            for partition in list(plan.partitions):
-                if compilation.partitions[partition].shape_outputs:
-                    plan.leave(partition, _DYNAMIC)
-            self._report(plan)
-            for number, partition in enumerate(plan.partitions, 1):
-                for op in partition.ops:
-                    yield stock.handles[op], number
+        prepare = prepare_partitions(vendor.data_layout, None, None)
+        plan = make_offer(vendor, stock.subgraph, choice, limit, prepare)
+        self._report(plan)
+        return [
+            (stock.handles[op], number)
+            for number, partition in enumerate(plan.partitions, 1)
+            for op in partition.ops
+        ]
 
     def compile(self, soc_model: str, model: Any) -> CompiledResult:
         """Compiles a `LiteRtModel`, each subgraph of which is a partition.
@@ -122,7 +119,7 @@ class ExportedPlugin:
         result = _compile(vendor, partitions)
         for index, call in enumerate(result.calls):
             if call.shape_outputs:
-                raise LiteRtError(Status.UNSUPPORTED, _DYNAMIC, f"partition {index}, '{call.name}'")
+                raise LiteRtError(Status.UNSUPPORTED, DYNAMIC, f"partition {index}, '{call.name}'")
         for note in result.notes:
             _logger.info("%s: %s", vendor.vendor, note)
         with ExitStack() as stack:
@@ -195,20 +192,18 @@ class ExportedPlugin:
         partitions: Sequence[Subgraph],
         assets: Sequence[Asset],
     ) -> Blob:
-        """A module with the assets of the ops that it was made of, but for those that the host embeds."""
+        """A module with the assets of the ops that it was made of, unless the host embeds all of them."""
         names = {
             op.name
             for call, partition in zip(calls, partitions, strict=True)
             if call.byte_code_index == index
             for op in partition.ops
         }
-        embedded = self._wishes.embedded
-        carried = [
-            asset
-            for asset in assets
-            if asset.op_name in names and (asset.companion_path or asset.op_name not in embedded)
-        ]
-        return Blob(pack(module, carried)) if carried else module
+        needed = [asset for asset in assets if asset.op_name in names]
+        is_all_embedded = all(
+            asset.op_name in self._wishes.embedded and not asset.companion_path for asset in needed
+        )
+        return module if is_all_embedded else Blob(pack(module, needed))
 
     def _report(self, plan: SubgraphPlan) -> None:
         """What `apply_plugin` would have reported."""
@@ -244,7 +239,7 @@ class _Vendor(VendorPlugin):
         return has_optional(self._plugin, "transform")
 
     def partition(self, subgraph: Subgraph, where: str) -> Choice:
-        choice = super().partition(subgraph, where or "the subgraph")
+        choice = super().partition(subgraph, where)
         unclear = {
             position: why
             for position in choice.selected
