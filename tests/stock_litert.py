@@ -1,7 +1,7 @@
 """Stock LiteRT's compiled model, or ours, in a process of its own: a vendor's library can end it.
 
 Stock's binaries are the wheel's, as they are. As a script: package, model, folder of dispatch libraries, inputs,
-outputs, runs.
+outputs, runs, folder of compiler plugins.
 """
 
 from __future__ import annotations
@@ -37,11 +37,16 @@ def run_in_stock(
     inputs: Arrays,
     *,
     runs: int = 1,
+    plugin_folder: Path | str = "",
     environment: Mapping[str, str] | None = None,
     timeout_s: float = 60,
 ) -> StockRun:
-    """Runs a model's first signature in stock's `CompiledModel`, on NPU and CPU, with a dispatch library."""
-    return _run("ai_edge_litert", model, dispatch_folder, inputs, runs, environment, timeout_s)
+    """Runs a model's first signature in stock's `CompiledModel`, on NPU and CPU, with a dispatch library.
+
+    With a folder of compiler plugins it compiles a model that is not compiled.
+    """
+    arguments = (model, dispatch_folder, inputs, runs, plugin_folder)
+    return _run("ai_edge_litert", *arguments, environment, timeout_s)
 
 
 def run_in_ours(
@@ -54,7 +59,7 @@ def run_in_ours(
     timeout_s: float = 60,
 ) -> StockRun:
     """The same program, with this project's `CompiledModel`."""
-    return _run("litert", model, dispatch_folder, inputs, runs, environment, timeout_s)
+    return _run("litert", model, dispatch_folder, inputs, runs, "", environment, timeout_s)
 
 
 def _run(
@@ -63,14 +68,16 @@ def _run(
     dispatch_folder: Path,
     inputs: Arrays,
     runs: int,
+    plugin_folder: Path | str,
     environment: Mapping[str, str] | None,
     timeout_s: float,
 ) -> StockRun:
     with tempfile.TemporaryDirectory() as folder:
         given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, **inputs)  # type: ignore[arg-type]  # the keys are names
+        arguments = (package, model, dispatch_folder, given, got, str(runs), plugin_folder)
         done = subprocess.run(
-            [sys.executable, __file__, package, model, dispatch_folder, given, got, str(runs)],
+            [sys.executable, __file__, *arguments],
             capture_output=True,
             text=True,
             env={**os.environ, **(environment or {})},
@@ -81,12 +88,20 @@ def _run(
 
 
 def _main(
-    package: str, model_path: str, dispatch_folder: str, given: str, got: str, runs: str
+    package: str,
+    model_path: str,
+    dispatch_folder: str,
+    given: str,
+    got: str,
+    runs: str,
+    plugin_folder: str,
 ) -> None:
     def part(name: str) -> Any:
         return importlib.import_module(f"{package}.{name}")
 
-    environment = part("environment").Environment.create(dispatch_library_path=dispatch_folder)
+    environment = part("environment").Environment.create(
+        compiler_plugin_path=plugin_folder, dispatch_library_path=dispatch_folder
+    )
     accelerators = part("hardware_accelerator").HardwareAccelerator
     model = part("compiled_model").CompiledModel.from_file(
         model_path, accelerators.NPU | accelerators.CPU, environment=environment

@@ -189,6 +189,13 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         function = invocation_context.function
         expected = function.outputs[output_index]
         is_dynamic = any(output.output == output_index for output in function.dynamic_outputs)
+        if is_dynamic and tensor_type.layout.is_static and tensor_type != expected:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"the shape of output {output_index} is known after a run only, up to {expected}; "
+                f"this host has room for {tensor_type} alone",
+                hint="For this host, compile a model of fixed shapes.",
+            )
         if is_dynamic and len(tensor_type.shape) == len(expected.shape):
             sizes = zip(tensor_type.shape, expected.shape, strict=True)
             shape = tuple(most if size < 0 else size for size, most in sizes)
