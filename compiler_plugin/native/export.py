@@ -55,7 +55,8 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
         if name == _MANUFACTURER:
             functions[name] = ffi.callback(function_type, library.get_manufacturer)
         else:
-            callback = make_callback(ffi.typeof(function_type), bodies[name], name, _logger)
+            called = f"{factory.soc_manufacturer}, {name}"  # for the log
+            callback = make_callback(ffi.typeof(function_type), bodies[name], called, _logger)
             functions[name] = ffi.cast(function_type, callback)
             _callbacks[functions[name]] = callback
     return functions

@@ -43,6 +43,7 @@ class ExportedTable:
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
         functions = Functions(dispatch)
+        self._vendor = dispatch.vendor_id
         self._kept: list[object] = []
         self._interface = ffi.new("LiteRtDispatchInterface*")
         self._fill(self._interface, {name: getattr(functions, name) for name in _FILLED})
@@ -73,12 +74,12 @@ class ExportedTable:
     def _fill(self, table: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
         types = dict(ffi.typeof(table).item.fields)
         for slot, function in functions.items():
-            callback = make_callback(types[slot].type, function, slot, _LOG)
+            callback = make_callback(types[slot].type, function, f"{self._vendor}, {slot}", _LOG)
             self._kept.append(callback)
             setattr(table, slot, ffi.cast(types[slot].type, callback))
 
     def _export(self, symbol: str, function: Callable[..., Any]) -> Any:
-        callback = make_callback(_SYMBOLS[symbol], function, symbol, _LOG)
+        callback = make_callback(_SYMBOLS[symbol], function, f"{self._vendor}, {symbol}", _LOG)
         self._kept.append(callback)
         return callback
 

@@ -18,6 +18,8 @@ from litert.core.status import Status
 from litert.host.extensions import EntryPoint, load_entry_point, load_file
 
 _PACKAGES = ("litert", "compiler_plugin", "dispatch")
+_REPORTING = "compiler_plugin.native"
+"""Logs, at level INFO, what our own host has a report for; of the others the log has warnings and errors."""
 
 _lock = threading.RLock()
 _loaded: dict[int, str] = {}  # what `load` answered, by the address of a library's table
@@ -59,7 +61,7 @@ def find_vendor(spec: Mapping[str, str]) -> Any:
 
 def _load(spec: Mapping[str, str], symbols: list[str], functions: int, close: int) -> str:
     try:
-        _say_errors(spec)
+        _join_the_log(spec)
         exported = _export(spec)
         _kept.append(exported)
         _write(exported, symbols, functions, close)
@@ -110,14 +112,16 @@ class _StandardError(logging.Handler):
             return
 
 
-def _say_errors(spec: Mapping[str, str]) -> None:
-    """Makes what we and the vendor log look like the rest of the host's log."""
-    handler = _StandardError(logging.WARNING)
-    handler.setFormatter(
-        logging.Formatter(f"%(levelname)s: [litert_npu] {spec['manufacturer']}: %(message)s")
-    )
+def _join_the_log(spec: Mapping[str, str]) -> None:
+    """Makes what we and the vendor log look like the rest of the host's log.
+
+    Messages name their vendor: several may be in one process.
+    """
+    handler = _StandardError()
+    handler.setFormatter(logging.Formatter("%(levelname)s: [litert_npu] %(message)s"))
     vendor = spec["origin"].partition(".")[0].partition(":")[0]
     for package in {*_PACKAGES, *([] if spec["origin"].endswith(".py") else [vendor])}:
         logger = logging.getLogger(package)
         if not any(isinstance(other, _StandardError) for other in logger.handlers):
             logger.addHandler(handler)
+    logging.getLogger(_REPORTING).setLevel(logging.INFO)
