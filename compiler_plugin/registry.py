@@ -20,6 +20,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
+from litert.host.stock_vendors import stock_vendor_folder
 
 ENTRY_POINT_GROUP = "litert_npu.compiler_plugin"
 DEFAULT_MANUFACTURER = "Reference"
@@ -104,7 +105,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
 def load_plugin(
     soc_manufacturer: str, libs: Sequence[str], hosting: Hosting | None = None
 ) -> RegisteredPlugin:
-    """Finds and loads the plugin of a manufacturer.
+    """Finds and loads the plugin of a manufacturer; if nobody else has it, that of stock LiteRT's wheel.
 
     Raises:
       LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
@@ -123,6 +124,9 @@ def load_plugin(
     for path, error in registry.broken.items():
         if _is_named_after(path, soc_manufacturer):
             raise error
+    stock = stock_vendor_folder(soc_manufacturer, "compiler")
+    if stock and stock not in libs:
+        return load_plugin(soc_manufacturer, [*libs, stock], hosting)
     found = [point.name for point in registry.entry_points]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     reasons = "".join(f"; not loaded: {e.what} ({e.where})" for e in registry.broken.values())

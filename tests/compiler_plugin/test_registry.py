@@ -174,3 +174,10 @@ def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Pat
     assert choose_soc_model(plugin, "M2") == "M2"
     with pytest.raises(LiteRtError, match="Name one of M1, M2"):
         choose_soc_model(plugin, "M3")
+
+
+def test_a_vendor_of_stock_s_wheel_is_found_without_being_told_where() -> None:
+    pytest.importorskip("openvino")
+    plugin = load_plugin("IntelOpenVINO", [])
+    assert plugin.factory.soc_models == ("PTL", "LNL")
+    assert "libLiteRtCompilerPlugin_IntelOpenvino.so" in plugin.origin
