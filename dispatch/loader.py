@@ -21,6 +21,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
+from litert.host.stock_vendors import stock_vendor_folder
 
 ENTRY_POINT_GROUP = "litert_npu.dispatch"
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
@@ -40,8 +41,8 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
 
     Args:
       manufacturer: as the stamp of the compiled file has it: an entry point's name, or what follows
-        `LiteRtDispatch_` in a file's name; else one whose letters are the same, whatever their case; else the
-        only shared library that there is in the folder.
+        `LiteRtDispatch_` in a file's name; else one whose letters are the same, whatever their case; else that
+        of stock LiteRT's wheel; else the only shared library that there is in the folder.
       library_path: a folder that is searched with its subfolders, beside entry points; empty for none.
 
     Raises:
@@ -116,6 +117,10 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
             if problem:
                 _LOG.warning("%s", problem)
             return found[0]
+    stock = stock_vendor_folder(manufacturer, "dispatch")
+    in_wheel = find_files([stock], FILE_PATTERNS) if stock else []
+    if in_wheel:
+        return in_wheel[0]
     libraries = [path for _, path in files if path.endswith(".so")]
     if len(libraries) == 1:  # as stock, which takes the first that there is
         _LOG.warning("%s is taken for '%s': there is no other", libraries[0], manufacturer)

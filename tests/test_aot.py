@@ -16,10 +16,12 @@ from ai_edge_litert.aot.core import aot_types
 
 import litert.aot
 from litert import CompiledModel, CustomOpInfo
+from litert.host.stock_vendors import stock_vendor_folder
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.stamp import read_stamp
-from litert.model.writer import write_model
+from litert.model.writer import to_bytes, write_model
+from tests.stock_litert import run_in_stock
 
 X = np.array([[1, 2, 3, 4]], np.float32)
 
@@ -190,15 +192,37 @@ def compile_for_intel(tmp_path: Path) -> Callable[[bytes], Path]:
     return compile_model
 
 
-def test_stock_s_flow_finds_its_own_files_beside_this_project(
-    compile_for_intel: Callable[[bytes], Path],
-) -> None:
-    """It looks in a package `litert` before its own."""
-    from litert.model.writer import to_bytes
-
+def add() -> bytes:
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     builder.output(builder.op("ADD", [x, x], [("y", "float32", (1, 4))]))
-    path = compile_for_intel(to_bytes(builder.build()))
+    builder.signature("serving_default", {"x": x})
+    return to_bytes(builder.build())
+
+
+def test_what_stock_s_flow_has_compiled_runs_here(
+    compile_for_intel: Callable[[bytes], Path],
+) -> None:
+    """Stock's flow looks for its files in a package `litert` before its own."""
+    path = compile_for_intel(add())
     with read_model(path) as model:
         assert [op.name for op in model.ops()] == ["DISPATCH_OP"]
+    with CompiledModel.from_file(path) as compiled:
+        np.testing.assert_allclose(compiled.run({"x": X})["y"], 2 * X)
+
+
+def test_a_native_vendor_compiles_in_this_backend_and_runs_in_stock(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    (tmp_path / "add.tflite").write_bytes(add())
+    target = litert.aot.Target("IntelOpenVINO", "PTL")
+    result = aot_compile.aot_compile(
+        str(tmp_path / "add.tflite"),
+        tmp_path / "out",
+        target=target,
+        intel_openvino_graph_backends="cpu",
+        keep_going=False,
+    )
+    folder = stock_vendor_folder("IntelOpenVINO", "dispatch")
+    run = run_in_stock(result.models[0].path, Path(folder), {"x": X})
+    assert run.exit_status == 0, run.log
+    np.testing.assert_allclose(next(iter(run.outputs.values())), 2 * X)

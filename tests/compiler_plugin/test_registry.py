@@ -179,5 +179,5 @@ def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Pat
 def test_a_vendor_of_stock_s_wheel_is_found_without_being_told_where() -> None:
     pytest.importorskip("openvino")
     plugin = load_plugin("IntelOpenVINO", [])
-    assert plugin.factory.soc_models == ("PTL", "LNL")
+    assert list(plugin.factory.soc_models) == ["PTL", "LNL"]
     assert "libLiteRtCompilerPlugin_IntelOpenvino.so" in plugin.origin
