@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dispatch.event import Event
@@ -11,6 +12,7 @@ from dispatch.tensor_buffer import TensorBuffer as HostBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.runtime.host_memory import is_read_only
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class TensorBuffer:
         self._buffer: HostBuffer | None = buffer
         self._is_flat = is_flat
         self._event: Event | None = None
+        self._measured_type: RankedTensorType | None = None  # whose size is known
+        self._limit = 0
 
     @classmethod
     def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
@@ -87,8 +91,9 @@ class TensorBuffer:
         if is_read_only(buffer):
             raise ValueError("the buffer's memory is a read-only array")
         array = np.ascontiguousarray(data_array)
-        self._check_size(array.nbytes, "the array")
-        ctypes.memmove(buffer.address, array.ctypes.data, array.nbytes)
+        size = array.nbytes
+        self._check_size(size, "the array")
+        ctypes.memmove(buffer.address, _address(array), size)
 
     def read(self, num_elements: int | tuple[int, ...], output_dtype: Any) -> np.ndarray[Any, Any]:
         """Copies elements from the start of the buffer, as bytes.
@@ -106,8 +111,9 @@ class TensorBuffer:
 
         buffer = self._open("read")
         array = np.empty(num_elements, self._check_type(output_dtype))
-        self._check_size(array.nbytes, "the array")
-        ctypes.memmove(array.ctypes.data, buffer.address, array.nbytes)
+        size = array.nbytes
+        self._check_size(size, "the array")
+        ctypes.memmove(_address(array), buffer.address, size)
         return array
 
     def array(self) -> np.ndarray[Any, Any]:
@@ -184,26 +190,45 @@ class TensorBuffer:
         return buffer
 
     def _check_type(self, dtype: Any) -> np.dtype[Any]:
-        import numpy as np
-
-        try:
-            found: np.dtype[Any] = np.dtype(dtype)
-            element_type = ElementType.from_numpy(found)
-        except (TypeError, LiteRtError):
-            raise ValueError(f"Unsupported dtype: {dtype}") from None
         assert self._buffer is not None
         own = self._buffer.tensor_type.element_type
-        if found.name not in _STOCK_TYPES and element_type is not own:
-            raise ValueError(f"Unsupported dtype: {dtype}; the tensor is {type_name(own)}")
-        return found
+        try:
+            return _checked_type(dtype, own)
+        except TypeError:  # what no dictionary takes is no type either
+            raise ValueError(f"Unsupported dtype: {dtype}") from None
 
     def _check_size(self, size: int, what: str) -> None:
         assert self._buffer is not None
-        limit = self._buffer.tensor_type.size_bytes
+        tensor_type = self._buffer.tensor_type
+        if tensor_type is not self._measured_type:
+            self._measured_type, self._limit = tensor_type, tensor_type.size_bytes
+        limit = self._limit
         if size > limit:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{what} has {size} bytes, and the tensor {limit}"
             )
+
+
+@lru_cache(maxsize=256)
+def _checked_type(dtype: Any, own: ElementType) -> np.dtype[Any]:
+    """A type of NumPy's that a buffer of the type `own` may be written from and read into."""
+    import numpy as np
+
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+        element_type = ElementType.from_numpy(found)
+    except (TypeError, LiteRtError):
+        raise ValueError(f"Unsupported dtype: {dtype}") from None
+    if found.name not in _STOCK_TYPES and element_type is not own:
+        raise ValueError(f"Unsupported dtype: {dtype}; the tensor is {type_name(own)}")
+    return found
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    found: int = array.__array_interface__["data"][
+        0
+    ]  # a third of the time that `ctypes.data` takes
+    return found
 
 
 def type_name(element_type: ElementType) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from dispatch.api import BufferHandlers, LockMode
@@ -14,6 +15,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
+_new_address = partial(ffi.new, ffi.typeof("void**"))  # types by name take longer to find
+_as_number = partial(ffi.cast, ffi.typeof("uintptr_t"))
 _NEEDED = ("create_func", "destroy_func", "lock_func", "unlock_func")
 
 
@@ -34,6 +37,7 @@ class NativeBufferHandlers(BufferHandlers[Any]):
         if missing:
             raise _broken(f"its buffer handlers have no {', '.join(missing)}", where)
         self._functions = definition
+        self._lock, self._unlock = definition.lock_func, definition.unlock_func
         self.supported_types = _types(definition, where)
 
     def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Any:
@@ -51,12 +55,16 @@ class NativeBufferHandlers(BufferHandlers[Any]):
         check_answer(self._functions.destroy_func(memory))
 
     def lock(self, memory: Any, mode: LockMode) -> int:
-        address = ffi.new("void**")
-        check_answer(self._functions.lock_func(memory, mode, address))
-        return int(ffi.cast("uintptr_t", address[0]))
+        address = _new_address()
+        status = self._lock(memory, mode, address)
+        if status:
+            check_answer(status)
+        return int(_as_number(address[0]))
 
     def unlock(self, memory: Any) -> None:
-        check_answer(self._functions.unlock_func(memory))
+        status = self._unlock(memory)
+        if status:
+            check_answer(status)
 
 
 def _types(definition: Any, where: str) -> Sequence[int]:
