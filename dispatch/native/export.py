@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.api import Dispatch, is_filled
+from dispatch.native.exported.async_functions import AsyncFunctions
 from dispatch.native.exported.functions import Functions, need
+from dispatch.native.exported.graph_functions import GraphFunctions
 from dispatch.native.exported.metrics import MetricsFunctions
 from dispatch.table_check import check_table
 from litert.abi.definitions import ffi
@@ -57,6 +59,15 @@ class ExportedTable:
         )
         if is_filled(dispatch, "stop_metrics_collection"):
             self._fill(self._interface, MetricsFunctions(functions).by_slot())
+        self._async_interface: Any = ffi.NULL
+        if dispatch.async_interface is not None:
+            self._async_interface = ffi.new("LiteRtDispatchAsyncInterface*")
+            self._fill(self._async_interface, AsyncFunctions(functions).by_slot())
+        self._graph_interface: Any = ffi.NULL
+        if dispatch.graph_interface is not None:
+            self._graph_interface = ffi.new("LiteRtDispatchGraphInterface*")
+            graphs = GraphFunctions(functions, dispatch.graph_interface)
+            self._fill(self._graph_interface, graphs.by_slot())
         self.api = ffi.new("LiteRtDispatchApi*")
         self._answer(self.api)
         self.get_api = self._export("LiteRtDispatchGetApi", self._get_api)
@@ -70,6 +81,8 @@ class ExportedTable:
         api.abi_header.major_version = 1
         api.version.minor = 1
         api.interface = self._interface
+        api.async_interface = self._async_interface
+        api.graph_interface = self._graph_interface
 
     def _fill(self, table: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
         types = dict(ffi.typeof(table).item.fields)
@@ -81,7 +94,7 @@ class ExportedTable:
     def _export(self, symbol: str, function: Callable[..., Any]) -> Any:
         callback = make_callback(_SYMBOLS[symbol], function, f"{self._vendor}, {symbol}", _LOG)
         self._kept.append(callback)
-        return callback
+        return ffi.cast(_SYMBOLS[symbol], callback)
 
 
 _SYMBOLS = {

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.api import Metric
-from dispatch.event import Event
 from dispatch.native.exported.assets import ModelAssets
 from dispatch.native.exported.host import Host
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
@@ -84,7 +83,7 @@ class InvocationContext:
       inputs, outputs: in their order.
       is_ready: whether each has a buffer.
       is_measured: whether metrics are being collected.
-      input_events: that the next run waits for.
+      graph: handle of the one that it was made from; 0 for a function's.
     """
 
     context: Any
@@ -95,7 +94,7 @@ class InvocationContext:
     outputs: Sequence[Port] = ()
     is_ready: bool = False
     is_measured: bool = False
-    input_events: list[Event] = field(default_factory=list)
+    graph: int = 0
 
     def port(self, kind: str, index: int) -> Port:
         """An input or output.

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dispatch.api import Capability, Dispatch, ExecutableType
+from dispatch.api import Dispatch, ExecutableType
 from dispatch.initialization import initialize_once
+from dispatch.mem_buffer import MemBuffer
 from dispatch.native.exported.assets import from_asset, to_mem_buffer
 from dispatch.native.exported.contexts import DeviceContext, InvocationContext, Port, Registration
 from dispatch.native.exported.host import Host
-from dispatch.native.exported.options import parse_options
+from dispatch.native.exported.options import options_identifier, parse_options, parse_text
 from dispatch.requirements import find_misfit, find_nonsense
 from dispatch.scheduling import SchedulingInfo
 from dispatch.vendor import Vendor
@@ -35,20 +36,23 @@ class Functions:
     Attributes:
       vendor: the table.
       handles: of all that the host holds.
-      host: that called `initialize`.
+      host, environment: what `initialize` was called with.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
         self.vendor = Vendor(dispatch)
         self.handles = Handles()
         self.host: Host | None = None
+        self.environment = 0
         self._ids = [ffi.new("char[]", t.encode()) for t in (dispatch.vendor_id, dispatch.build_id)]
+        self._identifier = options_identifier(dispatch.vendor_id)
         self._calls: dict[int, InvocationContext] = {}  # by handle: looked up at each run
 
     def initialize(self, runtime_context: Any, environment: int, options: int) -> None:
         self.host = host = Host(runtime_context)
+        self.environment = environment
         initialize_once(
-            self.vendor.dispatch, host.read_environment(environment), _options(host, options)
+            self.vendor.dispatch, host.read_environment(environment), self._options(host, options)
         )
 
     def get_vendor_id(self, vendor_id: Any) -> None:
@@ -58,7 +62,7 @@ class Functions:
         need(build_id)[0] = self._ids[1]
 
     def get_capabilities(self, capabilities: Any) -> None:
-        need(capabilities)[0] = int(Capability.BASIC)
+        need(capabilities)[0] = int(self.vendor.dispatch.capabilities)
 
     def check_runtime_compatibility(self, version: Any, environment: int, options: int) -> None:
         given = ApiVersion(version.major, version.minor, version.patch)
@@ -70,13 +74,13 @@ class Functions:
             "check_runtime_compatibility",
             given,
             environment_options,
-            _options(host, options) if host else parse_options(""),
+            self._options(host, options) if host else parse_options(""),
         )
 
     def device_context_create(self, runtime_context: Any, options: int, out: Any) -> None:
         host = Host(runtime_context)
         need(out)
-        context = self.vendor.create("device_context_create", _options(host, options))
+        context = self.vendor.create("device_context_create", self._options(host, options))
         out[0] = self.handles.put(DeviceContext(context, host))
 
     def device_context_destroy(self, handle: int) -> None:
@@ -134,12 +138,7 @@ class Functions:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{num_inputs} inputs and {num_outputs} outputs", name
             )
-        buffer = need(byte_code)
-        module = to_mem_buffer(buffer)
-        if not device.takes_assets:
-            module, assets = device.found.open(module, int(buffer.alloc_base_file_offset))
-            for asset in assets:
-                self._register(device, asset.name, from_asset(asset))
+        module = self.open_module(device, need(byte_code))
         try:
             kind = ExecutableType(executable_type)
         except ValueError:
@@ -151,6 +150,15 @@ class Functions:
         )  # fmt: skip
         run = self.vendor.bind("invoke", context, detail=detail)
         self.put_call(InvocationContext(context, device, name, run), num_inputs, num_outputs, out)
+
+    def open_module(self, device: DeviceContext, byte_code: Any) -> MemBuffer:
+        """The byte code in a `LiteRtMemBuffer*`; assets that come with it are registered."""
+        module = to_mem_buffer(byte_code)
+        if not device.takes_assets:
+            module, assets = device.found.open(module, int(byte_code.alloc_base_file_offset))
+            for asset in assets:
+                self._register(device, asset.name, from_asset(asset))
+        return module
 
     def put_call(
         self, call: InvocationContext, num_inputs: int, num_outputs: int, out: Any
@@ -190,8 +198,7 @@ class Functions:
 
     def set_options(self, handle: int, options: int) -> None:
         call = self.handles.get(handle, InvocationContext)
-        text = call.device.host.read_vendor_options(options)
-        given: Mapping[str, str] | None = parse_options(text) if text else None
+        given = parse_text(call.device.host.read_payload(options, self._identifier)) or None
         self.vendor.call("set_options", call.context, given, detail=_of(call))
 
     def attach_input(self, handle: int, index: int, buffer: int) -> None:
@@ -214,6 +221,9 @@ class Functions:
             call.check_ready()
         call.run()
 
+    def _options(self, host: Host, options: int) -> Mapping[str, str]:
+        return parse_options(host.read_payload(options, self._identifier))
+
     def _register(self, device: DeviceContext, name: str, buffer: Any) -> None:
         self.vendor.call("register_asset", device.context, name, buffer, detail=f" '{name}'")
 
@@ -231,7 +241,7 @@ class Functions:
             raise self.vendor.nonsense(
                 function + detail, problem, "Return the bytes that the tensor takes on the device."
             )
-        call.device.host.create_requirements(requirements, out)
+        call.device.host.create_requirements(requirements, wanted, out)
         port.requirements, port.tensor_type = requirements, wanted
 
     def _attach(self, kind: str, handle: int, index: int, buffer: int) -> None:
@@ -319,10 +329,6 @@ def read_text(pointer: Any, what: str) -> str:
     if not pointer:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
     return str(ffi.string(pointer), "utf-8", "surrogateescape")
-
-
-def _options(host: Host, options: int) -> Mapping[str, str]:
-    return parse_options(host.read_vendor_options(options))
 
 
 def _of(call: InvocationContext) -> str:

@@ -12,9 +12,7 @@ from litert.abi.tensor_types import from_c
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-
-OPTIONS_IDENTIFIER = "litert_npu_dispatch"
-"""Of the opaque options that are the vendor's: a C string, `name=value;name=value`."""
+from litert.core.tensor_type import RankedTensorType
 
 _COMPILER_PLUGIN_DIR, _DISPATCH_DIR, _RUNTIME_DIR = 0, 1, 22  # LiteRtEnvOptionTag
 _STRING = 8  # LiteRtAnyType
@@ -86,22 +84,26 @@ class Host:
         start = int(ffi.cast("uintptr_t", address[0])) + int(offset[0])
         return TensorBuffer(tensor_type, start, bytes_there)
 
-    def create_requirements(self, requirements: TensorBufferRequirements, out: Any) -> None:
-        """Makes the host's object of what a vendor wants, in host memory, and puts its handle into `out`."""
+    def create_requirements(
+        self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, out: Any
+    ) -> None:
+        """Makes the host's object of what a vendor wants of a tensor, and puts its handle into `out`."""
         if BufferType.HOST_MEMORY not in requirements.supported_types:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"the vendor takes buffers of the types {list(requirements.supported_types)}, and an exported "
                 "table is given host memory alone",
             )
-        strides = ffi.new("uint32_t[]", list(requirements.strides)) if requirements.strides else 0
+        # The vendor's are in bytes, the host's in elements, as a layout's.
+        element_bytes = max(tensor_type.element_type.bits // 8, 1)
+        strides = [stride // element_bytes for stride in requirements.strides]
         self.call(
             "create_tensor_buffer_requirements",
             1,
             ffi.new("LiteRtTensorBufferType[]", [BufferType.HOST_MEMORY]),
             requirements.size,
-            len(requirements.strides),
-            strides,
+            len(strides),
+            ffi.new("uint32_t[]", strides) if strides else ffi.NULL,
             ffi.cast("LiteRtTensorBufferRequirements*", out),
         )
 
@@ -123,8 +125,8 @@ class Host:
             self._text_option(options, _DISPATCH_DIR),
         )
 
-    def read_vendor_options(self, options: int) -> str:
-        """The vendor's text in the options of a model or a run; "" where there is none."""
+    def read_payload(self, options: int, identifier: str) -> str:
+        """The C string under an identifier in the opaque options of a model or a run; "" where there is none."""
         if not options:
             return ""
         opaque, payload = ffi.new("LiteRtOpaqueOptions*"), ffi.new("void**")
@@ -132,8 +134,8 @@ class Host:
             self.call("get_opaque_options", options, opaque)
             if not opaque[0]:
                 return ""
-            identifier = ffi.new("char[]", OPTIONS_IDENTIFIER.encode())
-            self.call("find_opaque_options_data", opaque[0], identifier, payload)
+            name = ffi.new("char[]", identifier.encode())
+            self.call("find_opaque_options_data", opaque[0], name, payload)
         except LiteRtError as error:
             if error.status in (Status.NOT_FOUND, Status.UNSUPPORTED):
                 return ""

@@ -1,41 +1,68 @@
-"""What an exported table is told where the host has no options for it."""
+"""A vendor's options, from a host that has them as text, and from the environment."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Mapping
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+_OPTION = re.compile(
+    r"""\s*([^=;\n]+?)\s*=\s*("(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^;\n]*?)[^\S\n]*(?:[;\n]\s*|$)"""
+)
+
 OPTIONS_VARIABLE = "LITERT_NPU_DISPATCH_OPTIONS"
+
+
+def options_identifier(vendor_id: str) -> str:
+    """What the vendor's opaque options are called."""
+    return vendor_id.lower()
 
 
 def parse_options(host_text: str) -> Mapping[str, str]:
     """The vendor's options: those of `$LITERT_NPU_DISPATCH_OPTIONS`, and over them the host's.
 
+    Raises:
+      LiteRtError: as `parse_text`.
+    """
+    variable = os.environ.get(OPTIONS_VARIABLE, "")
+    return {**parse_text(variable, f"${OPTIONS_VARIABLE}"), **parse_text(host_text)}
+
+
+def parse_text(text: str, where: str = "the host's options") -> Mapping[str, str]:
+    """Options by name.
+
     Args:
-      host_text: `name=value;name=value`, as the variable has them.
+      text: `name=value`, separated by semicolons or lines; text may be quoted, as in TOML.
+      where: it is from.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a part without `=`.
+      LiteRtError: INVALID_ARGUMENT, for a part that is no option.
     """
-    return {
-        **_parse(os.environ.get(OPTIONS_VARIABLE, ""), f"${OPTIONS_VARIABLE}"),
-        **_parse(host_text, "the host's options"),
-    }
-
-
-def _parse(text: str, where: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in filter(None, map(str.strip, text.split(";"))):
-        name, equals, value = part.partition("=")
-        if not equals or not name:
+    place, text = 0, text.strip()
+    while place < len(text):
+        match = _OPTION.match(text, place)
+        if match is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{part}' is no option",
+                f"'{text[place:]}' does not begin with an option",
                 where,
                 "Write name=value;name=value.",
             )
-        found[name] = value
+        name, value = match.groups()
+        found[name] = _unquoted(value)
+        place = match.end()
     return found
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1]
+    try:
+        return str(json.loads(value)) if value.startswith('"') else value
+    except ValueError:  # not as JSON has it: as it is
+        return value

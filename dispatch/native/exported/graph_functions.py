@@ -1,0 +1,144 @@
+"""The functions of `LiteRtDispatchGraphInterface` over a table in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch.api import ExecutableType, GraphInterface, NodeType
+from dispatch.native.exported.contexts import DeviceContext, InvocationContext
+from dispatch.native.exported.functions import Functions, need, read_text
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+@dataclass(slots=True, eq=False)
+class _Graph:
+    """A graph of the vendor's, the device that it is for, and the edges at its ends."""
+
+    graph: Any
+    device: DeviceContext
+    inputs: set[int] = field(default_factory=set)
+    outputs: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class _Executable:
+    """A module of the vendor's, by its own number."""
+
+    number: int
+
+
+class GraphFunctions:
+    """Several executables as one call. Ids of nodes and edges are the host's."""
+
+    def __init__(self, functions: Functions, interface: GraphInterface[Any, Any]) -> None:
+        self._functions = functions
+        self._handles = functions.handles
+        self._interface = interface
+
+    def by_slot(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions."""
+        return {
+            "graph_create": self._create,
+            "graph_destroy": self._destroy,
+            "add_node": self._add_node,
+            "add_edge": self._on_graph(self._interface.add_edge),
+            "connect_node_input": self._on_graph(self._interface.connect_node_input),
+            "connect_node_output": self._on_graph(self._interface.connect_node_output),
+            "connect_graph_input": self._connect_input,
+            "connect_graph_output": self._connect_output,
+            "load_executable": self._load,
+            "unload_executable": self._unload,
+            "assign_node_function": self._assign,
+            "annotate_graph": self._annotate(self._interface.annotate_graph),
+            "annotate_node": self._annotate(self._interface.annotate_node),
+            "annotate_edge": self._annotate(self._interface.annotate_edge),
+            "invocation_context_create_from_graph": self._create_call,
+            "invocation_context_get_graph": self._get_graph,
+        }
+
+    def _create(self, device_handle: int, out: Any) -> None:
+        device = self._handles.get(device_handle, DeviceContext)
+        need(out)
+        out[0] = self._handles.put(_Graph(self._interface.graph_create(device.context), device))
+
+    def _destroy(self, handle: int) -> None:
+        graph = self._handles.get(handle, _Graph)
+        self._handles.drop(handle)
+        self._interface.graph_destroy(graph.graph)
+
+    def _on_graph(self, function: Callable[..., None]) -> Callable[..., None]:
+        def act(handle: int, *ids: int) -> None:
+            function(self._handles.get(handle, _Graph).graph, *ids)
+
+        return act
+
+    def _annotate(self, function: Callable[..., None]) -> Callable[..., None]:
+        def act(handle: int, *arguments: Any) -> None:
+            *ids, key, value = arguments
+            graph = self._handles.get(handle, _Graph).graph
+            function(graph, *ids, read_text(key, "key"), read_text(value, "value"))
+
+        return act
+
+    def _add_node(self, handle: int, node_id: int, node_type: int) -> None:
+        graph = self._handles.get(handle, _Graph)
+        try:
+            kind = NodeType(node_type)
+        except ValueError:
+            kind = NodeType.UNKNOWN
+        self._interface.add_node(graph.graph, node_id, kind)
+
+    def _connect_input(self, handle: int, index: int, edge_id: int) -> None:
+        graph = self._handles.get(handle, _Graph)
+        self._interface.connect_graph_input(graph.graph, index, edge_id)
+        graph.inputs.add(index)
+
+    def _connect_output(self, handle: int, index: int, edge_id: int) -> None:
+        graph = self._handles.get(handle, _Graph)
+        self._interface.connect_graph_output(graph.graph, index, edge_id)
+        graph.outputs.add(index)
+
+    def _load(self, device_handle: int, executable_type: int, byte_code: Any, out: Any) -> None:
+        device = self._handles.get(device_handle, DeviceContext)
+        need(out)
+        module = self._functions.open_module(device, need(byte_code))
+        try:
+            kind = ExecutableType(executable_type)
+        except ValueError:
+            kind = ExecutableType.UNKNOWN
+        number = self._interface.load_executable(device.context, kind, module)
+        out[0] = self._handles.put(_Executable(number))
+
+    def _unload(self, device_handle: int, handle: int) -> None:
+        device = self._handles.get(device_handle, DeviceContext)
+        executable = self._handles.get(handle, _Executable)
+        self._handles.drop(handle)
+        self._interface.unload_executable(device.context, executable.number)
+
+    def _assign(self, handle: int, node_id: int, executable_handle: int, name: Any) -> None:
+        graph = self._handles.get(handle, _Graph)
+        executable = self._handles.get(executable_handle, _Executable)
+        self._interface.assign_node_function(
+            graph.graph, node_id, executable.number, read_text(name, "function's name")
+        )
+
+    def _create_call(self, device_handle: int, handle: int, out: Any) -> None:
+        device = self._handles.get(device_handle, DeviceContext)
+        graph = self._handles.get(handle, _Graph)
+        need(out)
+        context = self._interface.invocation_context_create_from_graph(device.context, graph.graph)
+        if context is None:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the vendor made no context of the graph")
+        run = self._functions.vendor.bind("invoke", context, detail=" of a graph")
+        call = InvocationContext(context, device, "graph", run, graph=handle)
+        self._functions.put_call(call, len(graph.inputs), len(graph.outputs), out)
+
+    def _get_graph(self, handle: int, out: Any) -> None:
+        call = self._handles.get(handle, InvocationContext)
+        need(out)
+        if not call.graph:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the call was not made from a graph")
+        out[0] = call.graph
