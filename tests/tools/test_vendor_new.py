@@ -62,7 +62,7 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
     return printed
 
 
-@pytest.mark.parametrize("lang", ["python"])
+@pytest.mark.parametrize("lang", ["python", "c"])
 def test_a_new_vendor_does_what_its_readme_says(
     tmp_path: Path, environment: dict[str, str], lang: str
 ) -> None:

@@ -18,6 +18,8 @@ from compiler_plugin.plugin import (
 from litert.core.compiler_options import CompilerOptions
 from litert.core.element_type import ElementType
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
 from nickel_npu.byte_code import write_byte_code
@@ -62,6 +64,8 @@ class NickelPlugin(CompilerPlugin):
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         """YOUR COMPILER: a byte code module, and which function of it each partition is."""
+        if any(len(subgraph.ops) != 1 for subgraph in partitions):
+            raise LiteRtError(Status.UNSUPPORTED, "a call is one op")
         functions = {f"f{i}": subgraph.ops[0].name for i, subgraph in enumerate(partitions)}
         byte_code = Blob(write_byte_code(functions))
         return CompiledResult([byte_code], [CallInfo(name) for name in functions])

@@ -53,6 +53,8 @@ GET(get_num_subgraph_ops, LiteRtSubgraph, subgraph, LiteRtParamIndex, subgraph->
 GET_AT(get_subgraph_op, LiteRtSubgraph, subgraph, LiteRtOp, subgraph->num_ops, subgraph->ops[i])
 GET(get_num_subgraph_inputs, LiteRtSubgraph, subgraph, LiteRtParamIndex, subgraph->num_inputs)
 GET_AT(get_subgraph_input, LiteRtSubgraph, subgraph, LiteRtTensor, subgraph->num_inputs, subgraph->inputs[i])
+GET(get_num_subgraph_outputs, LiteRtSubgraph, subgraph, LiteRtParamIndex, 1)
+GET_AT(get_subgraph_output, LiteRtSubgraph, subgraph, LiteRtTensor, 1, subgraph->output)
 GET(get_op_code, LiteRtOp, op, LiteRtOpCode, op->code)
 GET(get_custom_code, LiteRtOp, op, const char*, op->custom_code)
 GET(get_num_op_inputs, LiteRtOp, op, LiteRtParamIndex, op->num_inputs)
@@ -62,12 +64,21 @@ GET_AT(get_op_output, LiteRtOp, op, LiteRtTensor, 1, op->output)
 GET(get_mul_fused_activation_option, LiteRtOp, op, uint32_t, 0)
 GET(get_tensor_type_id, LiteRtTensor, tensor, LiteRtTensorTypeId, kLiteRtRankedTensorType)
 GET(get_ranked_tensor_type, LiteRtTensor, tensor, LiteRtRankedTensorType, tensor->type)
+GET(get_tensor_name, LiteRtTensor, tensor, const char*, "t")
+GET(get_quantization_type_id, LiteRtTensor, tensor, LiteRtQuantizationTypeId, kLiteRtQuantizationNone)
 GET(get_tensor_weights, LiteRtTensor, tensor, LiteRtWeights, (LiteRtWeights)tensor)
 GET(get_opaque_options, LiteRtOptions, options, LiteRtOpaqueOptions, (LiteRtOpaqueOptions)options)
 
 static LiteRtStatus get_weights_bytes(LiteRtWeights weights, const void** address, size_t* size) {
   if (weights == NULL) return kLiteRtStatusErrorInvalidArgument;
   *address = NULL;
+  *size = 0;
+  return kLiteRtStatusOk;
+}
+
+static LiteRtStatus get_custom_options(LiteRtOp op, const uint8_t** options, int32_t* size) {
+  if (op == NULL) return kLiteRtStatusErrorInvalidArgument;
+  *options = NULL;
   *size = 0;
   return kLiteRtStatusOk;
 }
@@ -86,6 +97,8 @@ static const LiteRtCompilerContext compiler_context = {
     .get_subgraph_op = get_subgraph_op,
     .get_num_subgraph_inputs = get_num_subgraph_inputs,
     .get_subgraph_input = get_subgraph_input,
+    .get_num_subgraph_outputs = get_num_subgraph_outputs,
+    .get_subgraph_output = get_subgraph_output,
     .get_op_code = get_op_code,
     .get_custom_code = get_custom_code,
     .get_num_op_inputs = get_num_op_inputs,
@@ -94,6 +107,9 @@ static const LiteRtCompilerContext compiler_context = {
     .get_op_output = get_op_output,
     .get_tensor_type_id = get_tensor_type_id,
     .get_ranked_tensor_type = get_ranked_tensor_type,
+    .get_tensor_name = get_tensor_name,
+    .get_quantization_type_id = get_quantization_type_id,
+    .get_custom_options = get_custom_options,
     .get_tensor_weights = get_tensor_weights,
     .get_weights_bytes = get_weights_bytes,
     .push_op = push_op,
