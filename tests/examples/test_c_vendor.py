@@ -1,4 +1,4 @@
-"""The C example is a whole vendor: its libraries build without a warning and run in stock LiteRT as they are."""
+"""The C example is a whole vendor: its libraries build without a warning, and run here and in stock."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert import CompiledModel, Environment, EnvironmentOptions, HardwareAccelerator
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.stamp import read_stamp
@@ -85,3 +90,68 @@ def test_an_unknown_soc_model_is_refused(
     done = stock_apply_plugin("--cmd=apply", f"--model={products}", f"--o={output}", *flags)
     assert done.returncode != 0
     assert "[Cobalt] there is no SoC model 'C9'" in done.stdout + done.stderr
+
+
+@pytest.fixture
+def gained(tmp_path: Path) -> Path:
+    """A model: y = Gain(x * z)."""
+    builder = ModelBuilder()
+    x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
+    product = builder.op("MUL", [x, z], [("product", "float32", SHAPE)])
+    y = builder.custom("Gain", [product], [("y", "float32", SHAPE)])
+    builder.output(y)
+    builder.signature("serving_default", {"x": x, "z": z}, {"y": y})
+    write_model(builder.build(), tmp_path / "gained.tflite")
+    return tmp_path / "gained.tflite"
+
+
+def apply_ours(libs: Path, model: Path, output: Path, asset: str | None) -> Report:
+    infos = []
+    if asset is not None:
+        output.with_suffix(".txt").write_text(asset)
+        infos = [CustomOpInfo("Gain", str(output.with_suffix(".txt")))]
+    options = ApplyOptions(
+        soc_manufacturer="Cobalt", libs=[str(libs)], compiler=CompilerOptions(infos)
+    )
+    return apply_plugin(model, output, options)
+
+
+def load(libs: Path, model: Path) -> CompiledModel:
+    environment = Environment.create(options=EnvironmentOptions(dispatch_library_path=str(libs)))
+    accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    return CompiledModel.from_file(str(model), accelerators, environment=environment)
+
+
+def test_our_host_compiles_and_runs_it_with_assets(
+    c_vendor: Path, gained: Path, tmp_path: Path
+) -> None:
+    files = {gain: tmp_path / f"{index}.tflite" for index, gain in enumerate(("3.0", "-0.5\n"))}
+    for gain, file in files.items():
+        apply_ours(c_vendor, gained, file, gain)
+    with load(c_vendor, files["3.0"]) as three, load(c_vendor, files["-0.5\n"]) as half:
+        three.start_metrics_collection()
+        for _ in range(4):
+            np.testing.assert_allclose(three.run({"x": X, "z": Z})["y"], 3 * X * Z, rtol=1e-6)
+            np.testing.assert_allclose(half.run({"x": X, "z": Z})["y"], -X * Z / 2, rtol=1e-6)
+        calls = three.stop_metrics_collection()
+    assert [(metric.name, metric.value) for call in calls for metric in call.vendor] == [
+        ("runs", 4),
+        ("runs", 4),
+    ]
+
+
+def test_an_op_without_an_asset_stays_on_the_cpu(
+    c_vendor: Path, gained: Path, tmp_path: Path
+) -> None:
+    apply_ours(c_vendor, gained, tmp_path / "o.tflite", None)
+    with read_model(tmp_path / "o.tflite") as model:
+        assert [op.name for op in model.subgraphs[0].ops] == ["DISPATCH_OP", "Gain"]
+
+
+@pytest.mark.parametrize("asset", ["", "loud", "9" * 40], ids=["empty", "a word", "too long"])
+def test_an_asset_that_is_no_number_is_refused_by_the_driver(
+    c_vendor: Path, gained: Path, tmp_path: Path, asset: str
+) -> None:
+    apply_ours(c_vendor, gained, tmp_path / "o.tflite", asset)
+    with pytest.raises(LiteRtError, match="'Cobalt', invocation_context_create of 'f1'"):
+        load(c_vendor, tmp_path / "o.tflite")
