@@ -1,0 +1,148 @@
+"""Checks of a vendor against the contract in this package's headers: what a check is, and how a list of them runs.
+
+A check is a function that raises `Broken`, with what the vendor did; whether it raises or ends the process, what is
+reported is the rule that it is of. The checks are in `compiler_plugin.conformance` and `dispatch.conformance`.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from litert.core.errors import LiteRtError
+
+Subject = TypeVar("Subject")
+
+
+class Broken(Exception):
+    """What the vendor did that the rule forbids, in a phrase."""
+
+
+class Unseen(Exception):
+    """Why a rule could not be looked at in this vendor, in a phrase."""
+
+
+class Outcome(str, Enum):
+    """What a check came to."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOTE = "note"
+    """Failed, but the rule is only recommended."""
+    UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[Subject]):
+    """One look at one rule.
+
+    Attributes:
+      rule: its name in the contract.
+      run: raises `Broken` or `Unseen`; any other exception is a broken rule, too.
+      case: what distinguishes it from other checks of the rule, in a few words; "" for the only one.
+      needs: names of rules; where one of them is broken, this check would say nothing of its own.
+    """
+
+    rule: str
+    run: Callable[[Subject], None]
+    case: str = ""
+    needs: Sequence[str] = ()
+
+    @property
+    def key(self) -> str:
+        """Its name; no other check has it."""
+        return f"{self.rule} ({self.case})" if self.case else self.rule
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check came to.
+
+    Attributes:
+      text: what the vendor did, or why the check says nothing; "" where it passed.
+    """
+
+    rule: str
+    case: str
+    outcome: Outcome
+    text: str = ""
+
+    @property
+    def key(self) -> str:
+        """The check's name."""
+        return f"{self.rule} ({self.case})" if self.case else self.rule
+
+
+def run_checks(
+    checks: Sequence[Check[Subject]], subject: Subject, done: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    """Runs checks one after another, in this process, which may not survive it.
+
+    Args:
+      checks: in their order; those whose rules the others need come first.
+      subject: the vendor.
+      done: outcomes of checks that ran in processes before this one, by key; they are passed over.
+
+    Yields:
+      `{"begin": key}` before each check, and then a finding's fields.
+    """
+    broken = {
+        check.rule for check in checks if done.get(check.key) in (Outcome.FAILED, Outcome.NOTE)
+    }
+    for check in checks:
+        if check.key in done:
+            continue
+        yield {"begin": check.key}
+        missing = [rule for rule in check.needs if rule in broken]
+        outcome, text = Outcome.PASSED, ""
+        try:
+            if missing:
+                raise Unseen(f"needs {missing[0]}, which is broken")
+            check.run(subject)
+        except Unseen as reason:
+            outcome, text = Outcome.UNSEEN, str(reason)
+        except Broken as what:
+            outcome, text = Outcome.FAILED, str(what)
+        except LiteRtError as error:
+            outcome, text = Outcome.FAILED, str(error)
+        if outcome is Outcome.FAILED:
+            broken.add(check.rule)
+        yield {"rule": check.rule, "case": check.case, "outcome": outcome.value, "text": text}
+
+
+class CallTrace:
+    """A small file that always holds which of the vendor's functions runs, for whoever finds the process dead."""
+
+    _SIZE = 128
+
+    def __init__(self, path: str) -> None:
+        """Opens the file; "" for none."""
+        self._map: Any = bytearray(self._SIZE)
+        if path:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                os.ftruncate(fd, self._SIZE)
+                self._map = mmap.mmap(fd, self._SIZE)
+            finally:
+                os.close(fd)
+
+    def call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls one of the vendor's functions."""
+        text = name.encode()[: self._SIZE]
+        self._map[: self._SIZE] = text.ljust(self._SIZE, b"\0")
+        result = function(*arguments)
+        self._map[:1] = b"\0"
+        return result
+
+
+def read_trace(path: str) -> str:
+    """The function that was running when its process ended; "" for none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().partition(b"\0")[0].decode("utf-8", "replace")
+    except OSError:
+        return ""
