@@ -112,6 +112,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBufferHandle handle);
   /* Loads a function of a byte code module.
    *
+   * [dispatch.runs] Byte code of the vendor's own compiler runs here, by the calls above in their order, each answered
+   * with Ok.
    * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context; fd may be -1,
    * offset any number. Bytes that are no byte code of the vendor's are refused.
    * [invocation.function] A function that the module lacks is refused.
@@ -153,12 +155,15 @@ typedef struct LiteRtDispatchInterface {
   /* Runs the function on what is attached.
    *
    * [invoke.written] When it returns Ok, the outputs are written.
+   * [invoke.values] They are those of LiteRT's CPU kernels, as near as the NPU's arithmetic lets them: floats within a
+   * hundredth of the largest, integers of 8 and 16 bits within one step, all others the same.
    * [invoke.repeatable] It gives the same outputs for the same inputs, also after other runs.
    * [invoke.missing] With a buffer missing it fails, and can be used again.
    * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, but for all five or none: measures from now on.
    *
+   * [metrics.slots] All five are filled, or none.
    * [metrics.pair] After a start, a stop gives an object, which `destroy_metrics` ends; it can be started again.
    * [metrics.order] A stop without a start fails. */
   LiteRtStatus (*start_metrics_collection)(
@@ -267,6 +272,7 @@ typedef struct LiteRtDispatchApi {
 
 /* Fills in the table.
  *
+ * [api.loads] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL, and answers Ok.
  * [api.version] The version is 0.1.0.
  * [api.interface] `interface` is filled, and lives as long as the library. `abi_header` may be left as it is.
  * [api.null] NULL is refused with InvalidArgument. */

@@ -1,0 +1,149 @@
+"""Checks of buffers: registered, attached, replaced, detached, too small."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dispatch.conformance.session import Attached, Call
+from dispatch.conformance.subject import DispatchSubject
+from dispatch.conformance.table import expect_status
+from litert.abi.conformance import Broken, Check
+from litert.abi.definitions import ffi
+from litert.core.status import Status
+
+_NO_HANDLE = 0x7E57_0000_0000_0001
+_KINDS = ("input", "output")
+
+
+def _handles(subject: DispatchSubject) -> None:
+    with subject.call() as call:
+        extra = [call.register(call.make("input", 0)) for _ in range(3)]
+        call.retired += extra
+        handles = [attached.handle for attached in [*call.inputs, *call.outputs, *extra]]
+        if len(set(handles)) < len(handles):
+            raise Broken(f"registrations that are all alive have the handles {handles}")
+
+
+def _again(subject: DispatchSubject) -> None:
+    with subject.call() as call:
+        expected = call.run(subject.case.data)
+        attached = call.inputs[0]
+        for _ in range(2):
+            call.table.succeed("detach_input", call.context, 0, attached.handle)
+            slot = "unregister_tensor_buffer"
+            call.table.succeed(slot, call.device.handle, attached.handle)
+            attached = call.inputs[0] = call.register(attached.buffer)
+            call.table.succeed("attach_input", call.context, 0, attached.handle)
+        if call.run(subject.case.data) != expected:
+            raise Broken("a buffer that was registered anew gives other outputs")
+
+
+def _size(subject: DispatchSubject, kind: str) -> None:
+    """Registers a buffer of half the size; nobody may touch what follows it."""
+    case = subject.case
+    types = case.inputs if kind == "input" else case.outputs
+    small = types[0].size_bytes // 2
+    with subject.call() as call:
+        call.write(case.data)
+        buffer = call.make(kind, 0, small)
+        handle = ffi.new("LiteRtTensorBufferHandle*")
+        passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
+        status = call.table.call("register_tensor_buffer", call.device.handle, passed, handle)
+        if status:
+            return
+        attached = Attached(buffer, int(handle[0]))
+        status = call.table.call(f"attach_{kind}", call.context, 0, attached.handle)
+        if not status:
+            group = call.inputs if kind == "input" else call.outputs
+            call.retired.append(group[0])
+            group[0] = attached
+            status = call.table.call("invoke", call.context)
+        else:
+            call.retired.append(attached)
+        if buffer.memory is not None and (damage := buffer.memory.find_damage()):
+            raise Broken(damage)
+        if not status:
+            raise Broken(
+                f"a run takes a buffer of {small} bytes for {kind} 0, which has {types[0].size_bytes}"
+            )
+
+
+def _unknown(subject: DispatchSubject) -> None:
+    slot = "unregister_tensor_buffer"
+    with subject.call() as call:
+        for handle, what in ((_NO_HANDLE, "a handle that was never given"), (None, "one twice")):
+            if handle is None:
+                attached = call.register(call.make("input", 0))
+                handle = attached.handle
+                call.table.succeed(slot, call.device.handle, handle)
+            if not call.table.call(slot, call.device.handle, handle):
+                raise Broken(f"{slot} takes {what}")
+        call.run(subject.case.data)
+
+
+def _replaces(subject: DispatchSubject, kind: str) -> None:
+    data, other = subject.case.data, subject.other_data(3)
+    with subject.call() as call:
+        expected = call.run(data)
+        call.run(other)
+        group = call.inputs if kind == "input" else call.outputs
+        for index in range(len(group)):
+            call.attach(kind, index, call.register(call.make(kind, index)))
+        kept = [attached.buffer.read() for attached in call.retired]
+        if call.run(data) != expected:
+            raise Broken(f"a run does not use the buffers that were attached as {kind}s last")
+        if [attached.buffer.read() for attached in call.retired] != kept:
+            raise Broken(f"a run writes a buffer that another was attached in the place of, {kind}s")
+
+
+def _index(subject: DispatchSubject, kind: str) -> None:
+    with subject.call() as call:
+        group = call.inputs if kind == "input" else call.outputs
+        status = call.table.call(f"attach_{kind}", call.context, len(group), group[0].handle)
+        expect_status(
+            f"attach_{kind} of index {len(group)}, where there are {len(group)},",
+            status,
+            Status.INVALID_ARGUMENT,
+            Status.INDEX_OOB,
+        )
+        call.run(subject.case.data)
+
+
+def _attach_unknown(subject: DispatchSubject, kind: str) -> None:
+    with subject.call() as call:
+        call.write(subject.case.data)
+        if call.table.call(f"attach_{kind}", call.context, 0, _NO_HANDLE):
+            return
+        if not call.table.call("invoke", call.context):
+            raise Broken(f"attach_{kind} takes a handle that was never given, and a run succeeds")
+
+
+def _stale(subject: DispatchSubject, kind: str) -> None:
+    with subject.call() as call:
+        expected = call.run(subject.case.data)
+        _replace_first(call, kind)
+        old = call.retired[-1]
+        call.table.call(f"detach_{kind}", call.context, 0, old.handle)
+        if call.run(subject.case.data) != expected:
+            raise Broken(f"detach_{kind} of a buffer that was replaced changes what a run uses")
+
+
+def _replace_first(call: Call, kind: str) -> None:
+    call.attach(kind, 0, call.register(call.make(kind, 0)))
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+
+CHECKS = (
+    Check("buffers.handles", _handles, needs=_BASE),
+    Check("buffers.again", _again, needs=_BASE),
+    *(Check("buffers.size", partial(_size, kind=kind), kind, _BASE) for kind in _KINDS),
+    Check("buffers.unknown", _unknown, needs=_BASE),
+    *(Check("attach.replaces", partial(_replaces, kind=kind), kind, _BASE) for kind in _KINDS),
+    *(Check("attach.index", partial(_index, kind=kind), kind, _BASE) for kind in _KINDS),
+    *(Check("attach.unknown", partial(_attach_unknown, kind=kind), kind, _BASE) for kind in _KINDS),
+    *(
+        Check("detach.stale", partial(_stale, kind=kind), kind, (*_BASE, "attach.replaces"))
+        for kind in _KINDS
+    ),
+)

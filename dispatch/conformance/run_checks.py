@@ -1,0 +1,287 @@
+"""Checks of running: byte code, requirements, invocation contexts, values, threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import partial
+
+from dispatch.conformance.case import find_difference
+from dispatch.conformance.session import Call, create_invocation
+from dispatch.conformance.subject import DispatchSubject
+from dispatch.conformance.table import expect_status, status_name
+from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import to_c
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_GARBAGE = {"zeros": bytes(256), "text": b"no byte code of anybody's" * 20, "one byte": b"\x7f"}
+_MISPLACED = 13
+_NUM_THREADS, _NUM_RUNS = 3, 6
+
+
+def _runs(subject: DispatchSubject) -> None:
+    with subject.call() as call:
+        call.run(subject.case.data)
+
+
+def _values(subject: DispatchSubject) -> None:
+    compared = 0
+    for case in subject.cases:
+        if case.expected is None:
+            continue
+        compared += 1
+        with subject.call(case) as call:
+            found = call.run(case.data)
+        for index, tensor_type in enumerate(case.outputs):
+            difference = find_difference(tensor_type, case.expected[index], found[index])
+            if difference:
+                raise Broken(f"{case.name}, output {index}: {difference}")
+    if not compared:
+        raise Unseen("LiteRT's CPU kernels do not have the ops that the vendor takes")
+
+
+def _requirements_size(subject: DispatchSubject) -> None:
+    for case in subject.cases or [subject.case]:
+        with subject.device(case) as device, Call(device, case) as call:
+            for (kind, index), wanted in call.wanted.items():
+                types = case.inputs if kind == "input" else case.outputs
+                if wanted.size < types[index].size_bytes:
+                    raise Broken(
+                        f"{case.name}: {wanted.size} bytes are required for {kind} {index}, "
+                        f"{types[index]}, which has {types[index].size_bytes}"
+                    )
+
+
+def _requirements_types(subject: DispatchSubject) -> None:
+    with subject.device(subject.case) as device, Call(device, subject.case) as call:
+        for (kind, index), wanted in call.wanted.items():
+            if not wanted.types:
+                raise Broken(f"no type of memory is given for {kind} {index}")
+
+
+def _requirements_index(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device, Call(device, case) as call:
+        for kind, types in (("input", case.inputs), ("output", case.outputs)):
+            c_type = ffi.new("LiteRtRankedTensorType*")
+            to_c(case.outputs[0], c_type)
+            made = ffi.new("LiteRtTensorBufferRequirements*")
+            slot = f"get_{kind}_requirements"
+            status = call.table.call(slot, call.context, len(types), c_type, made)
+            expect_status(
+                f"{slot} of index {len(types)}, where there are {len(types)},",
+                status,
+                Status.INVALID_ARGUMENT,
+                Status.INDEX_OOB,
+            )
+
+
+def _byte_code_misplaced(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.call() as call:
+        expected = call.run(case.data)
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code, offset=_MISPLACED, alignment=1)
+        with Call(device, case, byte_code) as call:
+            call.attach_all()
+            if call.run(case.data) != expected:
+                raise Broken(f"with an offset of {_MISPLACED} the outputs are others")
+
+
+def _refuse(subject: DispatchSubject, data: bytes) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        status, made = create_invocation(device, case, device.keep(data, alignment=1))
+        if status:
+            return
+        device.table.call("invocation_context_destroy", made)
+        raise Broken(f"invocation_context_create takes {len(data)} bytes that are no byte code")
+
+
+def _cut(subject: DispatchSubject) -> None:
+    byte_code = subject.case.byte_code
+    _refuse(subject, byte_code[: len(byte_code) // 2])
+
+
+def _function(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code)
+        status, made = create_invocation(device, case, byte_code, function="no such function")
+        if not status:
+            device.table.call("invocation_context_destroy", made)
+            raise Broken("invocation_context_create takes 'no such function'")
+
+
+def _counts(subject: DispatchSubject, more_inputs: int, more_outputs: int) -> None:
+    case = subject.case
+    counts = len(case.inputs) + more_inputs, len(case.outputs) + more_outputs
+    other = replace(
+        case,
+        inputs=[case.inputs[index % len(case.inputs)] for index in range(counts[0])],
+        outputs=[case.outputs[index % len(case.outputs)] for index in range(counts[1])],
+    )
+    with subject.device(case) as device:
+        status, made = create_invocation(device, other, device.keep(case.byte_code))
+        if status:
+            return
+        device.table.call("invocation_context_destroy", made)
+        try:
+            with Call(device, other) as call:
+                call.attach_all()
+                call.prepare_run()
+                status = call.table.call("invoke", call.context)
+        except Broken:  # one of the steps is refused
+            return
+        if not status:
+            there = f"{len(case.inputs)} inputs and {len(case.outputs)} outputs"
+            raise Broken(f"a function of {there} runs with {counts[0]} and {counts[1]}")
+
+
+def _invocation_many(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code)
+        with Call(device, case, byte_code) as first:
+            first.attach_all()
+            expected = first.run(case.data)
+            with Call(device, case, byte_code) as second:
+                second.attach_all()
+                second.run(subject.other_data(2))
+                if first.read() != expected:
+                    raise Broken("a run of another context writes this one's outputs")
+            if first.run(case.data) != expected:
+                raise Broken("the outputs are others, once another context is gone")
+
+
+def _invocation_failure(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        status, made = create_invocation(device, case, device.keep(_GARBAGE["zeros"]))
+        if status and made:
+            raise Broken("invocation_context_create fails, and leaves a context behind")
+        if not status:
+            device.table.call("invocation_context_destroy", made)
+            raise Unseen("invocation_context_create does not fail, not even with zeros")
+
+
+def _written(subject: DispatchSubject) -> None:
+    results = []
+    with subject.call() as call:
+        for pattern in (b"\x11", b"\x77"):
+            for attached in call.outputs:
+                attached.buffer.write(pattern * attached.buffer.size)
+            results.append(call.run(subject.case.data))
+    for index, (first, second) in enumerate(zip(*results, strict=True)):
+        if first != second:
+            raise Broken(f"output {index} keeps bytes that were there before the run")
+
+
+def _repeatable(subject: DispatchSubject) -> None:
+    with subject.call() as call:
+        first = call.run(subject.case.data)
+        call.run(subject.other_data(2))
+        if call.run(subject.case.data) != first:
+            raise Broken("the third run gives other outputs than the first, for the same inputs")
+
+
+def _missing(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device, Call(device, case) as call:
+        status = device.table.call("invoke", call.context)
+        if not status:
+            raise Broken("invoke answers OK with no buffer attached")
+        call.attach_all()
+        call.run(case.data)
+
+
+def _threads(subject: DispatchSubject) -> None:
+    case = subject.case
+    errors: list[str] = []
+    start = threading.Barrier(_NUM_THREADS)
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code)
+        data = [subject.other_data(10 + index) for index in range(_NUM_THREADS)]
+        expected = []
+        for values in data:
+            with Call(device, case, byte_code) as call:
+                call.attach_all()
+                expected.append(call.run(values))
+
+        def work(index: int) -> None:
+            try:
+                with Call(device, case, byte_code) as call:
+                    call.attach_all()
+                    start.wait()
+                    for _ in range(_NUM_RUNS):
+                        if call.run(data[index]) != expected[index]:
+                            raise Broken("outputs differ from those of a run alone")
+            except threading.BrokenBarrierError:  # another thread has failed, and says why
+                return
+            except (Broken, LiteRtError) as error:
+                errors.append(str(error))
+                start.abort()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(_NUM_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise Broken(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {errors[0]}")
+
+
+def _scheduling(subject: DispatchSubject) -> None:
+    slot = "invocation_context_set_scheduling_info"
+    if not subject.table.has(slot):
+        raise Unseen(f"{slot} is NULL")
+    with subject.call() as call:
+        for mask in (0, 1, 2, 4, 8, 15):
+            info = ffi.new("LiteRtSchedulingInfo*")
+            info.fields_mask = mask
+            feature = ffi.new("char[]", b"check")
+            info.debug_feature_id = feature if mask & 2 else ffi.NULL
+            status = call.table.call(slot, call.context, info)
+            if status:
+                raise Broken(f"mask {mask} is answered by {status_name(status)}")
+        call.run(subject.case.data)
+
+
+def _run_options(subject: DispatchSubject) -> None:
+    slot = "invocation_context_set_options"
+    if not subject.table.has(slot):
+        raise Unseen(f"{slot} is NULL")
+    with subject.call() as call:
+        status = call.table.call(slot, call.context, ffi.NULL)
+        expect_status(f"{slot}(NULL)", status, Status.OK, Status.UNSUPPORTED)
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+
+CHECKS = (
+    Check("dispatch.runs", _runs, needs=_BASE[:3]),
+    Check("requirements.size", _requirements_size, needs=_BASE[:3]),
+    Check("requirements.types", _requirements_types, needs=_BASE[:3]),
+    Check("requirements.index", _requirements_index, needs=_BASE),
+    Check("invoke.written", _written, needs=_BASE),
+    Check("invoke.values", _values, needs=(*_BASE, "invoke.written")),
+    Check("invoke.repeatable", _repeatable, needs=_BASE),
+    Check("invoke.missing", _missing, needs=_BASE),
+    Check("invocation.byte_code", _byte_code_misplaced, "an odd offset", needs=_BASE),
+    *(
+        Check("invocation.byte_code", partial(_refuse, data=data), name, _BASE)
+        for name, data in _GARBAGE.items()
+    ),
+    Check("invocation.byte_code", _cut, "cut in half", _BASE),
+    Check("invocation.function", _function, needs=_BASE),
+    Check("invocation.counts", partial(_counts, more_inputs=1, more_outputs=0), "an input more", _BASE),
+    Check("invocation.counts", partial(_counts, more_inputs=0, more_outputs=1), "an output more", _BASE),
+    Check("invocation.counts", partial(_counts, more_inputs=-1, more_outputs=0), "an input less", _BASE),
+    Check("invocation.many", _invocation_many, needs=_BASE),
+    Check("invocation.failure", _invocation_failure, needs=_BASE),
+    Check("invoke.threads", _threads, needs=_BASE),
+    Check("scheduling.any", _scheduling, needs=_BASE),
+    Check("run_options.none", _run_options, needs=_BASE),
+)

@@ -1,0 +1,262 @@
+"""What the checks run a vendor with: device contexts, and NPU calls with their buffers, made and released in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from dispatch.conformance.case import Case
+from dispatch.conformance.host import CheckedBuffer, Requirements
+from dispatch.conformance.table import Table, expect_ok
+from litert.abi.conformance import Broken
+from litert.abi.definitions import ffi
+from litert.abi.guarded_memory import GuardedMemory
+from litert.abi.tensor_types import to_c
+from litert.core.tensor_type import RankedTensorType
+
+_ML_MODEL = 2
+_ALL_SCHEDULING_FIELDS = 15
+
+
+class Device:
+    """A device context with its assets; a context manager."""
+
+    def __init__(self, table: Table, assets: dict[str, bytes]) -> None:
+        """Creates it and registers the assets, in their order.
+
+        Raises:
+          Broken: where the vendor fails.
+        """
+        self.table = table
+        self._memory: list[GuardedMemory] = []
+        made = ffi.new("LiteRtDispatchDeviceContext*")
+        table.succeed("device_context_create", table.host.table, ffi.NULL, made)
+        if not made[0]:
+            raise Broken("device_context_create answers OK, and makes no device context")
+        self.handle = made[0]
+        if table.register_asset is not None:
+            for name, data in assets.items():
+                expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", self.offer(name, data))
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        status = self.table.call("device_context_destroy", self.handle)
+        for memory in self._memory:  # nobody needs the assets any more
+            memory.make_forbidden()
+        if error is None:
+            expect_ok("device_context_destroy", status)
+
+    def offer(self, name: str, data: bytes) -> int:
+        """Registers an asset; its name is gone when the call is over, its bytes stay as long as this."""
+        passed = ffi.new("char[]", name.encode())
+        status = self.table.offer_asset(self.handle, passed, self.keep(data))
+        passed[0 : len(name)] = b"?" * len(name)
+        return status
+
+    def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:
+        """Bytes as a `LiteRtMemBuffer*`, valid as long as this device context."""
+        memory = GuardedMemory(offset + len(data), alignment)
+        memory.view[offset:] = data
+        memory.make_read_only()
+        self._memory.append(memory)
+        buffer = ffi.new("LiteRtMemBuffer*")
+        buffer.fd = -1
+        buffer.base_addr = ffi.cast("void*", memory.address)
+        buffer.offset, buffer.size = offset, len(data)
+        return buffer
+
+
+@dataclass(slots=True, eq=False)
+class Attached:
+    """A buffer that is registered, and perhaps attached."""
+
+    buffer: CheckedBuffer
+    handle: int
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """An invocation context with its buffers; a context manager.
+
+    Attributes:
+      byte_code: a `LiteRtMemBuffer*`; None for the case's, aligned.
+      inputs, outputs: attached, by index.
+      retired: registered and no longer attached.
+    """
+
+    device: Device
+    case: Case
+    byte_code: Any = None
+    context: Any = None
+    inputs: list[Attached] = field(default_factory=list)
+    outputs: list[Attached] = field(default_factory=list)
+    retired: list[Attached] = field(default_factory=list)
+    wanted: dict[tuple[str, int], Requirements] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        """The vendor's functions."""
+        return self.device.table
+
+    def __enter__(self) -> Call:
+        status, self.context = create_invocation(
+            self.device, self.case, self.byte_code or self.device.keep(self.case.byte_code)
+        )
+        expect_ok("invocation_context_create", status)
+        if not self.context:
+            raise Broken("invocation_context_create answers OK, and makes no context")
+        try:
+            for kind, types in (("input", self.case.inputs), ("output", self.case.outputs)):
+                for index, tensor_type in enumerate(types):
+                    self.wanted[kind, index] = self.require(kind, index, tensor_type)
+        except Broken:
+            self.table.call("invocation_context_destroy", self.context)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        statuses = []
+        for name, group in (("input", self.inputs), ("output", self.outputs)):
+            for index, attached in enumerate(group):
+                statuses.append(
+                    (
+                        f"detach_{name}",
+                        self.table.call(f"detach_{name}", self.context, index, attached.handle),
+                    )
+                )
+        for attached in [*self.inputs, *self.outputs, *self.retired]:
+            statuses.append(("unregister_tensor_buffer", self.unregister(attached)))
+        destroy = "invocation_context_destroy"
+        statuses.append((destroy, self.table.call(destroy, self.context)))
+        if error is None:
+            for function, status in statuses:
+                expect_ok(function, status)
+
+    def require(self, kind: str, index: int, tensor_type: RankedTensorType) -> Requirements:
+        """Asks what memory a tensor must have."""
+        function = f"get_{kind}_requirements"
+        c_type = ffi.new("LiteRtRankedTensorType*")
+        to_c(tensor_type, c_type)
+        made = ffi.new("LiteRtTensorBufferRequirements*")
+        self.table.succeed(function, self.context, index, c_type, made)
+        return self.table.host.requirements(made[0])
+
+    def make(self, kind: str, index: int, size: int | None = None) -> CheckedBuffer:
+        """A buffer for a tensor, of the size that was asked for or another."""
+        types = self.case.inputs if kind == "input" else self.case.outputs
+        wanted = self.wanted[kind, index]
+        handlers = self.table.api.tensor_buffer_handlers_def
+        size = wanted.size if size is None else size
+        return self.table.host.make_buffer(types[index], wanted, handlers, size)
+
+    def register(self, buffer: CheckedBuffer) -> Attached:
+        """Makes a buffer known to the device, which must take it."""
+        handle = ffi.new("LiteRtTensorBufferHandle*")
+        passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
+        self.table.succeed("register_tensor_buffer", self.device.handle, passed, handle)
+        return Attached(buffer, int(handle[0]))
+
+    def unregister(self, attached: Attached) -> int:
+        """Takes a buffer back from the device, and releases it."""
+        slot = "unregister_tensor_buffer"
+        status = self.table.call(slot, self.device.handle, attached.handle)
+        self.table.host.drop_buffer(attached.buffer)
+        return status
+
+    def attach_all(self) -> None:
+        """Gives each input and output a new buffer."""
+        for kind, types in (("input", self.case.inputs), ("output", self.case.outputs)):
+            for index in range(len(types)):
+                self.attach(kind, index, self.register(self.make(kind, index)))
+
+    def attach(self, kind: str, index: int, attached: Attached) -> None:
+        """Attaches a buffer, in place of the one that is there."""
+        group = self.inputs if kind == "input" else self.outputs
+        if index < len(group):
+            self.retired.append(group[index])
+            group[index] = attached
+        else:
+            group.append(attached)
+        self.table.succeed(f"attach_{kind}", self.context, index, attached.handle)
+
+    def run(self, data: Sequence[bytes]) -> list[bytes]:
+        """Writes the inputs, runs as LiteRT does, and reads the outputs."""
+        self.write(data)
+        self.prepare_run()
+        self.table.succeed("invoke", self.context)
+        return self.read()
+
+    def write(self, data: Sequence[bytes]) -> None:
+        """Fills the inputs' buffers."""
+        for attached, values in zip(self.inputs, data, strict=True):
+            attached.buffer.write(values)
+
+    def read(self) -> list[bytes]:
+        """The outputs' values; nobody may have written beside any buffer."""
+        for attached in [*self.inputs, *self.outputs, *self.retired]:
+            if attached.buffer.memory is not None and (
+                damage := attached.buffer.memory.find_damage()
+            ):
+                raise Broken(f"after a run {damage}")
+        return [
+            attached.buffer.read()[: tensor_type.size_bytes]
+            for attached, tensor_type in zip(self.outputs, self.case.outputs, strict=True)
+        ]
+
+    def prepare_run(self) -> None:
+        """What LiteRT says before each run, as far as the vendor listens."""
+        if self.table.has("invocation_context_set_scheduling_info"):
+            info = ffi.new("LiteRtSchedulingInfo*")
+            info.fields_mask = _ALL_SCHEDULING_FIELDS
+            self.table.call("invocation_context_set_scheduling_info", self.context, info)
+        if self.table.has("invocation_context_set_options"):
+            self.table.call("invocation_context_set_options", self.context, ffi.NULL)
+
+
+def create_invocation(
+    device: Device,
+    case: Case,
+    byte_code: Any,
+    *,
+    function: str | None = None,
+    num_inputs: int | None = None,
+    num_outputs: int | None = None,
+    before: int = 0,
+) -> tuple[int, Any]:
+    """Calls `invocation_context_create`, as a case has it but for what is given.
+
+    Args:
+      before: what the out argument points at before the call.
+
+    Returns:
+      The status, and what the out argument points at.
+    """
+    made = ffi.new("LiteRtDispatchInvocationContext*")
+    made[0] = ffi.cast("LiteRtDispatchInvocationContext", before)
+    name = ffi.new("char[]", (case.function if function is None else function).encode())
+    status = device.table.call(
+        "invocation_context_create",
+        device.table.host.table,
+        device.handle,
+        _ML_MODEL,
+        byte_code,
+        name,
+        len(case.inputs) if num_inputs is None else num_inputs,
+        len(case.outputs) if num_outputs is None else num_outputs,
+        made,
+    )
+    return status, made[0]

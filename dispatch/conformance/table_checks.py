@@ -1,0 +1,157 @@
+"""Checks of the table itself, and of what it says about the vendor; nothing is run."""
+
+from __future__ import annotations
+
+from dispatch.conformance.subject import DispatchSubject
+from dispatch.conformance.table import (
+    METRICS_SLOTS,
+    OPTIONAL_SLOTS,
+    expect_ok,
+    expect_status,
+    new_api,
+)
+from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.definitions import ffi
+from litert.core.status import Status
+
+_VERSION = (0, 1, 0)
+_BASIC, _ASYNC, _GRAPH = 1, 2, 4
+_PARTS = (("async_interface", _ASYNC, "Async"), ("graph_interface", _GRAPH, "Graph"))
+
+
+def _loads(subject: DispatchSubject) -> None:
+    subject.table.trace.call("", lambda: None)
+
+
+def _version(subject: DispatchSubject) -> None:
+    version = subject.table.api.version
+    found = (version.major, version.minor, version.patch)
+    if found != _VERSION:
+        raise Broken(f"the version is {'.'.join(map(str, found))}")
+
+
+def _interface(subject: DispatchSubject) -> None:
+    table = subject.table
+    for slot in dir(table.api.interface):
+        if slot not in OPTIONAL_SLOTS and not table.has(slot):
+            raise Broken(f"{slot} is NULL, and not optional")
+    if table.get_api is None:
+        return
+    again = new_api()
+    expect_ok("LiteRtDispatchGetApi, called again,", table.fill(again))
+    if again.interface != table.api.interface:
+        raise Broken("LiteRtDispatchGetApi gives another `interface` when it is called again")
+
+
+def _null_api(subject: DispatchSubject) -> None:
+    table = subject.table
+    if table.get_api is None:
+        raise Unseen("the table was made in this process")
+    expect_status("LiteRtDispatchGetApi(NULL)", table.fill(ffi.NULL), Status.INVALID_ARGUMENT)
+
+
+def _no_options(subject: DispatchSubject) -> None:
+    subject.ready()
+
+
+def _initialize_again(subject: DispatchSubject) -> None:
+    table = subject.ready()
+    table.succeed("initialize", table.host.table, ffi.NULL, ffi.NULL)
+
+
+def _compatibility(subject: DispatchSubject) -> None:
+    version = ffi.new("LiteRtApiVersion*", _VERSION)
+    subject.ready().succeed("check_runtime_compatibility", version[0], ffi.NULL, ffi.NULL)
+
+
+def _vendor_id(subject: DispatchSubject) -> None:
+    _check_text(subject, "get_vendor_id", may_be_empty=False)
+
+
+def _build_id(subject: DispatchSubject) -> None:
+    _check_text(subject, "get_build_id", may_be_empty=True)
+
+
+def _check_text(subject: DispatchSubject, slot: str, *, may_be_empty: bool) -> None:
+    table = subject.ready()
+    first, second = table.text(slot), table.text(slot)
+    if first is None:
+        raise Broken(f"{slot} answers OK, and gives NULL")
+    if not first and not may_be_empty:
+        raise Broken(f"{slot} gives empty text")
+    if first != second:
+        raise Broken(f"{slot} gives {first!r:.80} first, and then {second!r:.80}")
+    try:
+        first.decode()
+    except UnicodeDecodeError:
+        raise Broken(f"{slot} gives {first!r:.80}, which is no text in UTF-8") from None
+
+
+def _basic(subject: DispatchSubject) -> None:
+    capabilities = subject.ready().capabilities()
+    if not capabilities & _BASIC:
+        raise Broken(f"the capabilities are {capabilities}, without Basic ({_BASIC})")
+
+
+def _parts(subject: DispatchSubject) -> None:
+    table = subject.ready()
+    capabilities = table.capabilities()
+    for part, bit, name in _PARTS:
+        interface = getattr(table.api, part)
+        if bool(interface) != bool(capabilities & bit):
+            said = "said" if capabilities & bit else "not said"
+            filled = "filled" if interface else "NULL"
+            raise Broken(f"{name} is {said}, and {part} is {filled}")
+        empty = [slot for slot in dir(interface[0]) if not getattr(interface, slot)] if interface else []
+        if empty:
+            raise Broken(f"{name} is said, and its {empty[0]} is NULL")
+
+
+def _metrics_slots(subject: DispatchSubject) -> None:
+    table = subject.table
+    filled = [slot for slot in METRICS_SLOTS if table.has(slot)]
+    if not filled:
+        raise Unseen("the vendor has no metrics")
+    if len(filled) < len(METRICS_SLOTS):
+        missing = next(slot for slot in METRICS_SLOTS if slot not in filled)
+        raise Broken(f"{filled[0]} is filled, and {missing} is not")
+
+
+def _device_many(subject: DispatchSubject) -> None:
+    with subject.device() as first:
+        with subject.device() as second:
+            if first.handle == second.handle:
+                raise Broken("two device contexts have one handle")
+        with subject.device():
+            pass
+
+
+def _device_failure(subject: DispatchSubject) -> None:
+    table = subject.ready()
+    made = ffi.new("LiteRtDispatchDeviceContext*")
+    status = table.call("device_context_create", ffi.NULL, ffi.NULL, made)
+    if not status:
+        table.call("device_context_destroy", made[0])
+        raise Unseen("device_context_create did not fail, not even without a runtime context")
+    if made[0]:
+        raise Broken("device_context_create fails, and leaves a device context behind")
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options")
+
+CHECKS = (
+    Check("api.loads", _loads),
+    Check("api.version", _version, needs=("api.loads",)),
+    Check("api.interface", _interface, needs=("api.loads",)),
+    Check("api.null", _null_api, needs=("api.loads",)),
+    Check("initialize.no_options", _no_options, needs=_BASE[:2]),
+    Check("initialize.again", _initialize_again, needs=_BASE),
+    Check("runtime_compatibility.ours", _compatibility, needs=_BASE),
+    Check("ids.text", _vendor_id, needs=_BASE),
+    Check("ids.build", _build_id, needs=_BASE),
+    Check("capabilities.basic", _basic, needs=_BASE),
+    Check("capabilities.parts", _parts, needs=_BASE),
+    Check("metrics.slots", _metrics_slots, needs=_BASE[:2]),
+    Check("device.many", _device_many, needs=_BASE),
+    Check("device.failure", _device_failure, needs=_BASE),
+)
