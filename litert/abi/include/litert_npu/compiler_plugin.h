@@ -28,6 +28,8 @@ typedef struct {
 
 /* Says which version of this interface the plugin was written for.
  *
+ * [plugin.symbols] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and exports
+ * all functions of this header but the optional one.
  * [plugin.version] It is 0.1.0, given without a plugin having been created.
  * [plugin.null_arguments] A function that is given NULL where it writes its answer, or where a handle belongs, returns
  * InvalidArgument and does nothing else. */
@@ -41,6 +43,7 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Makes a plugin.
  *
+ * [create.ok] With a context of this header, and options that say nothing, it succeeds.
  * [create.many] Several plugins may exist at one time, and do not know of each other; each is destroyed once.
  * [create.again] After all are destroyed another can be made.
  * [create.no_options] `env` and `options` may be NULL: no options were given.
@@ -115,6 +118,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
 /* Compiles a model, each subgraph of which is a partition.
  *
  * [compile.subgraphs] Inputs and outputs of a call are those of its subgraph, in their order.
+ * [compile.ok] What the plugin took, and the host grouped, compiles.
+ * [compile.soc_model] `soc_model` may be NULL: the plugin chooses.
  * [compile.repeatable] It may be called again, also before the first result is destroyed.
  * [compile.failure] After a failure the out argument is unchanged or NULL, and the plugin can be used again. Unsupported
  * refuses: this host then tries fewer ops. */

@@ -1,0 +1,104 @@
+"""A compiler plugin's functions as the checks call them: each call is traced, and answers what it answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from litert.abi.conformance import Broken, CallTrace
+from litert.abi.definitions import ffi
+from litert.core.status import Status
+
+NAMES = (
+    "LiteRtGetCompilerPluginVersion", "LiteRtGetCompilerPluginSocManufacturer",
+    "LiteRtCreateCompilerPlugin", "LiteRtDestroyCompilerPlugin",
+    "LiteRtGetCompilerPluginSupportedHardware", "LiteRtGetNumCompilerPluginSupportedSocModels",
+    "LiteRtGetCompilerPluginSupportedSocModel", "LiteRtGetCompilerPluginSDKVersion",
+    "LiteRtCompilerPluginCheckCompilerCompatibility",
+    "LiteRtCompilerPluginRegisterAllTransformations", "LiteRtCompilerPluginPartition",
+    "LiteRtCompilerPluginCompile", "LiteRtDestroyCompiledResult",
+    "LiteRtCompiledResultNumByteCodeModules", "LiteRtGetCompiledResultByteCode",
+    "LiteRtGetNumCompiledResultCalls", "LiteRtGetCompiledResultCallInfo",
+)  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class PluginFunctions:
+    """What a plugin exports, by name.
+
+    Attributes:
+      functions: cffi's function pointers.
+      kept: what has to live as long as they do.
+    """
+
+    functions: Mapping[str, Any]
+    trace: CallTrace
+    kept: object = None
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Calls a function that answers with a status, which is returned."""
+        return int(self.trace.call(name, self.functions[name], *arguments))
+
+    def call_plain(self, name: str, *arguments: Any) -> Any:
+        """Calls a function that answers with something else, or not at all."""
+        return self.trace.call(name, self.functions[name], *arguments)
+
+    def succeed(self, name: str, *arguments: Any) -> None:
+        """Calls a function, which must answer Ok."""
+        status = self.call(name, *arguments)
+        if status:
+            raise Broken(f"{name} answers {status_name(status)}")
+
+    def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
+        """Calls a function that writes one answer, behind its other arguments."""
+        answer = ffi.new(f"{c_type}*")
+        self.succeed(name, *arguments, answer)
+        return answer[0]
+
+
+def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
+    """Loads a plugin as LiteRT does."""
+    flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NODELETE
+    library = trace.call("dlopen", ffi.dlopen, os.path.abspath(path), flags)
+    found = {name: getattr(library, name, None) for name in NAMES}
+    return PluginFunctions(found, trace, library)
+
+
+def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
+    """Text that the plugin gave.
+
+    Args:
+      pointer: to it.
+      what: gave it, for the finding.
+      limit: the most bytes; 0 for any number, none too.
+
+    Raises:
+      Broken: it is NULL, too short or long, or not UTF-8.
+    """
+    if not pointer:
+        raise Broken(f"{what} gives NULL, where text belongs")
+    data: bytes = ffi.string(pointer)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise Broken(f"{what} gives {data!r:.80}, which is no text in UTF-8") from None
+    if limit and not 1 <= len(data) <= limit:
+        raise Broken(f"{what} gives {data!r:.80}, of {len(data)} bytes")
+    return data
+
+
+def expect_status(what: str, status: int, *allowed: Status) -> None:
+    """Raises where a function answers anything else."""
+    if status not in allowed:
+        names = " or ".join(str(each.name) for each in allowed)
+        raise Broken(f"{what} answers {status_name(status)}, and not {names}")
+
+
+def status_name(status: int) -> str:
+    """A status, for people."""
+    try:
+        return Status(status).name
+    except ValueError:
+        return f"{status}, which is no status"

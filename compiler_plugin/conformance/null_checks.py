@@ -1,0 +1,120 @@
+"""Checks that NULL is refused: by each function, in each place where it writes an answer or needs a handle."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from compiler_plugin.conformance.functions import expect_status
+from compiler_plugin.conformance.subject import Plugin, PluginSubject, model_of_all
+from compiler_plugin.outline import extract
+from litert.abi.conformance import Check
+from litert.abi.definitions import ffi
+from litert.core.status import Status
+
+_OF_NOTHING = {"LiteRtGetCompilerPluginVersion": (0,), "LiteRtCreateCompilerPlugin": (1,)}
+_OF_PLUGIN = {
+    "LiteRtGetCompilerPluginSupportedHardware": (0, 1),
+    "LiteRtGetNumCompilerPluginSupportedSocModels": (0, 1),
+    "LiteRtGetCompilerPluginSupportedSocModel": (0, 2),
+    "LiteRtGetCompilerPluginSDKVersion": (0, 1),
+    "LiteRtCompilerPluginCheckCompilerCompatibility": (1,),
+    "LiteRtCompilerPluginRegisterAllTransformations": (0, 1, 2),
+    "LiteRtCompilerPluginPartition": (0, 2, 3),
+    "LiteRtCompilerPluginCompile": (0, 2, 3),
+}
+_OF_RESULT = {
+    "LiteRtCompiledResultNumByteCodeModules": (1,),
+    "LiteRtGetCompiledResultByteCode": (0, 2, 3),
+    "LiteRtGetNumCompiledResultCalls": (0, 1),
+    "LiteRtGetCompiledResultCallInfo": (0, 2, 3, 4),
+}
+"""Of each function the arguments that must not be NULL."""
+
+
+def _without_plugin(subject: PluginSubject, name: str, place: int) -> None:
+    environment, options = subject.host.options()
+    arguments = {
+        "LiteRtGetCompilerPluginVersion": [ffi.NULL],
+        "LiteRtCreateCompilerPlugin": [subject.host.table, ffi.NULL, environment, options],
+    }[name]
+    _expect_refusal(subject, name, place, arguments)
+
+
+def _with_plugin(subject: PluginSubject, name: str, place: int) -> None:
+    subgraph = subject.models[0].model.subgraphs[0]
+    with subject.plugin() as plugin, subject.host.call() as call:
+        arguments = {
+            "LiteRtGetCompilerPluginSupportedHardware": [ffi.new("LiteRtHwAccelerators*")],
+            "LiteRtGetNumCompilerPluginSupportedSocModels": [ffi.new("LiteRtParamIndex*")],
+            "LiteRtGetCompilerPluginSupportedSocModel": [0, ffi.new("const char**")],
+            "LiteRtGetCompilerPluginSDKVersion": [ffi.new("const char**")],
+            "LiteRtCompilerPluginRegisterAllTransformations": [
+                ffi.new("LiteRtTransformation**"),
+                ffi.new("LiteRtParamIndex*"),
+            ],
+            "LiteRtCompilerPluginPartition": [
+                plugin.soc_model(),
+                call.handle("LiteRtSubgraph", subgraph),
+                call.op_list().handle,
+            ],
+            "LiteRtCompilerPluginCompile": [
+                plugin.soc_model(),
+                call.handle("LiteRtModel", model_of_all([subgraph])),
+                ffi.new("LiteRtCompiledResult*"),
+            ],
+        }.get(name, [])
+        if name == "LiteRtCompilerPluginCheckCompilerCompatibility":
+            version = ffi.new("LiteRtApiVersion*", (0, 1, 0))[0]
+            whole: list[Any] = [version, plugin.handle, *subject.host.options(), plugin.soc_model()]
+        else:
+            whole = [plugin.handle, *arguments]
+        _expect_refusal(subject, name, place, whole)
+        _still_works(plugin)
+
+
+def _with_result(subject: PluginSubject, name: str, place: int) -> None:
+    partition = subject.partitions(subject.taken)[0]
+    with subject.plugin() as plugin, plugin.compile([extract(partition)]) as result:
+        arguments: dict[str, list[Any]] = {
+            "LiteRtCompiledResultNumByteCodeModules": [ffi.new("LiteRtParamIndex*")],
+            "LiteRtGetCompiledResultByteCode": [0, ffi.new("const void**"), ffi.new("size_t*")],
+            "LiteRtGetNumCompiledResultCalls": [ffi.new("LiteRtParamIndex*")],
+            "LiteRtGetCompiledResultCallInfo": [
+                0,
+                ffi.new("const void**"),
+                ffi.new("size_t*"),
+                ffi.new("LiteRtParamIndex*"),
+            ],
+        }
+        _expect_refusal(subject, name, place, [result.handle, *arguments[name]])
+        result.num_modules()
+
+
+def _expect_refusal(subject: PluginSubject, name: str, place: int, arguments: list[Any]) -> None:
+    arguments[place] = ffi.NULL
+    status = subject.functions.call(name, *arguments)
+    expect_status(f"{name} with NULL as argument {place}", status, Status.INVALID_ARGUMENT)
+
+
+def _still_works(plugin: Plugin) -> None:
+    plugin.soc_models()
+
+
+_BASE = ("plugin.symbols", "create.ok")
+
+CHECKS = tuple(
+    Check(
+        "plugin.null_arguments",
+        partial(run, name=name, place=place),
+        f"{name}, argument {place}",
+        needs,
+    )
+    for run, places_of, needs in (
+        (_without_plugin, _OF_NOTHING, _BASE[:1]),
+        (_with_plugin, _OF_PLUGIN, _BASE),
+        (_with_result, _OF_RESULT, (*_BASE, "partition.ops", "compile.ok")),
+    )
+    for name, places in places_of.items()
+    for place in places
+)

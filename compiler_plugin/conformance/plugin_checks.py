@@ -1,0 +1,201 @@
+"""Checks of what a plugin says of itself, and of its life."""
+
+from __future__ import annotations
+
+from compiler_plugin.conformance.functions import NAMES, expect_status, text_of
+from compiler_plugin.conformance.subject import PluginSubject
+from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.definitions import ffi
+from litert.core.status import Status
+
+_VERSION = (0, 1, 0)
+_NPU = 4
+_NAME_BYTES = 123
+_FAR_INDEX = 1000
+_MANY_PATTERNS = 10_000
+_NO_VERSION = (99, 0, 0)
+_CREATE, _DESTROY = "LiteRtCreateCompilerPlugin", "LiteRtDestroyCompilerPlugin"
+_COMPATIBLE = "LiteRtCompilerPluginCheckCompilerCompatibility"
+_TRANSFORMATIONS = "LiteRtCompilerPluginRegisterAllTransformations"
+
+
+def _symbols(subject: PluginSubject) -> None:
+    missing = [name for name in NAMES if not subject.functions.functions.get(name)]
+    if missing:
+        raise Broken(f"it does not export {', '.join(missing)}")
+
+
+def _version(subject: PluginSubject) -> None:
+    found = subject.functions.answer("LiteRtGetCompilerPluginVersion", "LiteRtApiVersion")
+    version = (found.major, found.minor, found.patch)
+    if version != _VERSION:
+        raise Broken(f"the version is {'.'.join(map(str, version))}")
+
+
+def _manufacturer(subject: PluginSubject) -> None:
+    name = "LiteRtGetCompilerPluginSocManufacturer"
+    first = text_of(subject.functions.call_plain(name), name, _NAME_BYTES)
+    second = text_of(subject.functions.call_plain(name), name, _NAME_BYTES)
+    if first != second:
+        raise Broken(f"{name} gives {first!r} first, and then {second!r}")
+
+
+def _create(subject: PluginSubject) -> None:
+    with subject.plugin():
+        pass
+
+
+def _many(subject: PluginSubject) -> None:
+    with subject.plugin() as first:
+        models = first.soc_models()
+        with subject.plugin() as second:
+            if first.handle == second.handle:
+                raise Broken("two plugins have one handle")
+            second.soc_models()
+        if first.soc_models() != models:
+            raise Broken("a plugin answers otherwise, once another is destroyed")
+
+
+def _again(subject: PluginSubject) -> None:
+    for _ in range(3):
+        with subject.plugin() as plugin:
+            plugin.soc_models()
+
+
+def _no_options(subject: PluginSubject) -> None:
+    with subject.plugin(options=False) as plugin:
+        plugin.soc_models()
+
+
+def _create_failure(subject: PluginSubject) -> None:
+    made = ffi.new("LiteRtCompilerPlugin*")
+    environment, options = subject.host.options()
+    if not subject.functions.call(_CREATE, ffi.NULL, made, environment, options):
+        subject.functions.call_plain(_DESTROY, made[0])
+        raise Unseen("creating did not fail, not even without a context")
+    if made[0]:
+        raise Broken(f"{_CREATE} fails, and leaves a plugin behind")
+
+
+def _destroy_null(subject: PluginSubject) -> None:
+    subject.functions.call_plain(_DESTROY, ffi.NULL)
+
+
+def _hardware(subject: PluginSubject) -> None:
+    name = "LiteRtGetCompilerPluginSupportedHardware"
+    with subject.plugin() as plugin:
+        bits = int(subject.functions.answer(name, "LiteRtHwAccelerators", plugin.handle))
+    if not bits & _NPU:
+        raise Broken(f"the hardware is {bits}, without the NPU ({_NPU})")
+
+
+def _soc_models(subject: PluginSubject) -> None:
+    with subject.plugin() as plugin:
+        if not plugin.soc_models():
+            raise Broken("there are 0 SoC models")
+
+
+def _soc_names(subject: PluginSubject) -> None:
+    with subject.plugin() as plugin:
+        names = plugin.soc_models()
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise Broken(f"SoC model {twice[0]!r} is there {names.count(twice[0])} times")
+
+
+def _soc_index(subject: PluginSubject) -> None:
+    name = "LiteRtGetCompilerPluginSupportedSocModel"
+    with subject.plugin() as plugin:
+        number = len(plugin.soc_models())
+        for index in (number, number + _FAR_INDEX):
+            status = subject.functions.call(name, plugin.handle, index, ffi.new("const char**"))
+            expect_status(
+                f"{name} of index {index}, where there are {number},",
+                status,
+                Status.INVALID_ARGUMENT,
+                Status.INDEX_OOB,
+                Status.UNSUPPORTED,
+            )
+
+
+def _sdk_version(subject: PluginSubject) -> None:
+    name = "LiteRtGetCompilerPluginSDKVersion"
+    with subject.plugin() as plugin:
+        text_of(subject.functions.answer(name, "const char*", plugin.handle), name)
+
+
+def _is_compatible(subject: PluginSubject) -> None:
+    version = ffi.new("LiteRtApiVersion*", _VERSION)[0]
+    environment, options = subject.host.options()
+    with subject.plugin() as plugin:
+        for soc_model in (plugin.soc_model(), ffi.NULL):
+            subject.functions.succeed(
+                _COMPATIBLE, version, plugin.handle, environment, options, soc_model
+            )
+
+
+def _refuses(subject: PluginSubject) -> None:
+    strange = ffi.new("char[]", b"no such model")
+    environment, options = subject.host.options()
+    with subject.plugin() as plugin:
+        for numbers, soc in ((_NO_VERSION, plugin.soc_model()), (_VERSION, strange)):
+            version = ffi.new("LiteRtApiVersion*", numbers)[0]
+            status = subject.functions.call(
+                _COMPATIBLE, version, plugin.handle, environment, options, soc
+            )
+            expect_status(
+                _COMPATIBLE,
+                status,
+                Status.OK,
+                Status.UNSUPPORTED_COMPILER_VERSION,
+                Status.UNSUPPORTED,
+                Status.WRONG_VERSION,
+            )
+
+
+def _no_transformations(subject: PluginSubject) -> None:
+    with subject.plugin() as plugin:
+        array, number = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
+        number[0] = _MANY_PATTERNS
+        subject.functions.succeed(_TRANSFORMATIONS, plugin.handle, array, number)
+        if number[0] >= _MANY_PATTERNS:
+            raise Broken(f"the number of patterns is {number[0]}, or left as it was")
+        if number[0] and not array[0]:
+            raise Broken(f"there are {number[0]} patterns, and the array is NULL")
+
+
+def _transformation_lifetime(subject: PluginSubject) -> None:
+    with subject.plugin() as plugin:
+        array, number = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
+        subject.functions.succeed(_TRANSFORMATIONS, plugin.handle, array, number)
+        if not number[0]:
+            raise Unseen("the plugin has no transformations")
+        plugin.soc_models()
+        for index in range(number[0]):
+            text_of(array[0][index].name, f"the name of pattern {index}", _NAME_BYTES)
+            if not array[0][index].pattern:
+                raise Broken(f"pattern {index} is NULL")
+
+
+_BASE = ("plugin.symbols", "create.ok")
+
+CHECKS = (
+    Check("plugin.symbols", _symbols),
+    Check("plugin.version", _version, needs=("plugin.symbols",)),
+    Check("plugin.manufacturer", _manufacturer, needs=("plugin.symbols",)),
+    Check("create.ok", _create, needs=("plugin.symbols",)),
+    Check("soc_models.some", _soc_models, needs=_BASE),
+    Check("soc_models.names", _soc_names, needs=_BASE),
+    Check("soc_models.index", _soc_index, needs=_BASE),
+    Check("create.many", _many, needs=_BASE),
+    Check("create.again", _again, needs=_BASE),
+    Check("create.no_options", _no_options, needs=_BASE),
+    Check("create.failure", _create_failure, needs=_BASE),
+    Check("destroy.null", _destroy_null, needs=_BASE),
+    Check("hardware.npu", _hardware, needs=_BASE),
+    Check("sdk_version.text", _sdk_version, needs=_BASE),
+    Check("compatibility.ours", _is_compatible, needs=_BASE),
+    Check("compatibility.refusal", _refuses, needs=_BASE),
+    Check("transformations.none", _no_transformations, needs=_BASE),
+    Check("transformations.lifetime", _transformation_lifetime, needs=(*_BASE, "transformations.none")),
+)

@@ -1,0 +1,239 @@
+"""The plugin that is checked: loaded when the first check asks for it, and the models that it is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler_plugin.conformance.functions import PluginFunctions, status_name, text_of
+from compiler_plugin.conformance.host import PluginHost
+from compiler_plugin.dependencies import find_dependencies
+from compiler_plugin.leftovers import find_results
+from compiler_plugin.outline import Partition, extract, make_partition
+from compiler_plugin.partition import find_partitions
+from litert.abi.conformance import Broken, Unseen
+from litert.abi.definitions import ffi
+from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedModel:
+    """A model to ask the plugin about; nobody changes it."""
+
+    name: str
+    model: Model
+
+
+@dataclass(slots=True, eq=False)
+class PluginSubject:
+    """A vendor's compiler plugin.
+
+    Attributes:
+      load: gives its functions; called once.
+      host: that it runs in.
+      models: the first of which it takes something is the one that the contract is checked with.
+      soc_model: to compile for; "" for the plugin's first.
+    """
+
+    load: Callable[[], PluginFunctions]
+    host: PluginHost
+    models: Sequence[NamedModel]
+    soc_model: str = ""
+    _functions: PluginFunctions | None = None
+    _taken: dict[NamedModel, list[Partition]] = field(default_factory=dict)
+
+    @property
+    def functions(self) -> PluginFunctions:
+        """All functions; loaded."""
+        if self._functions is None:
+            self._functions = self.load()
+        return self._functions
+
+    @contextmanager
+    def plugin(self, table: Any = None, *, options: bool = True) -> Iterator[Plugin]:
+        """A plugin of its own.
+
+        Args:
+          table: the context that it gets; None for the host's.
+          options: whether it gets the host's options, or NULL.
+        """
+        made = ffi.new("LiteRtCompilerPlugin*")
+        environment, given = self.host.options() if options else (ffi.NULL, ffi.NULL)
+        self.functions.succeed(
+            "LiteRtCreateCompilerPlugin", table or self.host.table, made, environment, given
+        )
+        if not made[0]:
+            raise Broken("LiteRtCreateCompilerPlugin answers OK, and makes no plugin")
+        try:
+            yield Plugin(self, made[0])
+        finally:
+            self.functions.call_plain("LiteRtDestroyCompilerPlugin", made[0])
+
+    def partitions(self, model: NamedModel) -> list[Partition]:
+        """What becomes NPU calls of a model's main subgraph; asked once."""
+        if model not in self._taken:
+            with self.plugin() as plugin:
+                self._taken[model] = plugin.plan(model)
+        return self._taken[model]
+
+    @property
+    def taken(self) -> NamedModel:
+        """The first model that the plugin takes something of.
+
+        Raises:
+          Unseen: there is none.
+        """
+        for model in self.models:
+            if self.partitions(model):
+                return model
+        names = ", ".join(model.name for model in self.models)
+        raise Unseen(f"the plugin takes no op of {names}: give it a model with --model")
+
+
+@dataclass(slots=True, eq=False)
+class Plugin:
+    """A plugin that has been created."""
+
+    subject: PluginSubject
+    handle: Any
+
+    @property
+    def functions(self) -> PluginFunctions:
+        """The plugin's functions."""
+        return self.subject.functions
+
+    def soc_models(self) -> list[bytes]:
+        """What it compiles for."""
+        count = "LiteRtGetNumCompilerPluginSupportedSocModels"
+        name = "LiteRtGetCompilerPluginSupportedSocModel"
+        number = int(self.functions.answer(count, "LiteRtParamIndex", self.handle))
+        return [
+            text_of(self.functions.answer(name, "const char*", self.handle, index), name, 123)
+            for index in range(number)
+        ]
+
+    def soc_model(self) -> Any:
+        """The SoC model to compile for, as C has it."""
+        chosen = self.subject.soc_model.encode()
+        if not chosen:
+            chosen = next(iter(self.soc_models()), b"")
+        return ffi.new("char[]", chosen) if chosen else ffi.NULL
+
+    def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
+        """Partition indices by position, of the ops that it takes.
+
+        Raises:
+          Broken: it fails, or takes what is no op of the subgraph, or one twice.
+        """
+        name = "LiteRtCompilerPluginPartition"
+        host = self.subject.host
+        soc = self.soc_model() if soc_model is None else soc_model
+        with host.call() as call:
+            pushed = call.op_list()
+            status = self.functions.call(
+                name, self.handle, soc, call.handle("LiteRtSubgraph", subgraph), pushed.handle
+            )
+            if status:
+                raise Broken(f"{name} answers {status_name(status)}")
+            positions = {op: index for index, op in enumerate(subgraph.ops)}
+            found: dict[int, int] = {}
+            for op, partition_index in pushed.ops:
+                if op not in positions:
+                    raise Broken(f"it takes {op!r}, which is of another subgraph")
+                if positions[op] in found:
+                    raise Broken(f"it takes op {positions[op]} ({op.name}) twice")
+                found[positions[op]] = partition_index
+            return found
+
+    def plan(self, named: NamedModel) -> list[Partition]:
+        """The partitions of a model's main subgraph."""
+        subgraph = named.model.subgraphs[0]
+        selected = self.partition(subgraph)
+        if not selected:
+            return []
+        ops = {subgraph.ops[position] for position in selected}
+        dependencies = find_dependencies(subgraph, ops, ())
+        results = find_results(named.model, subgraph)
+        return [
+            make_partition(f"Partition_{index}", subgraph, positions, results)
+            for index, positions in enumerate(find_partitions(dependencies, selected))
+        ]
+
+    def try_compile(
+        self, partitions: Sequence[Subgraph], soc_model: Any = None, before: int = 0
+    ) -> tuple[int, Any]:
+        """The status of a compilation, and what its out argument points at; `before` is what that was."""
+        soc = self.soc_model() if soc_model is None else soc_model
+        made = ffi.new("LiteRtCompiledResult*")
+        made[0] = ffi.cast("LiteRtCompiledResult", before)
+        with self.subject.host.call() as call:
+            model = call.handle("LiteRtModel", model_of_all(partitions))
+            status = self.functions.call("LiteRtCompilerPluginCompile", self.handle, soc, model, made)
+        return status, made[0]
+
+    @contextmanager
+    def compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> Iterator[Result]:
+        """A compiled result, which is destroyed in the end."""
+        status, made = self.try_compile(partitions, soc_model)
+        if status:
+            raise Broken(f"LiteRtCompilerPluginCompile answers {status_name(status)}")
+        if not made:
+            raise Broken("LiteRtCompilerPluginCompile answers OK, and makes no result")
+        try:
+            yield Result(self.functions, made)
+        finally:
+            self.functions.call_plain("LiteRtDestroyCompiledResult", made)
+
+
+@dataclass(slots=True, eq=False)
+class Result:
+    """What a compilation gave."""
+
+    functions: PluginFunctions
+    handle: Any
+
+    def num_modules(self) -> int:
+        """How many byte code modules there are."""
+        name = "LiteRtCompiledResultNumByteCodeModules"
+        return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
+
+    def num_calls(self) -> int:
+        """How many calls there are."""
+        name = "LiteRtGetNumCompiledResultCalls"
+        return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
+
+    def module(self, index: int) -> bytes:
+        """A module's bytes, copied."""
+        name = "LiteRtGetCompiledResultByteCode"
+        address, size = ffi.new("const void**"), ffi.new("size_t*")
+        self.functions.succeed(name, self.handle, index, address, size)
+        if not address[0] or not size[0]:
+            raise Broken(f"module {index} is empty: {size[0]} bytes at {address[0]}")
+        return bytes(ffi.buffer(address[0], size[0]))
+
+    def call_info(self, index: int) -> tuple[bytes, int]:
+        """The name and the module of a call."""
+        name = "LiteRtGetCompiledResultCallInfo"
+        info, size = ffi.new("const void**"), ffi.new("size_t*")
+        module = ffi.new("LiteRtParamIndex*")
+        self.functions.succeed(name, self.handle, index, info, size, module)
+        if not info[0] or not size[0]:
+            raise Broken(f"call {index} has no name: {size[0]} bytes at {info[0]}")
+        return bytes(ffi.buffer(info[0], size[0])), int(module[0])
+
+
+def model_of_all(partitions: Sequence[Subgraph]) -> Model:
+    """A model whose subgraphs are partitions, as `compile` gets it."""
+    codes: dict[OperatorCode, None] = {}
+    buffers: dict[Buffer, None] = {}
+    for subgraph in partitions:
+        codes |= dict.fromkeys(op.code for op in subgraph.ops)
+        buffers |= dict.fromkeys(tensor.buffer for tensor in subgraph.tensors)
+    return Model(list(partitions), operator_codes=list(codes), buffers=[Buffer(), *buffers])
+
+
+def extract_all(partitions: Sequence[Partition]) -> list[Subgraph]:
+    """Copies that a plugin may change."""
+    return [extract(partition) for partition in partitions]

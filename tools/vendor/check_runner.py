@@ -1,0 +1,71 @@
+"""Runs checks in child processes: one that crashes, hangs or exits is a finding, and the next run in another."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+
+from litert.abi.conformance import Finding, Outcome, read_trace
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+
+_MAX_HANGS = 3
+
+
+def run_in_children(
+    target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
+) -> list[Finding]:
+    """Runs all checks of a target.
+
+    Args:
+      target: a generator function, `package.module:function`, that yields what
+        `litert.abi.conformance.run_checks` does; its argument has `done` and `trace` besides.
+      argument: as JSON has it.
+      timeout_s: for each check.
+      subject: whose checks they are, for messages.
+
+    Returns:
+      A finding for each check that was begun.
+
+    Raises:
+      LiteRtError: what keeps a child from beginning at all.
+    """
+    findings: list[Finding] = []
+    hangs = 0
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace")
+        while True:
+            begun = ""
+            done = {finding.key: finding.outcome.value for finding in findings}
+            child = call_in_child(
+                target,
+                {**argument, "done": done, "trace": trace},
+                timeout_s=timeout_s,
+                subject=subject,
+                hear=lambda data: None,
+                is_for_each=True,
+            )
+            try:
+                for answer in child:
+                    assert isinstance(answer, dict)
+                    begun = answer.get("begin", "")
+                    if not begun:
+                        findings.append(_finding(answer))
+                return findings
+            except LiteRtError as error:
+                if not begun:
+                    raise
+                rule, _, case = begun.partition(" (")
+                text = error.what.removeprefix(subject).strip()
+                if function := read_trace(trace):
+                    text += f", in {function}"
+                findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
+                hangs += error.status is Status.TIMEOUT_EXPIRED
+                if hangs == _MAX_HANGS:
+                    return findings
+
+
+def _finding(answer: Mapping[str, str]) -> Finding:
+    return Finding(answer["rule"], answer["case"], Outcome(answer["outcome"]), answer["text"])
