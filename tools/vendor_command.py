@@ -11,7 +11,8 @@ COMMAND = CommandGroup(
     "A vendor's compiler plugin and dispatch table, in Python or in shared libraries.",
     ".vendor.{}_command",
     {
-        "new": "begin a vendor: a working one, in Python or in C",
+        "check": "find the rules of the contract that a vendor breaks",
         "export": "make shared libraries of a Python vendor, for stock LiteRT",
+        "new": "begin a vendor: a working one, in Python or in C",
     },
 )

@@ -214,25 +214,25 @@ def _result_destroy_null(subject: PluginSubject) -> None:
     subject.functions.call_plain("LiteRtDestroyCompiledResult", ffi.NULL)
 
 
-_BASE = ("plugin.symbols", "create.ok", "partition.ops")
+_BASE = ("plugin.symbols", "create.ok", "create.again", "partition.ops")
 _COMPILED = (*_BASE, "compile.ok")
 
 CHECKS = (
-    Check("partition.ops", _partition_ops, needs=_BASE[:2]),
+    Check("partition.ops", _partition_ops, needs=_BASE[:3]),
     Check("partition.soc_model", _partition_soc_model, needs=_BASE),
     Check("partition.repeatable", _partition_repeatable, needs=_BASE),
     Check("partition.reads_only", _reads_only, needs=_BASE),
     Check("compile.ok", _compile, needs=_BASE),
     Check("create.context", _old_context, needs=_COMPILED),
     Check("compile.soc_model", _compile_soc_model, needs=_COMPILED),
-    Check("compile.repeatable", _compile_repeatable, needs=_COMPILED),
     Check("compile.failure", _compile_failure, needs=_COMPILED),
     Check("destroy.results", _destroy_results, needs=_COMPILED),
     Check("result.modules", _modules, needs=_COMPILED),
     Check("result.byte_code", _byte_code, needs=(*_COMPILED, "result.modules")),
-    Check("result.index", _result_index, needs=_COMPILED),
+    Check("compile.repeatable", _compile_repeatable, needs=(*_COMPILED, "result.byte_code")),
+    Check("result.index", _result_index, needs=(*_COMPILED, "result.modules")),
     Check("result.calls", _calls, needs=_COMPILED),
     Check("result.call_info", _call_info, needs=(*_COMPILED, "result.modules", "result.calls")),
-    Check("result.nothing", _nothing, needs=_BASE[:2]),
-    Check("result.destroy_null", _result_destroy_null, needs=_BASE[:2]),
+    Check("result.nothing", _nothing, needs=_BASE[:3]),
+    Check("result.destroy_null", _result_destroy_null, needs=_BASE[:3]),
 )

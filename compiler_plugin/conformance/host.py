@@ -1,27 +1,25 @@
-"""The host that compiler plugins are checked in: its contexts, of both sizes that hosts have, and handles for a call."""
+"""The host that compiler plugins are checked in: this project's own context, in both sizes that hosts have."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler_plugin.native.context import CompilerContext
 from compiler_plugin.native.graph_handles import GraphHandles
-from compiler_plugin.native.graph_slots import PushedOps, model_slots, op_slots, tensor_slots
-from compiler_plugin.native.option_slots import option_slots
+from compiler_plugin.native.graph_slots import PushedOps
 from litert.abi.definitions import ffi
 from litert.abi.guarded_memory import GuardedMemory
 from litert.abi.options import options_table
-from litert.abi.tables import fill
+from litert.abi.symbol_library import load_symbols
+from litert.abi.vendor_flags import vendor_payloads
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.graph import Op
 
-_VERSION = (1, 3)
 _OLD_VERSION, _OLD_SIZE = (1, 1), 1104
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,20 +51,20 @@ class PluginHost:
     """A compiler context, and what the plugin is told.
 
     Attributes:
-      table: of release 2.3.0, with all slots.
+      manufacturer: whose plugin it is, for options.
+      compiler_options: that the plugin gets.
     """
 
+    manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
-    table: Any = None
-    _handles: GraphHandles = field(default_factory=GraphHandles)
-    _kept: list[object] = field(default_factory=list)
+    _context: CompilerContext = field(default_factory=lambda: CompilerContext("checked"))
+    _kept: list[object] = field(default_factory=lambda: [load_symbols()])
+    _options: tuple[Any, Any] | None = None
 
-    def __post_init__(self) -> None:
-        slots: dict[str, Callable[..., Any]] = {**options_table().slots()}
-        for make in (model_slots, op_slots, tensor_slots, option_slots):
-            slots.update(make(self._handles))
-        self.table = ffi.new("LiteRtCompilerContext*")
-        self._kept.append(fill(self.table, slots, _VERSION, "the plugin", _LOG))
+    @property
+    def table(self) -> Any:
+        """The context of release 2.3.0, with all slots."""
+        return self._context.table
 
     def old_table(self) -> Any:
         """The context of a host that has fewer slots; nobody can read behind it."""
@@ -81,15 +79,21 @@ class PluginHost:
 
     def options(self) -> tuple[Any, Any]:
         """Environment options and options, as C has them."""
-        table = options_table()
-        given = table.put_options({}, self.compiler_options.custom_op_infos)
-        environment = table.put_environment(EnvironmentOptions())
-        return ffi.cast("LiteRtEnvironmentOptions", environment), ffi.cast("LiteRtOptions", given)
+        if self._options is None:
+            given = self.compiler_options
+            payloads = vendor_payloads(self.manufacturer, given.vendor_options)
+            options = options_table().put_options(payloads, given.custom_op_infos)
+            environment = options_table().put_environment(EnvironmentOptions())
+            self._options = (
+                ffi.cast("LiteRtEnvironmentOptions", environment),
+                ffi.cast("LiteRtOptions", options),
+            )
+        return self._options
 
     @contextmanager
     def call(self) -> Iterator[HostCall]:
         """For one call of the plugin."""
         try:
-            yield HostCall(self._handles)
+            yield HostCall(self._context.handles)
         finally:
-            self._handles.clear()
+            self._context.handles.clear()

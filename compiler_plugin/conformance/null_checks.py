@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from compiler_plugin.conformance.functions import expect_status
-from compiler_plugin.conformance.subject import Plugin, PluginSubject, model_of_all
+from compiler_plugin.conformance.subject import PluginSubject, model_of_all
 from compiler_plugin.outline import extract
 from litert.abi.conformance import Check
 from litert.abi.definitions import ffi
@@ -70,7 +70,7 @@ def _with_plugin(subject: PluginSubject, name: str, place: int) -> None:
         else:
             whole = [plugin.handle, *arguments]
         _expect_refusal(subject, name, place, whole)
-        _still_works(plugin)
+        plugin.soc_models()  # nothing else was done
 
 
 def _with_result(subject: PluginSubject, name: str, place: int) -> None:
@@ -97,11 +97,7 @@ def _expect_refusal(subject: PluginSubject, name: str, place: int, arguments: li
     expect_status(f"{name} with NULL as argument {place}", status, Status.INVALID_ARGUMENT)
 
 
-def _still_works(plugin: Plugin) -> None:
-    plugin.soc_models()
-
-
-_BASE = ("plugin.symbols", "create.ok")
+_BASE = ("plugin.symbols", "create.ok", "create.again")
 
 CHECKS = tuple(
     Check(

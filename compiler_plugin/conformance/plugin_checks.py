@@ -177,18 +177,18 @@ def _transformation_lifetime(subject: PluginSubject) -> None:
                 raise Broken(f"pattern {index} is NULL")
 
 
-_BASE = ("plugin.symbols", "create.ok")
+_BASE = ("plugin.symbols", "create.ok", "create.again")
 
 CHECKS = (
     Check("plugin.symbols", _symbols),
     Check("plugin.version", _version, needs=("plugin.symbols",)),
     Check("plugin.manufacturer", _manufacturer, needs=("plugin.symbols",)),
     Check("create.ok", _create, needs=("plugin.symbols",)),
+    Check("create.again", _again, needs=_BASE[:2]),
     Check("soc_models.some", _soc_models, needs=_BASE),
     Check("soc_models.names", _soc_names, needs=_BASE),
-    Check("soc_models.index", _soc_index, needs=_BASE),
+    Check("soc_models.index", _soc_index, needs=(*_BASE, "soc_models.some")),
     Check("create.many", _many, needs=_BASE),
-    Check("create.again", _again, needs=_BASE),
     Check("create.no_options", _no_options, needs=_BASE),
     Check("create.failure", _create_failure, needs=_BASE),
     Check("destroy.null", _destroy_null, needs=_BASE),

@@ -50,6 +50,11 @@ class Rule:
     line: int
 
     @property
+    def is_recommended(self) -> bool:
+        """Whether hosts get along with a vendor that does not keep it."""
+        return self.text.startswith("Recommended:")
+
+    @property
     def where(self) -> str:
         """The place, for people."""
         return f"litert_npu/{self.header}:{self.line}"

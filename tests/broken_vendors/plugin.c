@@ -5,7 +5,7 @@
 
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
-  int num_partitions;
+  int num_partitions, num_compiled;
 };
 
 struct LiteRtCompiledResultT {
@@ -14,7 +14,7 @@ struct LiteRtCompiledResultT {
   int num_reads;
 };
 
-static int num_plugins, num_created, num_compiled;
+static int num_plugins, num_created;
 static LiteRtTransformation transformations[1];
 
 LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* version) {
@@ -199,9 +199,9 @@ LiteRtStatus LiteRtCompilerPluginCompile(LiteRtCompilerPlugin plugin, const char
     LiteRtModel partitions, LiteRtCompiledResult* result) {
   (void)soc_model;
   CHECK(plugin != NULL && partitions != NULL && result != NULL);
-  if (breaks("process.exit")) exit(3);
-  if (breaks("process.hang")) pause();
-  if (num_compiled++ > 0 && breaks("compile.repeatable")) return kLiteRtStatusErrorCompilation;
+  if (breaks("exit")) exit(3);
+  if (breaks("hang")) pause();
+  if (plugin->num_compiled++ > 0 && breaks("compile.repeatable")) return kLiteRtStatusErrorCompilation;
   const LiteRtCompilerContext* context = plugin->context;
   LiteRtParamIndex num_subgraphs, num_ops;
   TRY(context->get_num_model_subgraphs(partitions, &num_subgraphs));

@@ -1,0 +1,102 @@
+"""Small models of common ops, for vendors that were given none of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compiler_plugin.conformance.subject import NamedModel
+from litert.core.quantization import Quantization
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Tensor
+
+_SHAPE = (1, 4, 4, 8)
+_UNARY = {
+    "RELU": {}, "LOGISTIC": {}, "TANH": {}, "ABS": {},
+    "SOFTMAX": {"beta": 1.0},
+}  # fmt: skip
+_BINARY = ("ADD", "MUL", "SUB")
+
+
+def default_models(custom_ops: Sequence[str]) -> list[NamedModel]:
+    """One model for each custom op, of one float input and output, and then those of builtin ops."""
+    models = [_make(name, lambda b, x, n=name: _custom(b, x, n)) for name in custom_ops]
+    for name in _BINARY:
+        models.append(_make(name, lambda b, x, n=name: _binary(b, x, n)))
+    models.append(_make("MUL of one input", lambda b, x: _op(b, "MUL", [x, x])))
+    models.append(_make("SUB, then MUL", _chain))
+    for name, options in _UNARY.items():
+        models.append(_make(name, lambda b, x, n=name, o=options: _op(b, n, [x], **o)))
+    models.append(_make("CONV_2D", _conv))
+    models.append(_make("MAX_POOL_2D", _pool))
+    models.append(_make("FULLY_CONNECTED", _fully_connected))
+    models.append(_quantized_add())
+    return models
+
+
+def _make(name: str, build: Callable[[ModelBuilder, Tensor], Tensor]) -> NamedModel:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", _SHAPE)
+    builder.output(build(builder, x))
+    return NamedModel(name, builder.build())
+
+
+def _op(
+    builder: ModelBuilder, name: str, inputs: Sequence[Tensor], result: str = "y", **options: object
+) -> Tensor:
+    made: Tensor = builder.op(name, inputs, [(result, "float32", _SHAPE)], **options)
+    return made
+
+
+def _custom(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
+    made: Tensor = builder.custom(name, [x], [("y", "float32", _SHAPE)])
+    return made
+
+
+def _binary(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
+    return _op(builder, name, [x, builder.input("z", "float32", _SHAPE)])
+
+
+def _chain(builder: ModelBuilder, x: Tensor) -> Tensor:
+    """The order of inputs matters, and one is read twice."""
+    z = builder.input("z", "float32", _SHAPE)
+    difference = _op(builder, "SUB", [z, x], "d")
+    return _op(builder, "MUL", [difference, x])
+
+
+def _conv(builder: ModelBuilder, x: Tensor) -> Tensor:
+    import numpy as np
+
+    values = np.random.default_rng(0)
+    weights = builder.constant("w", values.uniform(-1, 1, (8, 3, 3, 8)).astype(np.float32))
+    bias = builder.constant("b", values.uniform(-1, 1, 8).astype(np.float32))
+    options = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
+    return _op(builder, "CONV_2D", [x, weights, bias], **options)
+
+
+def _pool(builder: ModelBuilder, x: Tensor) -> Tensor:
+    sizes = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
+    outputs = [("y", "float32", (1, 2, 2, 8))]
+    made: Tensor = builder.op("MAX_POOL_2D", [x], outputs, padding="VALID", **sizes)
+    return made
+
+
+def _fully_connected(builder: ModelBuilder, x: Tensor) -> Tensor:
+    import numpy as np
+
+    values = np.random.default_rng(1)
+    weights = builder.constant("w", values.uniform(-0.3, 0.3, (10, 8)).astype(np.float32))
+    bias = builder.constant("b", values.uniform(-1, 1, 10).astype(np.float32))
+    outputs = [("y", "float32", (1, 4, 4, 10))]
+    made: Tensor = builder.op("FULLY_CONNECTED", [x, weights, bias], outputs, keep_num_dims=True)
+    return made
+
+
+def _quantized_add() -> NamedModel:
+    builder = ModelBuilder()
+    x, z = (
+        builder.input(name, "int8", _SHAPE, quantization=Quantization((scale,), (zero,)))
+        for name, scale, zero in (("x", 0.05, 3), ("z", 0.04, -7))
+    )
+    y = builder.tensor("y", "int8", _SHAPE, quantization=Quantization((0.1,), (1,)))
+    builder.output(builder.op("ADD", [x, z], [y]))
+    return NamedModel("ADD of int8", builder.build())

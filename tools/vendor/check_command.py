@@ -1,0 +1,86 @@
+"""`litert-npu vendor check`: does a vendor keep the contract of the headers?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..command import Command, usage_error
+from ..console import print_text
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+
+def _define_flags(flags: FlagValues) -> None:
+    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string, DEFINE_string
+
+    DEFINE_multi_string(
+        "model",
+        [],
+        "A TFLite model to check with, in place of small ones of common ops.",
+        flag_values=flags,
+    )
+    DEFINE_multi_string(
+        "npu_custom_op_info", [], "op,path: the asset of a custom op.", flag_values=flags
+    )
+    DEFINE_multi_string(
+        "companion",
+        [],
+        "op/relative/path,path: a file that an asset names, for a vendor in C.",
+        flag_values=flags,
+    )
+    DEFINE_multi_string("option", [], "name=value: an option of the vendor's.", flag_values=flags)
+    DEFINE_string("soc_model", "", "To compile for; the vendor's first.", flag_values=flags)
+    DEFINE_float("timeout", 60, "Seconds that each check may take.", flag_values=flags)
+    DEFINE_bool("strict", False, "Recommendations are rules, too.", flag_values=flags)
+    DEFINE_bool("verbose", False, "Shows the checks that passed, too.", flag_values=flags)
+    DEFINE_bool("json", False, "The report as JSON.", flag_values=flags)
+
+
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    from litert.core.compiler_options import CustomOpInfo
+
+    from .conformance import CheckOptions, check_vendor
+    from .vendor_libraries import find_libraries
+
+    if not arguments:
+        raise usage_error("no vendor is named", "Give its name, or its libraries.")
+    infos = [CustomOpInfo.parse(text) for text in flags.npu_custom_op_info]
+    companions = [CustomOpInfo.parse(text) for text in flags.companion]
+    report = check_vendor(
+        find_libraries(arguments),
+        CheckOptions(
+            models=flags.model,
+            soc_model=flags.soc_model,
+            assets=[(info.op_name, info.asset_path) for info in infos],
+            companions=[(info.op_name, info.asset_path) for info in companions],
+            vendor_options=_options(flags.option),
+            timeout_s=flags.timeout,
+            strict=flags.strict,
+        ),
+    )
+    print_text(report.to_json() if flags.json else report.to_text(verbose=flags.verbose), sys.stdout)
+    return 1 if report.has_failed else 0
+
+
+def _options(texts: Sequence[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or name in options:
+            raise usage_error(f"--option={text} is no name=value, or there twice")
+        options[name] = value if equals else "true"
+    return options
+
+
+COMMAND = Command(
+    "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, against each rule of the "
+    "contract:\nan installed vendor by name, or one or two files or a folder. Crashes and hangs are findings. The "
+    "exit status\nis 1 where a rule is broken.",
+    _define_flags,
+    _run,
+    num_arguments=2,
+    num_optional=2,
+)

@@ -1,0 +1,173 @@
+"""What the checks of a vendor came to, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from litert.abi.conformance import Finding, Outcome
+
+from ..wording import count_text, json_text, name_text
+
+if TYPE_CHECKING:
+    from litert.abi.headers import Rule
+
+_WIDTH = 100
+_SIGNS = {
+    Outcome.PASSED: "ok",
+    Outcome.NOTE: "note",
+    Outcome.FAILED: "FAILED",
+    Outcome.UNSEEN: "-",
+}
+
+NOT_CHECKABLE = {
+    "compile.subgraphs": "what the calls give is compared by invoke.values",
+}
+"""Rules without a check of their own, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The findings of one library.
+
+    Attributes:
+      title: `compiler plugin` or `dispatch library`.
+      origin: where it is.
+      findings: in the order of the checks.
+      remarks: sentences about what was checked.
+    """
+
+    title: str
+    origin: str
+    findings: Sequence[Finding]
+    remarks: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceReport:
+    """All that was found of a vendor.
+
+    Attributes:
+      vendor: whose libraries they are.
+      contract: all rules, by name.
+    """
+
+    vendor: str
+    parts: Sequence[Part]
+    contract: Mapping[str, Rule]
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Of all parts."""
+        return [finding for part in self.parts for finding in part.findings]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a rule is broken that is more than recommended."""
+        return any(finding.outcome is Outcome.FAILED for finding in self.findings)
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        return json_text({
+            "vendor": self.vendor,
+            "conforms": not self.has_failed,
+            "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
+            "parts": [
+                {
+                    "title": part.title,
+                    "origin": part.origin,
+                    "remarks": list(part.remarks),
+                    "findings": [self._finding(finding) for finding in part.findings],
+                }
+                for part in self.parts
+            ],
+            "not_checkable": NOT_CHECKABLE,
+        })
+
+    def to_text(self, *, verbose: bool = False) -> str:
+        """A block for each rule that is broken, and what was not looked at; all checks where `verbose`."""
+        lines: list[str] = []
+        for part in self.parts:
+            lines.append(f"{name_text(self.vendor)}, {part.title}: {name_text(part.origin)}")
+            shown = [Outcome.FAILED, Outcome.NOTE, *([Outcome.PASSED] if verbose else [])]
+            for outcome in shown:
+                for finding in part.findings:
+                    if finding.outcome is outcome:
+                        lines += self._block(finding)
+            lines += self._unseen(part)
+            lines += [f"  {name_text(remark)}" for remark in part.remarks]
+            lines.append("")
+        counts = ", ".join(
+            f"{self._count(outcome)} {word}"
+            for outcome, word in (
+                (Outcome.PASSED, "passed"),
+                (Outcome.FAILED, "failed"),
+                (Outcome.NOTE, "broken that are only recommended"),
+                (Outcome.UNSEEN, "not looked at"),
+            )
+        )
+        answer = "breaks the contract" if self.has_failed else "keeps the contract"
+        checks = count_text(len(self.findings), "check")
+        return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])
+
+    def _count(self, outcome: Outcome) -> int:
+        return sum(finding.outcome is outcome for finding in self.findings)
+
+    def _finding(self, finding: Finding) -> dict[str, str]:
+        rule = self.contract[finding.rule]
+        return {
+            "rule": finding.rule,
+            "case": finding.case,
+            "outcome": finding.outcome.value,
+            "text": finding.text,
+            "contract": rule.text,
+            "where": rule.where,
+        }
+
+    def _block(self, finding: Finding) -> list[str]:
+        sign = _SIGNS[finding.outcome]
+        head = f"  {sign:6}  {finding.key}"
+        if finding.outcome is Outcome.PASSED:
+            return [head]
+        rule = self.contract[finding.rule]
+        return [
+            head,
+            *_indented(f"The contract ({rule.where}): {rule.text}"),
+            *_indented(f"What happened: {name_text(finding.text)}"),
+        ]
+
+    @staticmethod
+    def _unseen(part: Part) -> list[str]:
+        """What was not looked at, by reason."""
+        reasons: dict[str, list[str]] = {}
+        for finding in part.findings:
+            if finding.outcome is Outcome.UNSEEN:
+                reasons.setdefault(finding.text, []).append(finding.rule)
+        return [
+            line
+            for reason, rules in reasons.items()
+            for line in _indented(
+                f"not looked at, since {name_text(reason)}: {', '.join(dict.fromkeys(rules))}", 2
+            )
+        ]
+
+
+def with_recommendations(
+    findings: Sequence[Finding], contract: Mapping[str, Rule], *, strict: bool
+) -> list[Finding]:
+    """Makes notes of the broken rules that are only recommended, unless all are to be kept."""
+    return [
+        replace(finding, outcome=Outcome.NOTE)
+        if finding.outcome is Outcome.FAILED
+        and contract[finding.rule].is_recommended
+        and not strict
+        else finding
+        for finding in findings
+    ]
+
+
+def _indented(text: str, indent: int = 10) -> list[str]:
+    first, other = " " * indent, " " * (indent + 2)
+    return wrap(text, _WIDTH, initial_indent=first, subsequent_indent=other)

@@ -1,0 +1,126 @@
+"""Checks a vendor: its compiler plugin, then byte code that it makes, with its dispatch library."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from litert.abi.conformance import Finding
+from litert.abi.headers import read_contract
+from litert.core.errors import LiteRtError
+from litert.host.child import call_in_child
+
+from .check_report import ConformanceReport, Part, with_recommendations
+from .check_runner import run_in_children
+from .golden_outputs import add_expected
+from .vendor_libraries import VendorLibraries
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How a vendor is checked.
+
+    Attributes:
+      models: files; none for small models of common ops.
+      soc_model: to compile for; "" for the plugin's first.
+      assets: pairs of an op and its asset's path.
+      companions: pairs of a name, `<op>/<relative path>`, and a path.
+      vendor_options: the plugin's own, by name.
+      timeout_s: for each check.
+      strict: whether recommendations are rules.
+    """
+
+    models: Sequence[str] = ()
+    soc_model: str = ""
+    assets: Sequence[tuple[str, str]] = ()
+    companions: Sequence[tuple[str, str]] = ()
+    vendor_options: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 60
+    strict: bool = False
+
+
+def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> ConformanceReport:
+    """Runs all checks, in processes of their own.
+
+    Raises:
+      LiteRtError: what keeps the checks from being run; what a vendor does is in the report.
+    """
+    contract = read_contract()
+    vendor = libraries.manufacturer or "The vendor"
+    plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
+    parts: list[Part] = []
+    with tempfile.TemporaryDirectory() as folder:
+        cases: list[dict[str, Any]] = []
+        remarks: list[str] = []
+        if plugin is not None:
+            argument = {
+                "origin": plugin,
+                "manufacturer": libraries.manufacturer,
+                "models": [os.path.abspath(path) for path in options.models],
+                "soc_model": options.soc_model,
+                "assets": [[op, os.path.abspath(path)] for op, path in options.assets],
+                "vendor_options": dict(options.vendor_options),
+            }
+            target = "compiler_plugin.conformance.serving:check_plugin"
+            findings = run_in_children(
+                target, argument, timeout_s=options.timeout_s, subject="the plugin"
+            )
+            if dispatch is not None:
+                cases, remarks = _compile(argument, folder, options.timeout_s)
+            parts.append(_part("compiler plugin", plugin, findings, contract, options.strict, remarks))
+        if dispatch is not None:
+            argument = {
+                "origin": dispatch,
+                "manufacturer": libraries.manufacturer,
+                "cases": cases,
+                "assets": [
+                    [name, os.path.abspath(path)]
+                    for name, path in (*options.companions, *options.assets)
+                ],
+            }
+            target = "dispatch.conformance.serving:check_dispatch"
+            findings = run_in_children(
+                target, argument, timeout_s=options.timeout_s, subject="the library"
+            )
+            parts.append(_part("dispatch library", dispatch, findings, contract, options.strict))
+    return ConformanceReport(vendor, parts, contract)
+
+
+def _part(
+    title: str,
+    origin: str,
+    findings: Sequence[Finding],
+    contract: Mapping[str, Any],
+    strict: bool,
+    remarks: Sequence[str] = (),
+) -> Part:
+    return Part(title, origin, with_recommendations(findings, contract, strict=strict), remarks)
+
+
+def _compile(
+    argument: Mapping[str, object], folder: str, timeout_s: float
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Byte code to run, with what has to come out; and what there is none of."""
+    cases: list[dict[str, Any]] = []
+    remarks: list[str] = []
+    try:
+        for answer in call_in_child(
+            "compiler_plugin.conformance.serving:compile_cases",
+            {**argument, "folder": folder, "trace": ""},
+            timeout_s=timeout_s,
+            subject="the plugin",
+            hear=lambda data: None,
+            is_for_each=True,
+        ):
+            assert isinstance(answer, dict)
+            if "why" in answer:
+                remarks.append(f"{answer['name']} is not run: {answer['why']}.")
+            else:
+                add_expected(answer)
+                cases.append(answer)
+    except LiteRtError as error:
+        remarks.append(f"The plugin did not compile all models: {error}")
+    return cases, remarks

@@ -1,0 +1,89 @@
+"""Where the two libraries of a vendor are: by the vendor's name, or by the names of files and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from .export_command import find_origins
+
+_PREFIXES = {"compiler_plugin": "LiteRtCompilerPlugin", "dispatch": "LiteRtDispatch"}
+
+
+@dataclass(frozen=True, slots=True)
+class VendorLibraries:
+    """A vendor's libraries.
+
+    Attributes:
+      manufacturer: whose they are; "" where their names do not say.
+      origins: by kind, `compiler_plugin` and `dispatch`: `module:attribute`, or a file. One may be missing.
+    """
+
+    manufacturer: str
+    origins: Mapping[str, str]
+
+
+def find_libraries(names: Sequence[str]) -> VendorLibraries:
+    """Finds what a command line names.
+
+    Args:
+      names: an installed vendor's, or files and folders of one vendor.
+
+    Raises:
+      LiteRtError: NOT_FOUND; INVALID_TOOL_CONFIG, for two libraries of a kind.
+    """
+    if len(names) == 1 and not os.path.exists(names[0]) and os.sep not in names[0]:
+        return VendorLibraries(names[0], find_origins(names[0]))
+    origins: dict[str, str] = {}
+    manufacturer = ""
+    for path in _files(names):
+        kind, owner = _kind_of(path)
+        if kind in origins:
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"two libraries of one kind: {origins[kind]} and {path}",
+                hint="Name the files to check.",
+            )
+        origins[kind] = path
+        manufacturer = manufacturer or owner
+    return VendorLibraries(manufacturer, origins)
+
+
+def _files(names: Sequence[str]) -> list[str]:
+    from litert.host.extensions import find_files
+
+    patterns = [f"{lib}{p}*{s}" for p in _PREFIXES.values() for lib, s in (("lib", ".so"), ("", ".py"))]
+    files: list[str] = []
+    for name in names:
+        if os.path.isdir(name):
+            found = find_files([name], patterns)
+            if not found:
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    f"no file in it is called {', '.join(patterns)}",
+                    name,
+                )
+            files += found
+        elif not os.path.exists(name):
+            raise LiteRtError(Status.NOT_FOUND, "no such file, folder or installed vendor", name)
+        else:
+            files.append(name)
+    return [os.path.abspath(path) for path in files]
+
+
+def _kind_of(path: str) -> tuple[str, str]:
+    """What a file is, and whose, by its name."""
+    name = os.path.splitext(os.path.basename(path))[0].removeprefix("lib")
+    for kind, prefix in _PREFIXES.items():
+        if name.startswith(prefix):
+            return kind, name.removeprefix(prefix).lstrip("_-")
+    raise LiteRtError(
+        Status.INVALID_TOOL_CONFIG,
+        "not a vendor's file by its name",
+        path,
+        "Call it libLiteRtCompilerPlugin_<manufacturer>.so or libLiteRtDispatch_<manufacturer>.so; .py without lib.",
+    )
