@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from litert.abi.conformance import Broken, CallTrace
+from litert.abi.conformance_libraries import find_symbol, open_library
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 
@@ -61,8 +62,8 @@ class PluginFunctions:
 def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
     """Loads a plugin as LiteRT does."""
     flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NODELETE
-    library = trace.call("dlopen", ffi.dlopen, os.path.abspath(path), flags)
-    found = {name: getattr(library, name, None) for name in NAMES}
+    library = open_library(path, flags, trace)
+    found = {name: find_symbol(library, name) for name in NAMES}
     return PluginFunctions(found, trace, library)
 
 

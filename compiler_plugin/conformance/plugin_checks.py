@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compiler_plugin.conformance.functions import NAMES, expect_status, text_of
 from compiler_plugin.conformance.subject import PluginSubject
 from litert.abi.conformance import Broken, Check, Unseen
@@ -68,13 +70,24 @@ def _no_options(subject: PluginSubject) -> None:
 
 
 def _create_failure(subject: PluginSubject) -> None:
+    made, status = _create_without_context(subject)
+    if not status:
+        subject.functions.call_plain(_DESTROY, made)
+        raise Unseen("creating did not fail, not even without a context")
+    if made:
+        raise Broken(f"{_CREATE} fails, and leaves a plugin behind")
+
+
+def _create_without_context(subject: PluginSubject) -> tuple[Any, int]:
     made = ffi.new("LiteRtCompilerPlugin*")
     environment, options = subject.host.options()
-    if not subject.functions.call(_CREATE, ffi.NULL, made, environment, options):
-        subject.functions.call_plain(_DESTROY, made[0])
-        raise Unseen("creating did not fail, not even without a context")
-    if made[0]:
-        raise Broken(f"{_CREATE} fails, and leaves a plugin behind")
+    status = subject.functions.call(_CREATE, ffi.NULL, made, environment, options)
+    return made[0], status
+
+
+def _null_context(subject: PluginSubject) -> None:
+    _, status = _create_without_context(subject)
+    expect_status("it", status, Status.INVALID_ARGUMENT)
 
 
 def _destroy_null(subject: PluginSubject) -> None:
@@ -179,6 +192,8 @@ def _transformation_lifetime(subject: PluginSubject) -> None:
 
 _BASE = ("plugin.symbols", "create.ok", "create.again")
 
+_NULL_CONTEXT = Check("plugin.null_arguments", _null_context, f"{_CREATE}, argument 0", _BASE)
+
 CHECKS = (
     Check("plugin.symbols", _symbols),
     Check("plugin.version", _version, needs=("plugin.symbols",)),
@@ -190,7 +205,8 @@ CHECKS = (
     Check("soc_models.index", _soc_index, needs=(*_BASE, "soc_models.some")),
     Check("create.many", _many, needs=_BASE),
     Check("create.no_options", _no_options, needs=_BASE),
-    Check("create.failure", _create_failure, needs=_BASE),
+    _NULL_CONTEXT,
+    Check("create.failure", _create_failure, needs=(*_BASE, _NULL_CONTEXT.key)),
     Check("destroy.null", _destroy_null, needs=_BASE),
     Check("hardware.npu", _hardware, needs=_BASE),
     Check("sdk_version.text", _sdk_version, needs=_BASE),

@@ -72,9 +72,16 @@ class ExportedPlugin:
         self._warnings: list[str] = []
 
     def check_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
-        """Lets the vendor refuse the host, the SoC model or the options."""
+        """Lets the vendor refuse the host, the SoC model or the options.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for a SoC model that the vendor does not have; what the vendor raises.
+        """
         factory = self._registered.factory
-        chosen = self._choose(soc_model)
+        try:
+            chosen = self._choose(soc_model)
+        except LiteRtError as error:
+            raise LiteRtError(Status.UNSUPPORTED, error.what, error.where, error.hint) from error
         vendor_call = VendorCall(
             factory.soc_manufacturer,
             "check_compiler_compatibility",

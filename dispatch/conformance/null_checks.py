@@ -29,7 +29,7 @@ _PLACES = {
 
 def _refuses_null(subject: DispatchSubject, slot: str, place: int) -> None:
     if not subject.table.has(slot):
-        raise Unseen(f"{slot} is NULL")
+        raise Unseen("the slot is NULL")
     if not subject.cases and slot not in _WITHOUT_CALL:
         raise Unseen("there is no byte code of the vendor's compiler to run")
     if slot in _WITHOUT_CALL:
@@ -43,8 +43,7 @@ def _refuses_null(subject: DispatchSubject, slot: str, place: int) -> None:
             arguments[place] = ffi.NULL
             status = call.table.call(slot, *arguments)
             call.run(subject.case.data)  # nothing else was done
-    what = f"{slot} with NULL as argument {place}"
-    expect_status(what, status, Status.INVALID_ARGUMENT)
+    expect_status("it", status, Status.INVALID_ARGUMENT)
 
 
 _WITHOUT_CALL = {

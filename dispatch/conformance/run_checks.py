@@ -236,7 +236,7 @@ def _threads(subject: DispatchSubject) -> None:
 def _scheduling(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_scheduling_info"
     if not subject.table.has(slot):
-        raise Unseen(f"{slot} is NULL")
+        raise Unseen("the slot is NULL")
     with subject.call() as call:
         for mask in (0, 1, 2, 4, 8, 15):
             info = ffi.new("LiteRtSchedulingInfo*")
@@ -252,7 +252,7 @@ def _scheduling(subject: DispatchSubject) -> None:
 def _run_options(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_options"
     if not subject.table.has(slot):
-        raise Unseen(f"{slot} is NULL")
+        raise Unseen("the slot is NULL")
     with subject.call() as call:
         status = call.table.call(slot, call.context, ffi.NULL)
         expect_status(f"{slot}(NULL)", status, Status.OK, Status.UNSUPPORTED)

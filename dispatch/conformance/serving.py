@@ -12,6 +12,7 @@ from dispatch.conformance.host import CheckedHost
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import Table, load_table
 from litert.abi.conformance import CallTrace, run_checks
+from litert.abi.definitions import ffi
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from litert.host.python_library.bootstrap import find_vendor
@@ -74,9 +75,12 @@ def _load(argument: Mapping[str, Any], trace: CallTrace) -> Table:
     from dispatch.native.export import export_table
 
     exported = export_table(vendor)
-    return Table(
-        exported.get_api, exported.api, exported.register_asset, CheckedHost(), trace, exported
+    get_api = ffi.cast("LiteRtStatus(*)(LiteRtDispatchApi*)", exported.get_api)
+    register_asset = ffi.cast(
+        "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)",
+        exported.register_asset,
     )
+    return Table(get_api, exported.api, register_asset, CheckedHost(), trace, exported)
 
 
 def _read(path: str) -> bytes:

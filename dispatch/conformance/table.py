@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dispatch.conformance.host import CheckedHost
 from litert.abi.conformance import Broken, CallTrace
+from litert.abi.conformance_libraries import find_symbol, open_library
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 
@@ -104,11 +104,11 @@ def status_name(status: int) -> str:
 
 def load_table(path: str, trace: CallTrace) -> Table:
     """Loads a dispatch library as LiteRT does, and has it fill its table."""
-    library = trace.call("dlopen", ffi.dlopen, path, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
-    get_api: Callable[..., Any] | None = getattr(library, "LiteRtDispatchGetApi", None)
+    library = open_library(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL, trace)
+    get_api = find_symbol(library, "LiteRtDispatchGetApi")
     if get_api is None:
-        raise Broken(f"{path} does not export LiteRtDispatchGetApi")
-    register_asset = getattr(library, "LiteRtDispatchRegisterAsset", None)
+        raise Broken("it does not export LiteRtDispatchGetApi")
+    register_asset = find_symbol(library, "LiteRtDispatchRegisterAsset")
     table = Table(get_api, new_api(), register_asset, CheckedHost(), trace, library)
     expect_ok("LiteRtDispatchGetApi", table.fill(table.api))
     return table

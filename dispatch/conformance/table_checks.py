@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import (
     METRICS_SLOTS,
@@ -127,17 +129,30 @@ def _device_many(subject: DispatchSubject) -> None:
 
 
 def _device_failure(subject: DispatchSubject) -> None:
-    table = subject.ready()
-    made = ffi.new("LiteRtDispatchDeviceContext*")
-    status = table.call("device_context_create", ffi.NULL, ffi.NULL, made)
+    made, status = _create_without_runtime(subject)
     if not status:
-        table.call("device_context_destroy", made[0])
+        subject.table.call("device_context_destroy", made)
         raise Unseen("device_context_create did not fail, not even without a runtime context")
-    if made[0]:
+    if made:
         raise Broken("device_context_create fails, and leaves a device context behind")
 
 
+def _create_without_runtime(subject: DispatchSubject) -> tuple[Any, int]:
+    made = ffi.new("LiteRtDispatchDeviceContext*")
+    status = subject.ready().call("device_context_create", ffi.NULL, ffi.NULL, made)
+    return made[0], status
+
+
+def _null_runtime(subject: DispatchSubject) -> None:
+    _, status = _create_without_runtime(subject)
+    expect_status("it", status, Status.OK, Status.INVALID_ARGUMENT)
+
+
 _BASE = ("api.loads", "api.interface", "initialize.no_options")
+
+_NULL_RUNTIME = Check(
+    "dispatch.null_arguments", _null_runtime, "device_context_create, argument 0", _BASE
+)
 
 CHECKS = (
     Check("api.loads", _loads),
@@ -153,5 +168,6 @@ CHECKS = (
     Check("capabilities.parts", _parts, needs=_BASE),
     Check("metrics.slots", _metrics_slots, needs=_BASE[:2]),
     Check("device.many", _device_many, needs=_BASE),
-    Check("device.failure", _device_failure, needs=_BASE),
+    _NULL_RUNTIME,
+    Check("device.failure", _device_failure, needs=(*_BASE, _NULL_RUNTIME.key)),
 )

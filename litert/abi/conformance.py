@@ -44,7 +44,7 @@ class Check(Generic[Subject]):
       rule: its name in the contract.
       run: raises `Broken` or `Unseen`; any other exception is a broken rule, too.
       case: what distinguishes it from other checks of the rule, in a few words; "" for the only one.
-      needs: names of rules; where one of them is broken, this check would say nothing of its own.
+      needs: names of rules, or keys of checks; where one of them is broken, this one would say nothing of its own.
     """
 
     rule: str
@@ -90,9 +90,10 @@ def run_checks(
     Yields:
       `{"begin": key}` before each check, and then a finding's fields.
     """
-    broken = {
-        check.rule for check in checks if done.get(check.key) in (Outcome.FAILED, Outcome.NOTE)
-    }
+    broken: set[str] = set()
+    for check in checks:
+        if done.get(check.key) == Outcome.FAILED:
+            broken |= {check.rule, check.key}
     for check in checks:
         if check.key in done:
             continue
@@ -110,7 +111,7 @@ def run_checks(
         except LiteRtError as error:
             outcome, text = Outcome.FAILED, str(error)
         if outcome is Outcome.FAILED:
-            broken.add(check.rule)
+            broken |= {check.rule, check.key}
         yield {"rule": check.rule, "case": check.case, "outcome": outcome.value, "text": text}
 
 

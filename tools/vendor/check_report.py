@@ -91,11 +91,11 @@ class ConformanceReport:
         lines: list[str] = []
         for part in self.parts:
             lines.append(f"{name_text(self.vendor)}, {part.title}: {name_text(part.origin)}")
-            shown = [Outcome.FAILED, Outcome.NOTE, *([Outcome.PASSED] if verbose else [])]
-            for outcome in shown:
-                for finding in part.findings:
-                    if finding.outcome is outcome:
-                        lines += self._block(finding)
+            for outcome in (Outcome.FAILED, Outcome.NOTE):
+                lines += self._broken(part, outcome)
+            if verbose:
+                passed = [f.key for f in part.findings if f.outcome is Outcome.PASSED]
+                lines += [f"  {_SIGNS[Outcome.PASSED]:6}  {key}" for key in passed]
             lines += self._unseen(part)
             lines += [f"  {name_text(remark)}" for remark in part.remarks]
             lines.append("")
@@ -126,17 +126,24 @@ class ConformanceReport:
             "where": rule.where,
         }
 
-    def _block(self, finding: Finding) -> list[str]:
-        sign = _SIGNS[finding.outcome]
-        head = f"  {sign:6}  {finding.key}"
-        if finding.outcome is Outcome.PASSED:
-            return [head]
-        rule = self.contract[finding.rule]
-        return [
-            head,
-            *_indented(f"The contract ({rule.where}): {rule.text}"),
-            *_indented(f"What happened: {name_text(finding.text)}"),
-        ]
+    def _broken(self, part: Part, outcome: Outcome) -> list[str]:
+        """A block for each rule, with what happened in each of its checks."""
+        findings: dict[str, list[Finding]] = {}
+        for finding in part.findings:
+            if finding.outcome is outcome:
+                findings.setdefault(finding.rule, []).append(finding)
+        lines: list[str] = []
+        for name, found in findings.items():
+            rule = self.contract[name]
+            lines.append(f"  {_SIGNS[outcome]:6}  {name}")
+            lines += _indented(f"{rule.where}: {rule.text}")
+            cases: dict[str, list[str]] = {}
+            for finding in found:
+                cases.setdefault(finding.text, []).append(finding.case)
+            for text, of in cases.items():
+                named = f"{'; '.join(of)}: " if any(of) else ""
+                lines += _indented(f"- {named}{name_text(text)}")
+        return lines
 
     @staticmethod
     def _unseen(part: Part) -> list[str]:

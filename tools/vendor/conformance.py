@@ -105,6 +105,7 @@ def _compile(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Byte code to run, with what has to come out; and what there is none of."""
     cases: list[dict[str, Any]] = []
+    left: dict[str, list[str]] = {}
     remarks: list[str] = []
     try:
         for answer in call_in_child(
@@ -117,10 +118,13 @@ def _compile(
         ):
             assert isinstance(answer, dict)
             if "why" in answer:
-                remarks.append(f"{answer['name']} is not run: {answer['why']}.")
+                left.setdefault(answer["why"], []).append(answer["name"])
             else:
                 add_expected(answer)
                 cases.append(answer)
     except LiteRtError as error:
         remarks.append(f"The plugin did not compile all models: {error}")
+    if cases:
+        remarks.append(f"Run: {', '.join(case['name'] for case in cases)}.")
+    remarks += [f"Not run, since {why}: {', '.join(names)}." for why, names in left.items()]
     return cases, remarks

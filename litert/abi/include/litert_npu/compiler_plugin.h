@@ -31,8 +31,8 @@ typedef struct {
  * [plugin.symbols] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and exports
  * all functions of this header but the optional one.
  * [plugin.version] It is 0.1.0, given without a plugin having been created.
- * [plugin.null_arguments] A function that is given NULL where it writes its answer, or where a handle belongs, returns
- * InvalidArgument and does nothing else. */
+ * [plugin.null_arguments] Recommended: a function that is given NULL where it writes its answer, or where a handle
+ * belongs, returns InvalidArgument and does nothing else. No host does that, but for result.nothing. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
 /* Says whose plugin it is: `--soc_manufacturer`, and in the stamp of each compiled file.
@@ -143,7 +143,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
 /* Gives a byte code module.
  *
  * [result.byte_code] Not empty; the bytes are the result's, and the same at each call until it is destroyed.
- * [result.index] An index that is too high is refused with InvalidArgument or IndexOOB. */
+ * [result.index] Recommended: an index that is too high is refused with InvalidArgument or IndexOOB. No host asks for
+ * one. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultByteCode(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, const void** byte_code,
     size_t* byte_code_size);

@@ -56,8 +56,8 @@ typedef struct LiteRtDispatchInterface {
    *
    * [initialize.no_options] `environment` and `options` may be NULL.
    * [initialize.again] A second call, as after a failure of the first, does no harm.
-   * [dispatch.null_arguments] A function that is given NULL where it writes its answer, or where a context belongs,
-   * returns InvalidArgument and does nothing else. */
+   * [dispatch.null_arguments] Recommended: a function that is given NULL where it writes its answer, or where a context
+   * belongs, returns InvalidArgument and does nothing else. No host does that. */
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
       LiteRtOptions options);
@@ -88,7 +88,8 @@ typedef struct LiteRtDispatchInterface {
    *
    * [requirements.size] The size does for the tensor; with a dimension of -1, for the largest that may come.
    * [requirements.types] At least one type of memory, the best first: stock's runtime allocates the first.
-   * [requirements.index] An index beyond the last is refused with InvalidArgument or IndexOOB. */
+   * [requirements.index] Recommended: an index beyond the last is refused with InvalidArgument or IndexOOB. No host asks
+   * for one. */
   LiteRtStatus (*get_input_requirements)(
       LiteRtDispatchInvocationContext invocation_context, int input_index,
       const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferRequirements* requirements);
@@ -101,7 +102,8 @@ typedef struct LiteRtDispatchInterface {
    * [buffers.handles] Each registration that is alive has a handle of its own; any number will do, 0 too.
    * [buffers.again] A buffer that was unregistered may be registered anew.
    * [buffers.size] One that is smaller than its tensor, or than what was required, is refused here or when it is
-   * attached, or the run fails; it is never written or read beyond its end. */
+   * attached, or the run fails; it is never written or read beyond its end. In memory of the vendor's own making, only
+   * the vendor can tell. */
   LiteRtStatus (*register_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBuffer tensor_buffer,
       LiteRtTensorBufferHandle* handle);
@@ -135,7 +137,7 @@ typedef struct LiteRtDispatchInterface {
   /* Gives an input its buffer, for all runs to come.
    *
    * [attach.replaces] Attaching to an index that has a buffer replaces it; no detach comes before.
-   * [attach.index] An index beyond the last is refused with InvalidArgument or IndexOOB.
+   * [attach.index] An index beyond the last is refused, with any status but Ok.
    * [attach.unknown] A handle that is not registered is refused, here or by the run. */
   LiteRtStatus (*attach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
@@ -275,7 +277,7 @@ typedef struct LiteRtDispatchApi {
  * [api.loads] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL, and answers Ok.
  * [api.version] The version is 0.1.0.
  * [api.interface] `interface` is filled, and lives as long as the library. `abi_header` may be left as it is.
- * [api.null] NULL is refused with InvalidArgument. */
+ * [api.null] Recommended: NULL is refused with InvalidArgument. No host does that. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
 /* Optional: takes one of the model's assets, an op's or a companion file as `<op>/<relative path>`. This host calls it
