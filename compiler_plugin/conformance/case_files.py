@@ -31,7 +31,9 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
                 with open(paths[-1], "wb") as file:
                     file.write(result.module(index))
             infos = [result.call_info(index) for index in range(len(partitions))]
-        for index, (partition, (function, module)) in enumerate(zip(partitions, infos, strict=True)):
+        for index, (partition, (function, module)) in enumerate(
+            zip(partitions, infos, strict=True)
+        ):
             name = model.name if len(partitions) == 1 else f"{model.name}, partition {index}"
             subgraph = extract(partition)
             if why := _why_not(subgraph):

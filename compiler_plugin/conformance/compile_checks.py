@@ -6,7 +6,7 @@ from compiler_plugin.conformance.functions import expect_status
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject, extract_all
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
-from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 from litert.abi.guarded_memory import GuardedMemory
 from litert.core.status import Status
@@ -34,7 +34,7 @@ def _reads_only(subject: PluginSubject) -> None:
         with subject.plugin() as plugin:
             plugin.partition(subgraph)
         if change := before.find_change(subgraph):
-            raise Broken(f"{model.name}: it has changed {change}")
+            raise BrokenRuleError(f"{model.name}: it has changed {change}")
 
 
 def _with_guarded_constants(subgraph: Subgraph) -> Subgraph:
@@ -69,10 +69,10 @@ def _partition_repeatable(subject: PluginSubject) -> None:
         with subject.plugin() as plugin:
             first = plugin.partition(subgraph)
             if plugin.partition(subgraph) != first:
-                raise Broken(f"{model.name}: it takes other ops when it is asked again")
+                raise BrokenRuleError(f"{model.name}: it takes other ops when it is asked again")
         with subject.plugin() as plugin:
             if plugin.partition(subgraph).keys() != first.keys():
-                raise Broken(f"{model.name}: another plugin takes other ops")
+                raise BrokenRuleError(f"{model.name}: another plugin takes other ops")
 
 
 def _compile(subject: PluginSubject) -> None:
@@ -107,7 +107,7 @@ def _compile_repeatable(subject: PluginSubject) -> None:
             with plugin.compile([extract(partition)]) as second:
                 second.module(0)
             if first.module(0) != before:
-                raise Broken("byte code changes when another result is made and destroyed")
+                raise BrokenRuleError("byte code changes when another result is made and destroyed")
         with plugin.compile([extract(partition)]):
             pass
 
@@ -129,9 +129,9 @@ def _compile_failure(subject: PluginSubject) -> None:
         status, made = plugin.try_compile([bad.model.subgraphs[0]])
         if not status:
             subject.functions.call_plain("LiteRtDestroyCompiledResult", made)
-            raise Unseen("compiling did not fail, not even for an op that nobody has")
+            raise UnseenError("compiling did not fail, not even for an op that nobody has")
         if made:
-            raise Broken(f"{_COMPILE} fails, and leaves a result behind")
+            raise BrokenRuleError(f"{_COMPILE} fails, and leaves a result behind")
         with plugin.compile([extract(taken)]):
             pass
 
@@ -147,7 +147,7 @@ def _modules(subject: PluginSubject) -> None:
     partition = subject.partitions(subject.taken)[0]
     with subject.plugin() as plugin, plugin.compile([extract(partition)]) as result:
         if not result.num_modules():
-            raise Broken("a result of one partition has 0 byte code modules")
+            raise BrokenRuleError("a result of one partition has 0 byte code modules")
 
 
 def _nothing(subject: PluginSubject) -> None:
@@ -156,7 +156,7 @@ def _nothing(subject: PluginSubject) -> None:
         status = subject.functions.call(_NUM_MODULES, ffi.NULL, number)
         expect_status(f"{_NUM_MODULES}(NULL)", status, Status.OK)
         if number[0]:
-            raise Broken(f"{_NUM_MODULES}(NULL) gives {number[0]} modules")
+            raise BrokenRuleError(f"{_NUM_MODULES}(NULL) gives {number[0]} modules")
 
 
 def _byte_code(subject: PluginSubject) -> None:
@@ -164,7 +164,7 @@ def _byte_code(subject: PluginSubject) -> None:
     with subject.plugin() as plugin, plugin.compile([extract(partition)]) as result:
         first = [result.module(index) for index in range(result.num_modules())]
         if [result.module(index) for index in range(result.num_modules())] != first:
-            raise Broken("a module's bytes are others when they are asked for again")
+            raise BrokenRuleError("a module's bytes are others when they are asked for again")
 
 
 def _result_index(subject: PluginSubject) -> None:
@@ -191,7 +191,7 @@ def _calls(subject: PluginSubject) -> None:
             plugin.compile([extract(partition) for _ in range(number)]) as result,
         ):
             if result.num_calls() != number:
-                raise Broken(f"{number} subgraphs give {result.num_calls()} calls")
+                raise BrokenRuleError(f"{number} subgraphs give {result.num_calls()} calls")
 
 
 def _call_info(subject: PluginSubject) -> None:
@@ -203,11 +203,13 @@ def _call_info(subject: PluginSubject) -> None:
         infos = [result.call_info(index) for index in range(2)]
         for index, (name, module) in enumerate(infos):
             if module >= result.num_modules():
-                raise Broken(f"call {index} is in module {module} of {result.num_modules()}")
+                raise BrokenRuleError(
+                    f"call {index} is in module {module} of {result.num_modules()}"
+                )
             if b"\0" in name:
-                raise Broken(f"the name of call {index} has a zero byte: {name!r:.80}")
+                raise BrokenRuleError(f"the name of call {index} has a zero byte: {name!r:.80}")
         if infos[0] == infos[1]:
-            raise Broken(f"both calls are {infos[0][0]!r:.80} of module {infos[0][1]}")
+            raise BrokenRuleError(f"both calls are {infos[0][0]!r:.80} of module {infos[0][1]}")
 
 
 def _result_destroy_null(subject: PluginSubject) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from litert.abi.conformance import Broken, CallTrace
+from litert.abi.conformance import BrokenRuleError, CallTrace
 from litert.abi.conformance_libraries import find_symbol, open_library
 from litert.abi.definitions import ffi
 from litert.core.status import Status
@@ -50,7 +50,7 @@ class PluginFunctions:
         """Calls a function, which must answer Ok."""
         status = self.call(name, *arguments)
         if status:
-            raise Broken(f"{name} answers {status_name(status)}")
+            raise BrokenRuleError(f"{name} answers {status_name(status)}")
 
     def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
         """Calls a function that writes one answer, behind its other arguments."""
@@ -76,17 +76,17 @@ def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
       limit: the most bytes; 0 for any number, none too.
 
     Raises:
-      Broken: it is NULL, too short or long, or not UTF-8.
+      BrokenRuleError: it is NULL, too short or long, or not UTF-8.
     """
     if not pointer:
-        raise Broken(f"{what} gives NULL, where text belongs")
+        raise BrokenRuleError(f"{what} gives NULL, where text belongs")
     data: bytes = ffi.string(pointer)
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise Broken(f"{what} gives {data!r:.80}, which is no text in UTF-8") from None
+        raise BrokenRuleError(f"{what} gives {data!r:.80}, which is no text in UTF-8") from None
     if limit and not 1 <= len(data) <= limit:
-        raise Broken(f"{what} gives {data!r:.80}, of {len(data)} bytes")
+        raise BrokenRuleError(f"{what} gives {data!r:.80}, of {len(data)} bytes")
     return data
 
 
@@ -94,7 +94,7 @@ def expect_status(what: str, status: int, *allowed: Status) -> None:
     """Raises where a function answers anything else."""
     if status not in allowed:
         names = " or ".join(str(each.name) for each in allowed)
-        raise Broken(f"{what} answers {status_name(status)}, and not {names}")
+        raise BrokenRuleError(f"{what} answers {status_name(status)}, and not {names}")
 
 
 def status_name(status: int) -> str:

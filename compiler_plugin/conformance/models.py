@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from compiler_plugin.conformance.subject import NamedModel
 from litert.core.quantization import Quantization
@@ -10,7 +12,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 
 _SHAPE = (1, 4, 4, 8)
-_UNARY = {
+_UNARY: Mapping[str, Mapping[str, Any]] = {
     "RELU": {}, "LOGISTIC": {}, "TANH": {}, "ABS": {},
     "SOFTMAX": {"beta": 1.0},
 }  # fmt: skip
@@ -19,13 +21,11 @@ _BINARY = ("ADD", "MUL", "SUB")
 
 def default_models(custom_ops: Sequence[str]) -> list[NamedModel]:
     """One model for each custom op, of one float input and output, and then those of builtin ops."""
-    models = [_make(name, lambda b, x, n=name: _custom(b, x, n)) for name in custom_ops]
-    for name in _BINARY:
-        models.append(_make(name, lambda b, x, n=name: _binary(b, x, n)))
-    models.append(_make("MUL of one input", lambda b, x: _op(b, "MUL", [x, x])))
+    models = [_make(name, partial(_custom, name=name)) for name in custom_ops]
+    models += [_make(name, partial(_binary, name=name)) for name in _BINARY]
+    models.append(_make("MUL of one input", _square))
     models.append(_make("SUB, then MUL", _chain))
-    for name, options in _UNARY.items():
-        models.append(_make(name, lambda b, x, n=name, o=options: _op(b, n, [x], **o)))
+    models += [_make(name, partial(_unary, name=name)) for name in _UNARY]
     models.append(_make("CONV_2D", _conv))
     models.append(_make("MAX_POOL_2D", _pool))
     models.append(_make("FULLY_CONNECTED", _fully_connected))
@@ -41,7 +41,7 @@ def _make(name: str, build: Callable[[ModelBuilder, Tensor], Tensor]) -> NamedMo
 
 
 def _op(
-    builder: ModelBuilder, name: str, inputs: Sequence[Tensor], result: str = "y", **options: object
+    builder: ModelBuilder, name: str, inputs: Sequence[Tensor], result: str = "y", **options: Any
 ) -> Tensor:
     made: Tensor = builder.op(name, inputs, [(result, "float32", _SHAPE)], **options)
     return made
@@ -52,8 +52,16 @@ def _custom(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
     return made
 
 
+def _unary(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
+    return _op(builder, name, [x], **_UNARY[name])
+
+
 def _binary(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
     return _op(builder, name, [x, builder.input("z", "float32", _SHAPE)])
+
+
+def _square(builder: ModelBuilder, x: Tensor) -> Tensor:
+    return _op(builder, "MUL", [x, x])
 
 
 def _chain(builder: ModelBuilder, x: Tensor) -> Tensor:
@@ -69,8 +77,7 @@ def _conv(builder: ModelBuilder, x: Tensor) -> Tensor:
     values = np.random.default_rng(0)
     weights = builder.constant("w", values.uniform(-1, 1, (8, 3, 3, 8)).astype(np.float32))
     bias = builder.constant("b", values.uniform(-1, 1, 8).astype(np.float32))
-    options = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
-    return _op(builder, "CONV_2D", [x, weights, bias], **options)
+    return _op(builder, "CONV_2D", [x, weights, bias], padding="SAME", stride_w=1, stride_h=1)
 
 
 def _pool(builder: ModelBuilder, x: Tensor) -> Tensor:

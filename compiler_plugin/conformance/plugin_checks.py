@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler_plugin.conformance.functions import NAMES, expect_status, text_of
 from compiler_plugin.conformance.subject import PluginSubject
-from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 
@@ -24,14 +24,14 @@ _TRANSFORMATIONS = "LiteRtCompilerPluginRegisterAllTransformations"
 def _symbols(subject: PluginSubject) -> None:
     missing = [name for name in NAMES if not subject.functions.functions.get(name)]
     if missing:
-        raise Broken(f"it does not export {', '.join(missing)}")
+        raise BrokenRuleError(f"it does not export {', '.join(missing)}")
 
 
 def _version(subject: PluginSubject) -> None:
     found = subject.functions.answer("LiteRtGetCompilerPluginVersion", "LiteRtApiVersion")
     version = (found.major, found.minor, found.patch)
     if version != _VERSION:
-        raise Broken(f"the version is {'.'.join(map(str, version))}")
+        raise BrokenRuleError(f"the version is {'.'.join(map(str, version))}")
 
 
 def _manufacturer(subject: PluginSubject) -> None:
@@ -39,7 +39,7 @@ def _manufacturer(subject: PluginSubject) -> None:
     first = text_of(subject.functions.call_plain(name), name, _NAME_BYTES)
     second = text_of(subject.functions.call_plain(name), name, _NAME_BYTES)
     if first != second:
-        raise Broken(f"{name} gives {first!r} first, and then {second!r}")
+        raise BrokenRuleError(f"{name} gives {first!r} first, and then {second!r}")
 
 
 def _create(subject: PluginSubject) -> None:
@@ -52,10 +52,10 @@ def _many(subject: PluginSubject) -> None:
         models = first.soc_models()
         with subject.plugin() as second:
             if first.handle == second.handle:
-                raise Broken("two plugins have one handle")
+                raise BrokenRuleError("two plugins have one handle")
             second.soc_models()
         if first.soc_models() != models:
-            raise Broken("a plugin answers otherwise, once another is destroyed")
+            raise BrokenRuleError("a plugin answers otherwise, once another is destroyed")
 
 
 def _again(subject: PluginSubject) -> None:
@@ -73,9 +73,9 @@ def _create_failure(subject: PluginSubject) -> None:
     made, status = _create_without_context(subject)
     if not status:
         subject.functions.call_plain(_DESTROY, made)
-        raise Unseen("creating did not fail, not even without a context")
+        raise UnseenError("creating did not fail, not even without a context")
     if made:
-        raise Broken(f"{_CREATE} fails, and leaves a plugin behind")
+        raise BrokenRuleError(f"{_CREATE} fails, and leaves a plugin behind")
 
 
 def _create_without_context(subject: PluginSubject) -> tuple[Any, int]:
@@ -99,13 +99,13 @@ def _hardware(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         bits = int(subject.functions.answer(name, "LiteRtHwAccelerators", plugin.handle))
     if not bits & _NPU:
-        raise Broken(f"the hardware is {bits}, without the NPU ({_NPU})")
+        raise BrokenRuleError(f"the hardware is {bits}, without the NPU ({_NPU})")
 
 
 def _soc_models(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         if not plugin.soc_models():
-            raise Broken("there are 0 SoC models")
+            raise BrokenRuleError("there are 0 SoC models")
 
 
 def _soc_names(subject: PluginSubject) -> None:
@@ -113,7 +113,7 @@ def _soc_names(subject: PluginSubject) -> None:
         names = plugin.soc_models()
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise Broken(f"SoC model {twice[0]!r} is there {names.count(twice[0])} times")
+            raise BrokenRuleError(f"SoC model {twice[0]!r} is there {names.count(twice[0])} times")
 
 
 def _soc_index(subject: PluginSubject) -> None:
@@ -172,9 +172,9 @@ def _no_transformations(subject: PluginSubject) -> None:
         number[0] = _MANY_PATTERNS
         subject.functions.succeed(_TRANSFORMATIONS, plugin.handle, array, number)
         if number[0] >= _MANY_PATTERNS:
-            raise Broken(f"the number of patterns is {number[0]}, or left as it was")
+            raise BrokenRuleError(f"the number of patterns is {number[0]}, or left as it was")
         if number[0] and not array[0]:
-            raise Broken(f"there are {number[0]} patterns, and the array is NULL")
+            raise BrokenRuleError(f"there are {number[0]} patterns, and the array is NULL")
 
 
 def _transformation_lifetime(subject: PluginSubject) -> None:
@@ -182,12 +182,12 @@ def _transformation_lifetime(subject: PluginSubject) -> None:
         array, number = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
         subject.functions.succeed(_TRANSFORMATIONS, plugin.handle, array, number)
         if not number[0]:
-            raise Unseen("the plugin has no transformations")
+            raise UnseenError("the plugin has no transformations")
         plugin.soc_models()
         for index in range(number[0]):
             text_of(array[0][index].name, f"the name of pattern {index}", _NAME_BYTES)
             if not array[0][index].pattern:
-                raise Broken(f"pattern {index} is NULL")
+                raise BrokenRuleError(f"pattern {index} is NULL")
 
 
 _BASE = ("plugin.symbols", "create.ok", "create.again")
@@ -213,5 +213,7 @@ CHECKS = (
     Check("compatibility.ours", _is_compatible, needs=_BASE),
     Check("compatibility.refusal", _refuses, needs=_BASE),
     Check("transformations.none", _no_transformations, needs=_BASE),
-    Check("transformations.lifetime", _transformation_lifetime, needs=(*_BASE, "transformations.none")),
+    Check(
+        "transformations.lifetime", _transformation_lifetime, needs=(*_BASE, "transformations.none")
+    ),
 )

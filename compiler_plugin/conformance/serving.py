@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler_plugin.conformance.checks import CHECKS
 from compiler_plugin.conformance.case_files import write_cases
+from compiler_plugin.conformance.checks import CHECKS
 from compiler_plugin.conformance.functions import PluginFunctions, load_functions
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.conformance.models import default_models
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject
-from litert.abi.conformance import Broken, CallTrace, run_checks
+from litert.abi.conformance import BrokenRuleError, CallTrace, run_checks
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.host.python_library.bootstrap import find_vendor
@@ -35,7 +35,7 @@ def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
     """Compiles the models into files of `argument["folder"]`; see `write_cases`."""
     try:
         yield from write_cases(make_subject(argument), argument["folder"])
-    except Broken as broken:
+    except BrokenRuleError as broken:
         raise LiteRtError(3, str(broken)) from broken
 
 

@@ -13,7 +13,7 @@ from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, extract, make_partition
 from compiler_plugin.partition import find_partitions
-from litert.abi.conformance import Broken, Unseen
+from litert.abi.conformance import BrokenRuleError, UnseenError
 from litert.abi.definitions import ffi
 from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
 
@@ -65,7 +65,7 @@ class PluginSubject:
             "LiteRtCreateCompilerPlugin", table or self.host.table, made, environment, given
         )
         if not made[0]:
-            raise Broken("LiteRtCreateCompilerPlugin answers OK, and makes no plugin")
+            raise BrokenRuleError("LiteRtCreateCompilerPlugin answers OK, and makes no plugin")
         try:
             yield Plugin(self, made[0])
         finally:
@@ -83,13 +83,13 @@ class PluginSubject:
         """The first model that the plugin takes something of.
 
         Raises:
-          Unseen: there is none.
+          UnseenError: there is none.
         """
         for model in self.models:
             if self.partitions(model):
                 return model
         names = ", ".join(model.name for model in self.models)
-        raise Unseen(f"the plugin takes no op of {names}: give it a model with --model")
+        raise UnseenError(f"the plugin takes no op of {names}: give it a model with --model")
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +125,7 @@ class Plugin:
         """Partition indices by position, of the ops that it takes.
 
         Raises:
-          Broken: it fails, or takes what is no op of the subgraph, or one twice.
+          BrokenRuleError: it fails, or takes what is no op of the subgraph, or one twice.
         """
         name = "LiteRtCompilerPluginPartition"
         host = self.subject.host
@@ -136,14 +136,14 @@ class Plugin:
                 name, self.handle, soc, call.handle("LiteRtSubgraph", subgraph), pushed.handle
             )
             if status:
-                raise Broken(f"{name} answers {status_name(status)}")
+                raise BrokenRuleError(f"{name} answers {status_name(status)}")
             positions = {op: index for index, op in enumerate(subgraph.ops)}
             found: dict[int, int] = {}
             for op, partition_index in pushed.ops:
                 if op not in positions:
-                    raise Broken(f"it takes {op!r}, which is of another subgraph")
+                    raise BrokenRuleError(f"it takes {op!r}, which is of another subgraph")
                 if positions[op] in found:
-                    raise Broken(f"it takes op {positions[op]} ({op.name}) twice")
+                    raise BrokenRuleError(f"it takes op {positions[op]} ({op.name}) twice")
                 found[positions[op]] = partition_index
             return found
 
@@ -161,16 +161,15 @@ class Plugin:
             for index, positions in enumerate(find_partitions(dependencies, selected))
         ]
 
-    def try_compile(
-        self, partitions: Sequence[Subgraph], soc_model: Any = None, before: int = 0
-    ) -> tuple[int, Any]:
-        """The status of a compilation, and what its out argument points at; `before` is what that was."""
+    def try_compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> tuple[int, Any]:
+        """The status of a compilation, and what its out argument points at, which was NULL."""
         soc = self.soc_model() if soc_model is None else soc_model
         made = ffi.new("LiteRtCompiledResult*")
-        made[0] = ffi.cast("LiteRtCompiledResult", before)
         with self.subject.host.call() as call:
             model = call.handle("LiteRtModel", model_of_all(partitions))
-            status = self.functions.call("LiteRtCompilerPluginCompile", self.handle, soc, model, made)
+            status = self.functions.call(
+                "LiteRtCompilerPluginCompile", self.handle, soc, model, made
+            )
         return status, made[0]
 
     @contextmanager
@@ -178,9 +177,9 @@ class Plugin:
         """A compiled result, which is destroyed in the end."""
         status, made = self.try_compile(partitions, soc_model)
         if status:
-            raise Broken(f"LiteRtCompilerPluginCompile answers {status_name(status)}")
+            raise BrokenRuleError(f"LiteRtCompilerPluginCompile answers {status_name(status)}")
         if not made:
-            raise Broken("LiteRtCompilerPluginCompile answers OK, and makes no result")
+            raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")
         try:
             yield Result(self.functions, made)
         finally:
@@ -210,7 +209,7 @@ class Result:
         address, size = ffi.new("const void**"), ffi.new("size_t*")
         self.functions.succeed(name, self.handle, index, address, size)
         if not address[0] or not size[0]:
-            raise Broken(f"module {index} is empty: {size[0]} bytes at {address[0]}")
+            raise BrokenRuleError(f"module {index} is empty: {size[0]} bytes at {address[0]}")
         return bytes(ffi.buffer(address[0], size[0]))
 
     def call_info(self, index: int) -> tuple[bytes, int]:
@@ -220,7 +219,7 @@ class Result:
         module = ffi.new("LiteRtParamIndex*")
         self.functions.succeed(name, self.handle, index, info, size, module)
         if not info[0] or not size[0]:
-            raise Broken(f"call {index} has no name: {size[0]} bytes at {info[0]}")
+            raise BrokenRuleError(f"call {index} has no name: {size[0]} bytes at {info[0]}")
         return bytes(ffi.buffer(info[0], size[0])), int(module[0])
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from dispatch.conformance.session import Attached, Call
 from dispatch.conformance.subject import DispatchSubject
-from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 
 _NO_HANDLE = 0x7E57_0000_0000_0001
@@ -19,7 +19,7 @@ def _handles(subject: DispatchSubject) -> None:
         call.retired += extra
         handles = [attached.handle for attached in [*call.inputs, *call.outputs, *extra]]
         if len(set(handles)) < len(handles):
-            raise Broken(f"registrations that are all alive have the handles {handles}")
+            raise BrokenRuleError(f"registrations that are all alive have the handles {handles}")
 
 
 def _again(subject: DispatchSubject) -> None:
@@ -33,7 +33,7 @@ def _again(subject: DispatchSubject) -> None:
             attached = call.inputs[0] = call.register(attached.buffer)
             call.table.succeed("attach_input", call.context, 0, attached.handle)
         if call.run(subject.case.data) != expected:
-            raise Broken("a buffer that was registered anew gives other outputs")
+            raise BrokenRuleError("a buffer that was registered anew gives other outputs")
 
 
 def _size(subject: DispatchSubject, kind: str) -> None:
@@ -46,7 +46,7 @@ def _size(subject: DispatchSubject, kind: str) -> None:
         buffer = call.make(kind, 0, small)
         if buffer.memory is None:
             call.table.host.drop_buffer(buffer)
-            raise Unseen("the vendor makes the memory of its buffers itself")
+            raise UnseenError("the vendor makes the memory of its buffers itself")
         handle = ffi.new("LiteRtTensorBufferHandle*")
         passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
         status = call.table.call("register_tensor_buffer", call.device.handle, passed, handle)
@@ -62,9 +62,9 @@ def _size(subject: DispatchSubject, kind: str) -> None:
         else:
             call.retired.append(attached)
         if damage := buffer.memory.find_damage():
-            raise Broken(damage)
+            raise BrokenRuleError(damage)
         if not status:
-            raise Broken(
+            raise BrokenRuleError(
                 f"a run takes a buffer of {small} bytes for {kind} 0, which has {types[0].size_bytes}"
             )
 
@@ -78,7 +78,7 @@ def _unknown(subject: DispatchSubject) -> None:
                 handle = attached.handle
                 call.table.succeed(slot, call.device.handle, handle)
             if not call.table.call(slot, call.device.handle, handle):
-                raise Broken(f"{slot} takes {what}")
+                raise BrokenRuleError(f"{slot} takes {what}")
         call.run(subject.case.data)
 
 
@@ -92,16 +92,22 @@ def _replaces(subject: DispatchSubject, kind: str) -> None:
             call.attach(kind, index, call.register(call.make(kind, index)))
         kept = [attached.buffer.read() for attached in call.retired]
         if call.run(data) != expected:
-            raise Broken(f"a run does not use the buffers that were attached as {kind}s last")
+            raise BrokenRuleError(
+                f"a run does not use the buffers that were attached as {kind}s last"
+            )
         if [attached.buffer.read() for attached in call.retired] != kept:
-            raise Broken(f"a run writes a buffer that another was attached in the place of, {kind}s")
+            raise BrokenRuleError(
+                f"a run writes a buffer that another was attached in the place of, {kind}s"
+            )
 
 
 def _index(subject: DispatchSubject, kind: str) -> None:
     with subject.call() as call:
         group = call.inputs if kind == "input" else call.outputs
         if not call.table.call(f"attach_{kind}", call.context, len(group), group[0].handle):
-            raise Broken(f"attach_{kind} takes index {len(group)}, where there are {len(group)}")
+            raise BrokenRuleError(
+                f"attach_{kind} takes index {len(group)}, where there are {len(group)}"
+            )
         call.run(subject.case.data)
 
 
@@ -111,7 +117,9 @@ def _attach_unknown(subject: DispatchSubject, kind: str) -> None:
         if call.table.call(f"attach_{kind}", call.context, 0, _NO_HANDLE):
             return
         if not call.table.call("invoke", call.context):
-            raise Broken(f"attach_{kind} takes a handle that was never given, and a run succeeds")
+            raise BrokenRuleError(
+                f"attach_{kind} takes a handle that was never given, and a run succeeds"
+            )
 
 
 def _stale(subject: DispatchSubject, kind: str) -> None:
@@ -121,7 +129,9 @@ def _stale(subject: DispatchSubject, kind: str) -> None:
         old = call.retired[-1]
         call.table.call(f"detach_{kind}", call.context, 0, old.handle)
         if call.run(subject.case.data) != expected:
-            raise Broken(f"detach_{kind} of a buffer that was replaced changes what a run uses")
+            raise BrokenRuleError(
+                f"detach_{kind} of a buffer that was replaced changes what a run uses"
+            )
 
 
 def _replace_first(call: Call, kind: str) -> None:

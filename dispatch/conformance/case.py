@@ -1,4 +1,4 @@
-"""One NPU call to check a dispatch library with: byte code of the vendor's own compiler, inputs, and what comes out."""
+"""One NPU call to check a dispatch library with: byte code of the vendor's compiler, inputs, what comes out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The host that dispatch libraries are checked in: a runtime context whose buffers know when they are overrun.
 
-It is stricter than a host has to be. Buffers end right before memory that nobody may touch; what the vendor asks of
-it is counted.
+It is stricter than a host has to be. Buffers end right before memory that nobody may touch; what the
+vendor is given back is never given out again.
 """
 
 from __future__ import annotations

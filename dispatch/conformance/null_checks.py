@@ -8,7 +8,7 @@ from typing import Any
 from dispatch.conformance.session import Call
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import expect_status
-from litert.abi.conformance import Check, Unseen
+from litert.abi.conformance import Check, UnseenError
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import to_c
 from litert.core.status import Status
@@ -29,9 +29,9 @@ _PLACES = {
 
 def _refuses_null(subject: DispatchSubject, slot: str, place: int) -> None:
     if not subject.table.has(slot):
-        raise Unseen("the slot is NULL")
+        raise UnseenError("the slot is NULL")
     if not subject.cases and slot not in _WITHOUT_CALL:
-        raise Unseen("there is no byte code of the vendor's compiler to run")
+        raise UnseenError("there is no byte code of the vendor's compiler to run")
     if slot in _WITHOUT_CALL:
         table = subject.ready()
         arguments = _arguments(subject, slot, None)

@@ -7,7 +7,7 @@ from typing import Any
 from dispatch.conformance.session import Call, Device
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import METRICS_SLOTS, expect_ok, status_name
-from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 
 _ANY_TYPES = {1, 2, 3, 8, 9}
@@ -17,7 +17,7 @@ _WAIT_MS = 20_000
 
 def _need_metrics(subject: DispatchSubject) -> None:
     if not all(subject.table.has(slot) for slot in METRICS_SLOTS):
-        raise Unseen("the vendor has no metrics")
+        raise UnseenError("the vendor has no metrics")
 
 
 def _collect(call: Call, data: list[bytes]) -> Any:
@@ -27,7 +27,7 @@ def _collect(call: Call, data: list[bytes]) -> Any:
     metrics = ffi.new("LiteRtDispatchMetrics*")
     call.table.succeed("stop_metrics_collection", call.context, metrics)
     if not metrics[0]:
-        raise Broken("stop_metrics_collection answers OK, and gives no object")
+        raise BrokenRuleError("stop_metrics_collection answers OK, and gives no object")
     return metrics[0]
 
 
@@ -44,7 +44,7 @@ def _metrics_order(subject: DispatchSubject) -> None:
     with subject.call() as call:
         metrics = ffi.new("LiteRtDispatchMetrics*")
         if not call.table.call("stop_metrics_collection", call.context, metrics):
-            raise Broken("stop_metrics_collection answers OK, though nothing was started")
+            raise BrokenRuleError("stop_metrics_collection answers OK, though nothing was started")
 
 
 def _metrics_each(subject: DispatchSubject) -> None:
@@ -54,24 +54,28 @@ def _metrics_each(subject: DispatchSubject) -> None:
         number = ffi.new("int*", -1)
         call.table.succeed("get_num_metrics", metrics, number)
         if number[0] < 0:
-            raise Broken(f"get_num_metrics gives {number[0]}")
+            raise BrokenRuleError(f"get_num_metrics gives {number[0]}")
         for index in range(number[0]):
             metric = ffi.new("LiteRtMetric*")
             call.table.succeed("get_metric", metrics, index, metric)
             if not metric.name or not ffi.string(metric.name):
-                raise Broken(f"metric {index} of {number[0]} has no name")
+                raise BrokenRuleError(f"metric {index} of {number[0]} has no name")
             if int(metric.value.type) not in _ANY_TYPES:
-                raise Broken(f"metric {index} has a value of type {int(metric.value.type)}")
+                raise BrokenRuleError(
+                    f"metric {index} has a value of type {int(metric.value.type)}"
+                )
         metric = ffi.new("LiteRtMetric*")
         if not call.table.call("get_metric", metrics, number[0], metric):
-            raise Broken(f"get_metric of index {number[0]} answers OK: there are {number[0]}")
+            raise BrokenRuleError(
+                f"get_metric of index {number[0]} answers OK: there are {number[0]}"
+            )
         call.table.succeed("destroy_metrics", metrics)
 
 
 def _async_events(subject: DispatchSubject) -> None:
     table = subject.ready()
     if not table.capabilities() & _ASYNC:
-        raise Unseen("the vendor does not say Async")
+        raise UnseenError("the vendor does not say Async")
     case = subject.case
     with subject.call() as call:
         expected = call.run(case.data)
@@ -83,19 +87,19 @@ def _async_events(subject: DispatchSubject) -> None:
         )
         for index, handle in enumerate(events):
             if not handle:
-                raise Broken(f"invoke_async gives no event for output {index}")
+                raise BrokenRuleError(f"invoke_async gives no event for output {index}")
             event = table.host.event(handle)
             event.wait(_WAIT_MS)
             event.release()
         if call.read() != expected:
-            raise Broken("the outputs are others once the events are signalled")
+            raise BrokenRuleError("the outputs are others once the events are signalled")
 
 
 def _need_assets(subject: DispatchSubject) -> None:
     if subject.table.register_asset is None:
-        raise Unseen("the vendor takes no assets")
+        raise UnseenError("the vendor takes no assets")
     if not subject.case.assets:
-        raise Unseen("the models that it was checked with have no assets")
+        raise UnseenError("the models that it was checked with have no assets")
 
 
 def _asset_lifetime(subject: DispatchSubject) -> None:
@@ -105,12 +109,14 @@ def _asset_lifetime(subject: DispatchSubject) -> None:
         first = call.run(subject.case.data)
     with subject.call() as call:
         if call.run(subject.case.data) != first:
-            raise Broken("the outputs are others in a second device context with the same assets")
+            raise BrokenRuleError(
+                "the outputs are others in a second device context with the same assets"
+            )
 
 
 def _asset_unknown(subject: DispatchSubject) -> None:
     if subject.table.register_asset is None:
-        raise Unseen("the vendor takes no assets")
+        raise UnseenError("the vendor takes no assets")
     with subject.device(subject.cases[0] if subject.cases else None) as device:
         for name in ("no_op_has_this", "no_op_has_this/with/a/path.bin"):
             status = device.offer(name, b"bytes of no meaning")
@@ -127,11 +133,15 @@ def _asset_again(subject: DispatchSubject) -> None:
             for bytes_ in (data, data):
                 status = device.offer(name, bytes_)
                 if status:
-                    raise Broken(f"'{name}' is answered by {status_name(status)} when it comes again")
+                    raise BrokenRuleError(
+                        f"'{name}' is answered by {status_name(status)} when it comes again"
+                    )
         with Call(device, case) as call:
             call.attach_all()
             if call.run(case.data) != expected:
-                raise Broken("the outputs are others where each asset was registered twice")
+                raise BrokenRuleError(
+                    "the outputs are others where each asset was registered twice"
+                )
 
 
 def _asset_many(subject: DispatchSubject) -> None:
@@ -143,9 +153,11 @@ def _asset_many(subject: DispatchSubject) -> None:
             for name in case.assets:
                 other.offer(name, b"0")  # taken or not, it is the other's
             if call.run(case.data) != expected:
-                raise Broken("an asset of another device context changes the outputs of this one")
+                raise BrokenRuleError(
+                    "an asset of another device context changes the outputs of this one"
+                )
         if call.run(case.data) != expected:
-            raise Broken("the outputs are others, once another device context is gone")
+            raise BrokenRuleError("the outputs are others, once another device context is gone")
 
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")

@@ -10,7 +10,7 @@ from dispatch.conformance.case import find_difference
 from dispatch.conformance.session import Call, create_invocation
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import expect_status, status_name
-from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import to_c
 from litert.core.errors import LiteRtError
@@ -37,9 +37,9 @@ def _values(subject: DispatchSubject) -> None:
         for index, tensor_type in enumerate(case.outputs):
             difference = find_difference(tensor_type, case.expected[index], found[index])
             if difference:
-                raise Broken(f"{case.name}, output {index}: {difference}")
+                raise BrokenRuleError(f"{case.name}, output {index}: {difference}")
     if not compared:
-        raise Unseen("LiteRT's CPU kernels do not have the ops that the vendor takes")
+        raise UnseenError("LiteRT's CPU kernels do not have the ops that the vendor takes")
 
 
 def _requirements_size(subject: DispatchSubject) -> None:
@@ -48,7 +48,7 @@ def _requirements_size(subject: DispatchSubject) -> None:
             for (kind, index), wanted in call.wanted.items():
                 types = case.inputs if kind == "input" else case.outputs
                 if wanted.size < types[index].size_bytes:
-                    raise Broken(
+                    raise BrokenRuleError(
                         f"{case.name}: {wanted.size} bytes are required for {kind} {index}, "
                         f"{types[index]}, which has {types[index].size_bytes}"
                     )
@@ -58,7 +58,7 @@ def _requirements_types(subject: DispatchSubject) -> None:
     with subject.device(subject.case) as device, Call(device, subject.case) as call:
         for (kind, index), wanted in call.wanted.items():
             if not wanted.types:
-                raise Broken(f"no type of memory is given for {kind} {index}")
+                raise BrokenRuleError(f"no type of memory is given for {kind} {index}")
 
 
 def _requirements_index(subject: DispatchSubject) -> None:
@@ -87,7 +87,7 @@ def _byte_code_misplaced(subject: DispatchSubject) -> None:
         with Call(device, case, byte_code) as call:
             call.attach_all()
             if call.run(case.data) != expected:
-                raise Broken(f"with an offset of {_MISPLACED} the outputs are others")
+                raise BrokenRuleError(f"with an offset of {_MISPLACED} the outputs are others")
 
 
 def _refuse(subject: DispatchSubject, data: bytes) -> None:
@@ -97,7 +97,9 @@ def _refuse(subject: DispatchSubject, data: bytes) -> None:
         if status:
             return
         device.table.call("invocation_context_destroy", made)
-        raise Broken(f"invocation_context_create takes {len(data)} bytes that are no byte code")
+        raise BrokenRuleError(
+            f"invocation_context_create takes {len(data)} bytes that are no byte code"
+        )
 
 
 def _cut(subject: DispatchSubject) -> None:
@@ -112,7 +114,7 @@ def _function(subject: DispatchSubject) -> None:
         status, made = create_invocation(device, case, byte_code, function="no such function")
         if not status:
             device.table.call("invocation_context_destroy", made)
-            raise Broken("invocation_context_create takes 'no such function'")
+            raise BrokenRuleError("invocation_context_create takes 'no such function'")
 
 
 def _counts(subject: DispatchSubject, more_inputs: int, more_outputs: int) -> None:
@@ -133,11 +135,11 @@ def _counts(subject: DispatchSubject, more_inputs: int, more_outputs: int) -> No
                 call.attach_all()
                 call.prepare_run()
                 status = call.table.call("invoke", call.context)
-        except Broken:  # one of the steps is refused
+        except BrokenRuleError:  # one of the steps is refused
             return
         if not status:
             there = f"{len(case.inputs)} inputs and {len(case.outputs)} outputs"
-            raise Broken(f"a function of {there} runs with {counts[0]} and {counts[1]}")
+            raise BrokenRuleError(f"a function of {there} runs with {counts[0]} and {counts[1]}")
 
 
 def _invocation_many(subject: DispatchSubject) -> None:
@@ -151,9 +153,9 @@ def _invocation_many(subject: DispatchSubject) -> None:
                 second.attach_all()
                 second.run(subject.other_data(2))
                 if first.read() != expected:
-                    raise Broken("a run of another context writes this one's outputs")
+                    raise BrokenRuleError("a run of another context writes this one's outputs")
             if first.run(case.data) != expected:
-                raise Broken("the outputs are others, once another context is gone")
+                raise BrokenRuleError("the outputs are others, once another context is gone")
 
 
 def _invocation_failure(subject: DispatchSubject) -> None:
@@ -161,10 +163,10 @@ def _invocation_failure(subject: DispatchSubject) -> None:
     with subject.device(case) as device:
         status, made = create_invocation(device, case, device.keep(_GARBAGE["zeros"]))
         if status and made:
-            raise Broken("invocation_context_create fails, and leaves a context behind")
+            raise BrokenRuleError("invocation_context_create fails, and leaves a context behind")
         if not status:
             device.table.call("invocation_context_destroy", made)
-            raise Unseen("invocation_context_create does not fail, not even with zeros")
+            raise UnseenError("invocation_context_create does not fail, not even with zeros")
 
 
 def _written(subject: DispatchSubject) -> None:
@@ -176,7 +178,7 @@ def _written(subject: DispatchSubject) -> None:
             results.append(call.run(subject.case.data))
     for index, (first, second) in enumerate(zip(*results, strict=True)):
         if first != second:
-            raise Broken(f"output {index} keeps bytes that were there before the run")
+            raise BrokenRuleError(f"output {index} keeps bytes that were there before the run")
 
 
 def _repeatable(subject: DispatchSubject) -> None:
@@ -184,7 +186,9 @@ def _repeatable(subject: DispatchSubject) -> None:
         first = call.run(subject.case.data)
         call.run(subject.other_data(2))
         if call.run(subject.case.data) != first:
-            raise Broken("the third run gives other outputs than the first, for the same inputs")
+            raise BrokenRuleError(
+                "the third run gives other outputs than the first, for the same inputs"
+            )
 
 
 def _missing(subject: DispatchSubject) -> None:
@@ -192,7 +196,7 @@ def _missing(subject: DispatchSubject) -> None:
     with subject.device(case) as device, Call(device, case) as call:
         status = device.table.call("invoke", call.context)
         if not status:
-            raise Broken("invoke answers OK with no buffer attached")
+            raise BrokenRuleError("invoke answers OK with no buffer attached")
         call.attach_all()
         call.run(case.data)
 
@@ -217,10 +221,10 @@ def _threads(subject: DispatchSubject) -> None:
                     start.wait()
                     for _ in range(_NUM_RUNS):
                         if call.run(data[index]) != expected[index]:
-                            raise Broken("outputs differ from those of a run alone")
+                            raise BrokenRuleError("outputs differ from those of a run alone")
             except threading.BrokenBarrierError:  # another thread has failed, and says why
                 return
-            except (Broken, LiteRtError) as error:
+            except (BrokenRuleError, LiteRtError) as error:
                 errors.append(str(error))
                 start.abort()
 
@@ -230,13 +234,13 @@ def _threads(subject: DispatchSubject) -> None:
         for thread in threads:
             thread.join()
     if errors:
-        raise Broken(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {errors[0]}")
+        raise BrokenRuleError(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {errors[0]}")
 
 
 def _scheduling(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_scheduling_info"
     if not subject.table.has(slot):
-        raise Unseen("the slot is NULL")
+        raise UnseenError("the slot is NULL")
     with subject.call() as call:
         for mask in (0, 1, 2, 4, 8, 15):
             info = ffi.new("LiteRtSchedulingInfo*")
@@ -245,14 +249,14 @@ def _scheduling(subject: DispatchSubject) -> None:
             info.debug_feature_id = feature if mask & 2 else ffi.NULL
             status = call.table.call(slot, call.context, info)
             if status:
-                raise Broken(f"mask {mask} is answered by {status_name(status)}")
+                raise BrokenRuleError(f"mask {mask} is answered by {status_name(status)}")
         call.run(subject.case.data)
 
 
 def _run_options(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_options"
     if not subject.table.has(slot):
-        raise Unseen("the slot is NULL")
+        raise UnseenError("the slot is NULL")
     with subject.call() as call:
         status = call.table.call(slot, call.context, ffi.NULL)
         expect_status(f"{slot}(NULL)", status, Status.OK, Status.UNSUPPORTED)
@@ -276,9 +280,21 @@ CHECKS = (
     ),
     Check("invocation.byte_code", _cut, "cut in half", _BASE),
     Check("invocation.function", _function, needs=_BASE),
-    Check("invocation.counts", partial(_counts, more_inputs=1, more_outputs=0), "an input more", _BASE),
-    Check("invocation.counts", partial(_counts, more_inputs=0, more_outputs=1), "an output more", _BASE),
-    Check("invocation.counts", partial(_counts, more_inputs=-1, more_outputs=0), "an input less", _BASE),
+    Check(
+        "invocation.counts", partial(_counts, more_inputs=1, more_outputs=0), "an input more", _BASE
+    ),
+    Check(
+        "invocation.counts",
+        partial(_counts, more_inputs=0, more_outputs=1),
+        "an output more",
+        _BASE,
+    ),
+    Check(
+        "invocation.counts",
+        partial(_counts, more_inputs=-1, more_outputs=0),
+        "an input less",
+        _BASE,
+    ),
     Check("invocation.many", _invocation_many, needs=_BASE),
     Check("invocation.failure", _invocation_failure, needs=_BASE),
     Check("invoke.threads", _threads, needs=_BASE),

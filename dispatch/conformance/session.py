@@ -1,4 +1,4 @@
-"""What the checks run a vendor with: device contexts, and NPU calls with their buffers, made and released in order."""
+"""What the checks run a vendor with: device contexts, NPU calls and their buffers, made and released in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dispatch.conformance.case import Case
 from dispatch.conformance.host import CheckedBuffer, Requirements
 from dispatch.conformance.table import Table, expect_ok
-from litert.abi.conformance import Broken
+from litert.abi.conformance import BrokenRuleError
 from litert.abi.definitions import ffi
 from litert.abi.guarded_memory import GuardedMemory
 from litert.abi.tensor_types import to_c
@@ -27,14 +27,14 @@ class Device:
         """Creates it and registers the assets, in their order.
 
         Raises:
-          Broken: where the vendor fails.
+          BrokenRuleError: where the vendor fails.
         """
         self.table = table
         self._memory: list[GuardedMemory] = []
         made = ffi.new("LiteRtDispatchDeviceContext*")
         table.succeed("device_context_create", table.host.table, ffi.NULL, made)
         if not made[0]:
-            raise Broken("device_context_create answers OK, and makes no device context")
+            raise BrokenRuleError("device_context_create answers OK, and makes no device context")
         self.handle = made[0]
         if table.register_asset is not None:
             for name, data in assets.items():
@@ -113,12 +113,12 @@ class Call:
         )
         expect_ok("invocation_context_create", status)
         if not self.context:
-            raise Broken("invocation_context_create answers OK, and makes no context")
+            raise BrokenRuleError("invocation_context_create answers OK, and makes no context")
         try:
             for kind, types in (("input", self.case.inputs), ("output", self.case.outputs)):
                 for index, tensor_type in enumerate(types):
                     self.wanted[kind, index] = self.require(kind, index, tensor_type)
-        except Broken:
+        except BrokenRuleError:
             self.table.call("invocation_context_destroy", self.context)
             raise
         return self
@@ -211,7 +211,7 @@ class Call:
             if attached.buffer.memory is not None and (
                 damage := attached.buffer.memory.find_damage()
             ):
-                raise Broken(f"after a run {damage}")
+                raise BrokenRuleError(f"after a run {damage}")
         return [
             attached.buffer.read()[: tensor_type.size_bytes]
             for attached, tensor_type in zip(self.outputs, self.case.outputs, strict=True)
@@ -232,22 +232,21 @@ def create_invocation(
     case: Case,
     byte_code: Any,
     *,
-    function: str | None = None,
-    num_inputs: int | None = None,
-    num_outputs: int | None = None,
-    before: int = 0,
+    function: str = "",
 ) -> tuple[int, Any]:
     """Calls `invocation_context_create`, as a case has it but for what is given.
 
     Args:
-      before: what the out argument points at before the call.
+      device: to make it in.
+      case: the NPU call.
+      byte_code: a `LiteRtMemBuffer*`.
+      function: another name than the case's.
 
     Returns:
       The status, and what the out argument points at.
     """
     made = ffi.new("LiteRtDispatchInvocationContext*")
-    made[0] = ffi.cast("LiteRtDispatchInvocationContext", before)
-    name = ffi.new("char[]", (case.function if function is None else function).encode())
+    name = ffi.new("char[]", (function or case.function).encode())
     status = device.table.call(
         "invocation_context_create",
         device.table.host.table,
@@ -255,8 +254,8 @@ def create_invocation(
         _ML_MODEL,
         byte_code,
         name,
-        len(case.inputs) if num_inputs is None else num_inputs,
-        len(case.outputs) if num_outputs is None else num_outputs,
+        len(case.inputs),
+        len(case.outputs),
         made,
     )
     return status, made[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dispatch.conformance.case import Case, make_data
 from dispatch.conformance.session import Call, Device
 from dispatch.conformance.table import Table
-from litert.abi.conformance import Broken, Unseen
+from litert.abi.conformance import BrokenRuleError, UnseenError
 from litert.abi.definitions import ffi
 
 
@@ -33,7 +33,7 @@ class DispatchSubject:
         if self._table is None:
             self._table = self.load()
         if not self._table.api.interface:
-            raise Broken("`interface` is NULL")
+            raise BrokenRuleError("`interface` is NULL")
         return self._table
 
     def ready(self) -> Table:
@@ -49,10 +49,10 @@ class DispatchSubject:
         """The NPU call that the contract is checked with.
 
         Raises:
-          Unseen: there is none.
+          UnseenError: there is none.
         """
         if not self.cases:
-            raise Unseen("there is no byte code of the vendor's compiler to run")
+            raise UnseenError("there is no byte code of the vendor's compiler to run")
         return self.cases[0]
 
     @contextmanager

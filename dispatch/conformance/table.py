@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch.conformance.host import CheckedHost
-from litert.abi.conformance import Broken, CallTrace
+from litert.abi.conformance import BrokenRuleError, CallTrace
 from litert.abi.conformance_libraries import find_symbol, open_library
 from litert.abi.definitions import ffi
 from litert.core.status import Status
@@ -49,7 +49,7 @@ class Table:
         """Calls a function of a part; the status that it returns."""
         function = getattr(getattr(self.api, part), slot)
         if not function:
-            raise Broken(f"{slot} is NULL")
+            raise BrokenRuleError(f"{slot} is NULL")
         return int(self.trace.call(slot, function, *arguments))
 
     def succeed(self, slot: str, *arguments: Any, part: str = "interface") -> None:
@@ -84,14 +84,14 @@ class Table:
 def expect_ok(function: str, status: int) -> None:
     """Raises where a function failed."""
     if status:
-        raise Broken(f"{function} answers {status_name(status)}")
+        raise BrokenRuleError(f"{function} answers {status_name(status)}")
 
 
 def expect_status(function: str, status: int, *allowed: Status) -> None:
     """Raises where a function answers anything else."""
     if status not in allowed:
         names = " or ".join(str(status.name) for status in allowed)
-        raise Broken(f"{function} answers {status_name(status)}, and not {names}")
+        raise BrokenRuleError(f"{function} answers {status_name(status)}, and not {names}")
 
 
 def status_name(status: int) -> str:
@@ -107,7 +107,7 @@ def load_table(path: str, trace: CallTrace) -> Table:
     library = open_library(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL, trace)
     get_api = find_symbol(library, "LiteRtDispatchGetApi")
     if get_api is None:
-        raise Broken("it does not export LiteRtDispatchGetApi")
+        raise BrokenRuleError("it does not export LiteRtDispatchGetApi")
     register_asset = find_symbol(library, "LiteRtDispatchRegisterAsset")
     table = Table(get_api, new_api(), register_asset, CheckedHost(), trace, library)
     expect_ok("LiteRtDispatchGetApi", table.fill(table.api))

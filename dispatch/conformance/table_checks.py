@@ -12,7 +12,7 @@ from dispatch.conformance.table import (
     expect_status,
     new_api,
 )
-from litert.abi.conformance import Broken, Check, Unseen
+from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 
@@ -29,26 +29,28 @@ def _version(subject: DispatchSubject) -> None:
     version = subject.table.api.version
     found = (version.major, version.minor, version.patch)
     if found != _VERSION:
-        raise Broken(f"the version is {'.'.join(map(str, found))}")
+        raise BrokenRuleError(f"the version is {'.'.join(map(str, found))}")
 
 
 def _interface(subject: DispatchSubject) -> None:
     table = subject.table
     for slot in dir(table.api.interface):
         if slot not in OPTIONAL_SLOTS and not table.has(slot):
-            raise Broken(f"{slot} is NULL, and not optional")
+            raise BrokenRuleError(f"{slot} is NULL, and not optional")
     if table.get_api is None:
         return
     again = new_api()
     expect_ok("LiteRtDispatchGetApi, called again,", table.fill(again))
     if again.interface != table.api.interface:
-        raise Broken("LiteRtDispatchGetApi gives another `interface` when it is called again")
+        raise BrokenRuleError(
+            "LiteRtDispatchGetApi gives another `interface` when it is called again"
+        )
 
 
 def _null_api(subject: DispatchSubject) -> None:
     table = subject.table
     if table.get_api is None:
-        raise Unseen("the table was made in this process")
+        raise UnseenError("the table was made in this process")
     expect_status("LiteRtDispatchGetApi(NULL)", table.fill(ffi.NULL), Status.INVALID_ARGUMENT)
 
 
@@ -78,21 +80,21 @@ def _check_text(subject: DispatchSubject, slot: str, *, may_be_empty: bool) -> N
     table = subject.ready()
     first, second = table.text(slot), table.text(slot)
     if first is None:
-        raise Broken(f"{slot} answers OK, and gives NULL")
+        raise BrokenRuleError(f"{slot} answers OK, and gives NULL")
     if not first and not may_be_empty:
-        raise Broken(f"{slot} gives empty text")
+        raise BrokenRuleError(f"{slot} gives empty text")
     if first != second:
-        raise Broken(f"{slot} gives {first!r:.80} first, and then {second!r:.80}")
+        raise BrokenRuleError(f"{slot} gives {first!r:.80} first, and then {second!r:.80}")
     try:
         first.decode()
     except UnicodeDecodeError:
-        raise Broken(f"{slot} gives {first!r:.80}, which is no text in UTF-8") from None
+        raise BrokenRuleError(f"{slot} gives {first!r:.80}, which is no text in UTF-8") from None
 
 
 def _basic(subject: DispatchSubject) -> None:
     capabilities = subject.ready().capabilities()
     if not capabilities & _BASIC:
-        raise Broken(f"the capabilities are {capabilities}, without Basic ({_BASIC})")
+        raise BrokenRuleError(f"the capabilities are {capabilities}, without Basic ({_BASIC})")
 
 
 def _parts(subject: DispatchSubject) -> None:
@@ -103,27 +105,31 @@ def _parts(subject: DispatchSubject) -> None:
         if bool(interface) != bool(capabilities & bit):
             said = "said" if capabilities & bit else "not said"
             filled = "filled" if interface else "NULL"
-            raise Broken(f"{name} is {said}, and {part} is {filled}")
-        empty = [slot for slot in dir(interface[0]) if not getattr(interface, slot)] if interface else []
+            raise BrokenRuleError(f"{name} is {said}, and {part} is {filled}")
+        empty = (
+            [slot for slot in dir(interface[0]) if not getattr(interface, slot)]
+            if interface
+            else []
+        )
         if empty:
-            raise Broken(f"{name} is said, and its {empty[0]} is NULL")
+            raise BrokenRuleError(f"{name} is said, and its {empty[0]} is NULL")
 
 
 def _metrics_slots(subject: DispatchSubject) -> None:
     table = subject.table
     filled = [slot for slot in METRICS_SLOTS if table.has(slot)]
     if not filled:
-        raise Unseen("the vendor has no metrics")
+        raise UnseenError("the vendor has no metrics")
     if len(filled) < len(METRICS_SLOTS):
         missing = next(slot for slot in METRICS_SLOTS if slot not in filled)
-        raise Broken(f"{filled[0]} is filled, and {missing} is not")
+        raise BrokenRuleError(f"{filled[0]} is filled, and {missing} is not")
 
 
 def _device_many(subject: DispatchSubject) -> None:
     with subject.device() as first:
         with subject.device() as second:
             if first.handle == second.handle:
-                raise Broken("two device contexts have one handle")
+                raise BrokenRuleError("two device contexts have one handle")
         with subject.device():
             pass
 
@@ -132,9 +138,9 @@ def _device_failure(subject: DispatchSubject) -> None:
     made, status = _create_without_runtime(subject)
     if not status:
         subject.table.call("device_context_destroy", made)
-        raise Unseen("device_context_create did not fail, not even without a runtime context")
+        raise UnseenError("device_context_create did not fail, not even without a runtime context")
     if made:
-        raise Broken("device_context_create fails, and leaves a device context behind")
+        raise BrokenRuleError("device_context_create fails, and leaves a device context behind")
 
 
 def _create_without_runtime(subject: DispatchSubject) -> tuple[Any, int]:

@@ -1,7 +1,8 @@
 """Checks of a vendor against the contract in this package's headers: what a check is, and how a list of them runs.
 
-A check is a function that raises `Broken`, with what the vendor did; whether it raises or ends the process, what is
-reported is the rule that it is of. The checks are in `compiler_plugin.conformance` and `dispatch.conformance`.
+A check is a function that raises `BrokenRuleError`, with what the vendor did; whether it raises or ends the
+process, what is reported is the rule that it is of. The checks are in `compiler_plugin.conformance` and
+`dispatch.conformance`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from litert.core.errors import LiteRtError
 Subject = TypeVar("Subject")
 
 
-class Broken(Exception):
+class BrokenRuleError(Exception):
     """What the vendor did that the rule forbids, in a phrase."""
 
 
-class Unseen(Exception):
+class UnseenError(Exception):
     """Why a rule could not be looked at in this vendor, in a phrase."""
 
 
@@ -42,7 +43,7 @@ class Check(Generic[Subject]):
 
     Attributes:
       rule: its name in the contract.
-      run: raises `Broken` or `Unseen`; any other exception is a broken rule, too.
+      run: raises `BrokenRuleError` or `UnseenError`; any other exception is a broken rule, too.
       case: what distinguishes it from other checks of the rule, in a few words; "" for the only one.
       needs: names of rules, or keys of checks; where one of them is broken, this one would say nothing of its own.
     """
@@ -102,11 +103,11 @@ def run_checks(
         outcome, text = Outcome.PASSED, ""
         try:
             if missing:
-                raise Unseen(f"needs {missing[0]}, which is broken")
+                raise UnseenError(f"needs {missing[0]}, which is broken")
             check.run(subject)
-        except Unseen as reason:
+        except UnseenError as reason:
             outcome, text = Outcome.UNSEEN, str(reason)
-        except Broken as what:
+        except BrokenRuleError as what:
             outcome, text = Outcome.FAILED, str(what)
         except LiteRtError as error:
             outcome, text = Outcome.FAILED, str(error)

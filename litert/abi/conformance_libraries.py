@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from litert.abi.conformance import Broken, CallTrace
+from litert.abi.conformance import BrokenRuleError, CallTrace
 from litert.abi.definitions import ffi
 
 
@@ -13,12 +13,12 @@ def open_library(path: str, flags: int, trace: CallTrace) -> Any:
     """Loads a library.
 
     Raises:
-      Broken: the loader's words.
+      BrokenRuleError: the loader's words.
     """
     try:
         return trace.call("dlopen", ffi.dlopen, os.path.abspath(path), flags)
     except OSError as error:
-        raise Broken(f"dlopen: {error}") from error
+        raise BrokenRuleError(f"dlopen: {error}") from error
 
 
 def find_symbol(library: Any, name: str) -> Any:

@@ -61,7 +61,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             strict=flags.strict,
         ),
     )
-    print_text(report.to_json() if flags.json else report.to_text(verbose=flags.verbose), sys.stdout)
+    print_text(
+        report.to_json() if flags.json else report.to_text(verbose=flags.verbose), sys.stdout
+    )
     return 1 if report.has_failed else 0
 
 
@@ -76,9 +78,9 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
 
 
 COMMAND = Command(
-    "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, against each rule of the "
-    "contract:\nan installed vendor by name, or one or two files or a folder. Crashes and hangs are findings. The "
-    "exit status\nis 1 where a rule is broken.",
+    "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, against each rule of "
+    "the contract:\nan installed vendor by name, or a folder, or one or two files. Crashes, hangs and exits\n"
+    "are findings. The exit status is 1 where a rule is broken.",
     _define_flags,
     _run,
     num_arguments=2,

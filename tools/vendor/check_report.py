@@ -70,21 +70,23 @@ class ConformanceReport:
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
-        return json_text({
-            "vendor": self.vendor,
-            "conforms": not self.has_failed,
-            "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
-            "parts": [
-                {
-                    "title": part.title,
-                    "origin": part.origin,
-                    "remarks": list(part.remarks),
-                    "findings": [self._finding(finding) for finding in part.findings],
-                }
-                for part in self.parts
-            ],
-            "not_checkable": NOT_CHECKABLE,
-        })
+        return json_text(
+            {
+                "vendor": self.vendor,
+                "conforms": not self.has_failed,
+                "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
+                "parts": [
+                    {
+                        "title": part.title,
+                        "origin": part.origin,
+                        "remarks": list(part.remarks),
+                        "findings": [self._finding(finding) for finding in part.findings],
+                    }
+                    for part in self.parts
+                ],
+                "not_checkable": NOT_CHECKABLE,
+            }
+        )
 
     def to_text(self, *, verbose: bool = False) -> str:
         """A block for each rule that is broken, and what was not looked at; all checks where `verbose`."""

@@ -56,7 +56,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
         cases: list[dict[str, Any]] = []
         remarks: list[str] = []
         if plugin is not None:
-            argument = {
+            argument: dict[str, object] = {
                 "origin": plugin,
                 "manufacturer": libraries.manufacturer,
                 "models": [os.path.abspath(path) for path in options.models],
@@ -70,7 +70,9 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
             )
             if dispatch is not None:
                 cases, remarks = _compile(argument, folder, options.timeout_s)
-            parts.append(_part("compiler plugin", plugin, findings, contract, options.strict, remarks))
+            parts.append(
+                _part("compiler plugin", plugin, findings, contract, options.strict, remarks)
+            )
         if dispatch is not None:
             argument = {
                 "origin": dispatch,

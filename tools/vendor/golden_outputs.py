@@ -32,9 +32,7 @@ def run_on_cpu(path: str, case: Mapping[str, Any]) -> Sequence[bytes] | None:
     except (RuntimeError, ValueError):  # a custom op that nobody has registered
         return None
     details = interpreter.get_input_details()
-    for detail, tensor_type, data in zip(
-        details, input_types(case), input_data(case), strict=True
-    ):
+    for detail, tensor_type, data in zip(details, input_types(case), input_data(case), strict=True):
         values = np.frombuffer(data, tensor_type.element_type.numpy_dtype)
         interpreter.set_tensor(detail["index"], values.reshape(tensor_type.shape))
     interpreter.invoke()

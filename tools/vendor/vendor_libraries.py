@@ -56,7 +56,9 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
 def _files(names: Sequence[str]) -> list[str]:
     from litert.host.extensions import find_files
 
-    patterns = [f"{lib}{p}*{s}" for p in _PREFIXES.values() for lib, s in (("lib", ".so"), ("", ".py"))]
+    patterns = [
+        f"{lib}{p}*{s}" for p in _PREFIXES.values() for lib, s in (("lib", ".so"), ("", ".py"))
+    ]
     files: list[str] = []
     for name in names:
         if os.path.isdir(name):
@@ -85,5 +87,5 @@ def _kind_of(path: str) -> tuple[str, str]:
         Status.INVALID_TOOL_CONFIG,
         "not a vendor's file by its name",
         path,
-        "Call it libLiteRtCompilerPlugin_<manufacturer>.so or libLiteRtDispatch_<manufacturer>.so; .py without lib.",
+        "Call it libLiteRtCompilerPlugin_<vendor>.so or libLiteRtDispatch_<vendor>.so; .py without lib.",
     )
