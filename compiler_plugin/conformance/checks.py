@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from compiler_plugin.conformance import compile_checks, null_checks, plugin_checks
+from compiler_plugin.conformance import (
+    compile_checks,
+    null_checks,
+    plugin_checks,
+    transformation_checks,
+)
 
-CHECKS = (*plugin_checks.CHECKS, *compile_checks.CHECKS, *null_checks.CHECKS)
+CHECKS = (
+    *plugin_checks.CHECKS,
+    *transformation_checks.CHECKS,
+    *compile_checks.CHECKS,
+    *null_checks.CHECKS,
+)

@@ -24,6 +24,7 @@ def default_models(custom_ops: Sequence[str]) -> list[NamedModel]:
     models = [_make(name, partial(_custom, name=name)) for name in custom_ops]
     models += [_make(name, partial(_binary, name=name)) for name in _BINARY]
     models.append(_make("MUL of one input", _square))
+    models.append(_make("MUL by a constant", _scale))
     models.append(_make("SUB, then MUL", _chain))
     models += [_make(name, partial(_unary, name=name)) for name in _UNARY]
     models.append(_make("CONV_2D", _conv))
@@ -62,6 +63,13 @@ def _binary(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
 
 def _square(builder: ModelBuilder, x: Tensor) -> Tensor:
     return _op(builder, "MUL", [x, x])
+
+
+def _scale(builder: ModelBuilder, x: Tensor) -> Tensor:
+    import numpy as np
+
+    values = np.linspace(-2, 3, 128, dtype=np.float32).reshape(_SHAPE)
+    return _op(builder, "MUL", [x, builder.constant("c", values)])
 
 
 def _chain(builder: ModelBuilder, x: Tensor) -> Tensor:

@@ -14,11 +14,9 @@ _VERSION = (0, 1, 0)
 _NPU = 4
 _NAME_BYTES = 123
 _FAR_INDEX = 1000
-_MANY_PATTERNS = 10_000
 _NO_VERSION = (99, 0, 0)
 _CREATE, _DESTROY = "LiteRtCreateCompilerPlugin", "LiteRtDestroyCompilerPlugin"
 _COMPATIBLE = "LiteRtCompilerPluginCheckCompilerCompatibility"
-_TRANSFORMATIONS = "LiteRtCompilerPluginRegisterAllTransformations"
 
 
 def _symbols(subject: PluginSubject) -> None:
@@ -166,30 +164,6 @@ def _refuses(subject: PluginSubject) -> None:
             )
 
 
-def _no_transformations(subject: PluginSubject) -> None:
-    with subject.plugin() as plugin:
-        array, number = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
-        number[0] = _MANY_PATTERNS
-        subject.functions.succeed(_TRANSFORMATIONS, plugin.handle, array, number)
-        if number[0] >= _MANY_PATTERNS:
-            raise BrokenRuleError(f"the number of patterns is {number[0]}, or left as it was")
-        if number[0] and not array[0]:
-            raise BrokenRuleError(f"there are {number[0]} patterns, and the array is NULL")
-
-
-def _transformation_lifetime(subject: PluginSubject) -> None:
-    with subject.plugin() as plugin:
-        array, number = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
-        subject.functions.succeed(_TRANSFORMATIONS, plugin.handle, array, number)
-        if not number[0]:
-            raise UnseenError("the plugin has no transformations")
-        plugin.soc_models()
-        for index in range(number[0]):
-            text_of(array[0][index].name, f"the name of pattern {index}", _NAME_BYTES)
-            if not array[0][index].pattern:
-                raise BrokenRuleError(f"pattern {index} is NULL")
-
-
 _BASE = ("plugin.symbols", "create.ok", "create.again")
 
 _NULL_CONTEXT = Check("plugin.null_arguments", _null_context, f"{_CREATE}, argument 0", _BASE)
@@ -212,8 +186,4 @@ CHECKS = (
     Check("sdk_version.text", _sdk_version, needs=_BASE),
     Check("compatibility.ours", _is_compatible, needs=_BASE),
     Check("compatibility.refusal", _refuses, needs=_BASE),
-    Check("transformations.none", _no_transformations, needs=_BASE),
-    Check(
-        "transformations.lifetime", _transformation_lifetime, needs=(*_BASE, "transformations.none")
-    ),
 )

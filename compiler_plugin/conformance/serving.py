@@ -11,7 +11,7 @@ from compiler_plugin.conformance.functions import PluginFunctions, load_function
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.conformance.models import default_models
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject
-from litert.abi.conformance import BrokenRuleError, CallTrace, run_checks
+from litert.abi.conformance import BrokenRuleError, CallTrace, run_checks, select
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.host.python_library.bootstrap import find_vendor
@@ -23,12 +23,14 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
     Args:
       argument: `origin` and `manufacturer` of the plugin; `models`, paths, none for the default ones; `soc_model`;
-        `assets`, pairs of an op and a path; `vendor_options`; `done` and `trace`.
+        `assets`, pairs of an op and a path; `vendor_options`; `rules`, as `select` has them; `done` and `trace`.
 
     Yields:
       As `litert.abi.conformance.run_checks`.
     """
-    yield from run_checks(CHECKS, make_subject(argument), argument["done"])
+    yield from run_checks(
+        select(CHECKS, argument["rules"]), make_subject(argument), argument["done"]
+    )
 
 
 def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:

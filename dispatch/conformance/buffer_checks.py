@@ -139,17 +139,18 @@ def _replace_first(call: Call, kind: str) -> None:
 
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+_SAME = (*_BASE, "invoke.repeatable")
 
 CHECKS = (
     Check("buffers.handles", _handles, needs=_BASE),
-    Check("buffers.again", _again, needs=_BASE),
+    Check("buffers.again", _again, needs=_SAME),
     *(Check("buffers.size", partial(_size, kind=kind), kind, _BASE) for kind in _KINDS),
     Check("buffers.unknown", _unknown, needs=_BASE),
-    *(Check("attach.replaces", partial(_replaces, kind=kind), kind, _BASE) for kind in _KINDS),
+    *(Check("attach.replaces", partial(_replaces, kind=kind), kind, _SAME) for kind in _KINDS),
     *(Check("attach.index", partial(_index, kind=kind), kind, _BASE) for kind in _KINDS),
     *(Check("attach.unknown", partial(_attach_unknown, kind=kind), kind, _BASE) for kind in _KINDS),
     *(
-        Check("detach.stale", partial(_stale, kind=kind), kind, (*_BASE, "attach.replaces"))
+        Check("detach.stale", partial(_stale, kind=kind), kind, (*_SAME, "attach.replaces"))
         for kind in _KINDS
     ),
 )

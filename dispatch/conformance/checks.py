@@ -8,12 +8,14 @@ from dispatch.conformance import (
     optional_checks,
     run_checks,
     table_checks,
+    thread_checks,
 )
 
 CHECKS = (
     *table_checks.CHECKS,
     *run_checks.CHECKS,
     *buffer_checks.CHECKS,
+    *thread_checks.CHECKS,
     *optional_checks.CHECKS,
     *null_checks.CHECKS,
 )

@@ -103,15 +103,23 @@ def _need_assets(subject: DispatchSubject) -> None:
 
 
 def _asset_lifetime(subject: DispatchSubject) -> None:
-    """`Device` takes the name away after the call, and the bytes when it is closed."""
+    """Names are gone after the call; the bytes of another, closed device context are, too."""
     _need_assets(subject)
+    case = subject.case
     with subject.call() as call:
-        first = call.run(subject.case.data)
-    with subject.call() as call:
-        if call.run(subject.case.data) != first:
-            raise BrokenRuleError(
-                "the outputs are others in a second device context with the same assets"
-            )
+        expected = call.run(case.data)
+    with subject.device() as device:
+        for name, data in case.assets.items():
+            status = device.offer(name, data, forget_name=True)
+            expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
+        try:
+            with Call(device, case) as call:
+                call.attach_all()
+                found = call.run(case.data)
+        except BrokenRuleError as error:
+            raise BrokenRuleError(f"once the asset's name is gone, {error}") from error
+        if found != expected:
+            raise BrokenRuleError("the outputs are others, once the asset's name is gone")
 
 
 def _asset_unknown(subject: DispatchSubject) -> None:
@@ -161,15 +169,16 @@ def _asset_many(subject: DispatchSubject) -> None:
 
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+_SAME = (*_BASE, "invoke.repeatable")
 _METRICS = (*_BASE, "metrics.slots")
 
 CHECKS = (
     Check("metrics.pair", _metrics_pair, needs=_METRICS),
     Check("metrics.order", _metrics_order, needs=_METRICS),
     Check("metrics.each", _metrics_each, needs=_METRICS),
-    Check("async.events", _async_events, needs=(*_BASE, "capabilities.parts")),
-    Check("register_asset.lifetime", _asset_lifetime, needs=_BASE),
+    Check("async.events", _async_events, needs=(*_SAME, "capabilities.parts")),
+    Check("register_asset.lifetime", _asset_lifetime, needs=_SAME),
     Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),
-    Check("register_asset.again", _asset_again, needs=_BASE),
-    Check("register_asset.many", _asset_many, needs=_BASE),
+    Check("register_asset.again", _asset_again, needs=_SAME),
+    Check("register_asset.many", _asset_many, needs=(*_SAME, "device.many")),
 )

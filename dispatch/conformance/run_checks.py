@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from functools import partial
 
 from dispatch.conformance.case import find_difference
 from dispatch.conformance.session import Call, create_invocation
 from dispatch.conformance.subject import DispatchSubject
-from dispatch.conformance.table import expect_status, status_name
+from dispatch.conformance.table import expect_ok, expect_status, status_name
 from litert.abi.conformance import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import to_c
-from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _GARBAGE = {"zeros": bytes(256), "text": b"no byte code of anybody's" * 20, "one byte": b"\x7f"}
 _MISPLACED = 13
-_NUM_THREADS, _NUM_RUNS = 3, 6
 
 
 def _runs(subject: DispatchSubject) -> None:
@@ -40,6 +37,14 @@ def _values(subject: DispatchSubject) -> None:
                 raise BrokenRuleError(f"{case.name}, output {index}: {difference}")
     if not compared:
         raise UnseenError("LiteRT's CPU kernels do not have the ops that the vendor takes")
+
+
+def _takes_byte_code(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        status, made = create_invocation(device, case, device.keep(case.byte_code))
+        expect_ok("invocation_context_create", status)
+        device.table.succeed("invocation_context_destroy", made)
 
 
 def _requirements_size(subject: DispatchSubject) -> None:
@@ -170,15 +175,19 @@ def _invocation_failure(subject: DispatchSubject) -> None:
 
 
 def _written(subject: DispatchSubject) -> None:
+    patterns = (0x11, 0x77)
     results = []
     with subject.call() as call:
-        for pattern in (b"\x11", b"\x77"):
+        for pattern in patterns:
             for attached in call.outputs:
-                attached.buffer.write(pattern * attached.buffer.size)
+                attached.buffer.write(bytes([pattern]) * attached.buffer.size)
             results.append(call.run(subject.case.data))
-    for index, (first, second) in enumerate(zip(*results, strict=True)):
-        if first != second:
-            raise BrokenRuleError(f"output {index} keeps bytes that were there before the run")
+    for index, outputs in enumerate(zip(*results, strict=True)):
+        kept = sum(found == patterns for found in zip(*outputs, strict=True))
+        if kept:
+            raise BrokenRuleError(
+                f"{kept} bytes of output {index}, which has {len(outputs[0])}, are as before the run"
+            )
 
 
 def _repeatable(subject: DispatchSubject) -> None:
@@ -199,42 +208,6 @@ def _missing(subject: DispatchSubject) -> None:
             raise BrokenRuleError("invoke answers OK with no buffer attached")
         call.attach_all()
         call.run(case.data)
-
-
-def _threads(subject: DispatchSubject) -> None:
-    case = subject.case
-    errors: list[str] = []
-    start = threading.Barrier(_NUM_THREADS)
-    with subject.device(case) as device:
-        byte_code = device.keep(case.byte_code)
-        data = [subject.other_data(10 + index) for index in range(_NUM_THREADS)]
-        expected = []
-        for values in data:
-            with Call(device, case, byte_code) as call:
-                call.attach_all()
-                expected.append(call.run(values))
-
-        def work(index: int) -> None:
-            try:
-                with Call(device, case, byte_code) as call:
-                    call.attach_all()
-                    start.wait()
-                    for _ in range(_NUM_RUNS):
-                        if call.run(data[index]) != expected[index]:
-                            raise BrokenRuleError("outputs differ from those of a run alone")
-            except threading.BrokenBarrierError:  # another thread has failed, and says why
-                return
-            except (BrokenRuleError, LiteRtError) as error:
-                errors.append(str(error))
-                start.abort()
-
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(_NUM_THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if errors:
-        raise BrokenRuleError(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {errors[0]}")
 
 
 def _scheduling(subject: DispatchSubject) -> None:
@@ -262,42 +235,43 @@ def _run_options(subject: DispatchSubject) -> None:
         expect_status(f"{slot}(NULL)", status, Status.OK, Status.UNSUPPORTED)
 
 
-_BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+_LOADED = ("api.loads", "api.interface", "initialize.no_options")
+_TAKEN = (*_LOADED, "invocation.ok")
+_BASE = (*_TAKEN, "requirements.size", "requirements.types", "dispatch.runs")
+_SAME = (*_BASE, "invoke.repeatable")
 
 CHECKS = (
-    Check("dispatch.runs", _runs, needs=_BASE[:3]),
-    Check("requirements.size", _requirements_size, needs=_BASE[:3]),
-    Check("requirements.types", _requirements_types, needs=_BASE[:3]),
+    Check("invocation.ok", _takes_byte_code, needs=_LOADED),
+    Check("requirements.size", _requirements_size, needs=_TAKEN),
+    Check("requirements.types", _requirements_types, needs=_TAKEN),
+    Check("dispatch.runs", _runs, needs=_BASE[:-1]),
     Check("requirements.index", _requirements_index, needs=_BASE),
     Check("invoke.written", _written, needs=_BASE),
     Check("invoke.values", _values, needs=(*_BASE, "invoke.written")),
     Check("invoke.repeatable", _repeatable, needs=_BASE),
     Check("invoke.missing", _missing, needs=_BASE),
-    Check("invocation.byte_code", _byte_code_misplaced, "an odd offset", needs=_BASE),
+    Check("invocation.byte_code", _byte_code_misplaced, "an odd offset", needs=_SAME),
     *(
         Check("invocation.byte_code", partial(_refuse, data=data), name, _BASE)
         for name, data in _GARBAGE.items()
     ),
     Check("invocation.byte_code", _cut, "cut in half", _BASE),
     Check("invocation.function", _function, needs=_BASE),
-    Check(
-        "invocation.counts", partial(_counts, more_inputs=1, more_outputs=0), "an input more", _BASE
+    *(
+        Check(
+            "invocation.counts",
+            partial(_counts, more_inputs=inputs, more_outputs=outputs),
+            case,
+            _BASE,
+        )
+        for case, inputs, outputs in (
+            ("an input more", 1, 0),
+            ("an output more", 0, 1),
+            ("an input less", -1, 0),
+        )
     ),
-    Check(
-        "invocation.counts",
-        partial(_counts, more_inputs=0, more_outputs=1),
-        "an output more",
-        _BASE,
-    ),
-    Check(
-        "invocation.counts",
-        partial(_counts, more_inputs=-1, more_outputs=0),
-        "an input less",
-        _BASE,
-    ),
-    Check("invocation.many", _invocation_many, needs=_BASE),
+    Check("invocation.many", _invocation_many, needs=_SAME),
     Check("invocation.failure", _invocation_failure, needs=_BASE),
-    Check("invoke.threads", _threads, needs=_BASE),
     Check("scheduling.any", _scheduling, needs=_BASE),
     Check("run_options.none", _run_options, needs=_BASE),
 )

@@ -11,7 +11,7 @@ from dispatch.conformance.checks import CHECKS
 from dispatch.conformance.host import CheckedHost
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import Table, load_table
-from litert.abi.conformance import CallTrace, run_checks
+from litert.abi.conformance import CallTrace, run_checks, select
 from litert.abi.definitions import ffi
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
@@ -23,8 +23,8 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
     Args:
       argument: `origin` and `manufacturer` of the library; `cases`, as the compiler's `write_cases` has them, with
-        `expected`, a file for each output, or None; `assets`, pairs of a name and a file, companions first; `done`
-        and `trace`.
+        `expected`, a file for each output, or None; `assets`, pairs of a name and a file, companions first;
+        `rules`, as `select` has them; `done` and `trace`.
 
     Yields:
       As `litert.abi.conformance.run_checks`.
@@ -33,7 +33,7 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     assets = {name: _read(path) for name, path in argument["assets"]}
     cases = [_case(each, assets) for each in argument["cases"]]
     subject = DispatchSubject(lambda: _load(argument, trace), cases)
-    yield from run_checks(CHECKS, subject, argument["done"])
+    yield from run_checks(select(CHECKS, argument["rules"]), subject, argument["done"])
 
 
 def input_types(case: Mapping[str, Any], ends: str = "inputs") -> list[RankedTensorType]:

@@ -31,6 +31,7 @@ class Device:
         """
         self.table = table
         self._memory: list[GuardedMemory] = []
+        self._names: list[Any] = []
         made = ffi.new("LiteRtDispatchDeviceContext*")
         table.succeed("device_context_create", table.host.table, ffi.NULL, made)
         if not made[0]:
@@ -55,11 +56,13 @@ class Device:
         if error is None:
             expect_ok("device_context_destroy", status)
 
-    def offer(self, name: str, data: bytes) -> int:
-        """Registers an asset; its name is gone when the call is over, its bytes stay as long as this."""
+    def offer(self, name: str, data: bytes, *, forget_name: bool = False) -> int:
+        """Registers an asset; its bytes stay as long as this, its name too unless it is to be forgotten."""
         passed = ffi.new("char[]", name.encode())
         status = self.table.offer_asset(self.handle, passed, self.keep(data))
-        passed[0 : len(name)] = b"?" * len(name)
+        if forget_name:
+            passed[0 : len(passed) - 1] = b"?" * (len(passed) - 1)
+        self._names.append(passed)
         return status
 
     def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:

@@ -28,13 +28,18 @@ class DispatchSubject:
     _is_initialized: bool = False
 
     @property
-    def table(self) -> Table:
-        """The table, not initialized yet."""
+    def loaded(self) -> Table:
+        """The table as the vendor filled it."""
         if self._table is None:
             self._table = self.load()
-        if not self._table.api.interface:
-            raise BrokenRuleError("`interface` is NULL")
         return self._table
+
+    @property
+    def table(self) -> Table:
+        """The table with its functions, not initialized yet."""
+        if not self.loaded.api.interface:
+            raise BrokenRuleError("`interface` is NULL")
+        return self.loaded
 
     def ready(self) -> Table:
         """The table after `initialize`."""

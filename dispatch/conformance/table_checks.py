@@ -22,11 +22,11 @@ _PARTS = (("async_interface", _ASYNC, "Async"), ("graph_interface", _GRAPH, "Gra
 
 
 def _loads(subject: DispatchSubject) -> None:
-    subject.table.trace.call("", lambda: None)
+    _ = subject.loaded
 
 
 def _version(subject: DispatchSubject) -> None:
-    version = subject.table.api.version
+    version = subject.loaded.api.version
     found = (version.major, version.minor, version.patch)
     if found != _VERSION:
         raise BrokenRuleError(f"the version is {'.'.join(map(str, found))}")
@@ -48,7 +48,7 @@ def _interface(subject: DispatchSubject) -> None:
 
 
 def _null_api(subject: DispatchSubject) -> None:
-    table = subject.table
+    table = subject.loaded
     if table.get_api is None:
         raise UnseenError("the table was made in this process")
     expect_status("LiteRtDispatchGetApi(NULL)", table.fill(ffi.NULL), Status.INVALID_ARGUMENT)

@@ -78,6 +78,23 @@ class Finding:
         return f"{self.rule} ({self.case})" if self.case else self.rule
 
 
+def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check[Subject]]:
+    """The checks of some rules, and those that they need, in their order.
+
+    Args:
+      checks: to choose from.
+      names: of rules, or what comes before the dot in their names; none for all.
+    """
+    if not names:
+        return list(checks)
+    wanted, chosen = set(names), set()
+    for check in reversed(checks):
+        if {check.rule, check.rule.partition(".")[0], check.key} & wanted:
+            chosen.add(check.key)
+            wanted.update(check.needs)
+    return [check for check in checks if check.key in chosen]
+
+
 def run_checks(
     checks: Sequence[Check[Subject]], subject: Subject, done: Mapping[str, str]
 ) -> Iterator[dict[str, str]]:
@@ -91,29 +108,39 @@ def run_checks(
     Yields:
       `{"begin": key}` before each check, and then a finding's fields.
     """
-    broken: set[str] = set()
+    blocked: dict[
+        str, str
+    ] = {}  # rules and keys that cannot be relied on, and the rule that is broken
     for check in checks:
-        if done.get(check.key) == Outcome.FAILED:
-            broken |= {check.rule, check.key}
-    for check in checks:
-        if check.key in done:
-            continue
-        yield {"begin": check.key}
-        missing = [rule for rule in check.needs if rule in broken]
-        outcome, text = Outcome.PASSED, ""
-        try:
-            if missing:
-                raise UnseenError(f"needs {missing[0]}, which is broken")
-            check.run(subject)
-        except UnseenError as reason:
-            outcome, text = Outcome.UNSEEN, str(reason)
-        except BrokenRuleError as what:
-            outcome, text = Outcome.FAILED, str(what)
-        except LiteRtError as error:
-            outcome, text = Outcome.FAILED, str(error)
-        if outcome is Outcome.FAILED:
-            broken |= {check.rule, check.key}
-        yield {"rule": check.rule, "case": check.case, "outcome": outcome.value, "text": text}
+        cause = _find_cause(check, blocked)
+        if check.key not in done:
+            yield {"begin": check.key}
+            outcome, text = (
+                (Outcome.UNSEEN, f"needs {cause}, which is broken")
+                if cause
+                else _look(check, subject)
+            )
+            yield {"rule": check.rule, "case": check.case, "outcome": outcome.value, "text": text}
+        else:
+            outcome = Outcome(done[check.key])
+        if outcome is Outcome.FAILED or cause:
+            for name in (check.rule, check.key):
+                blocked.setdefault(name, cause or name)
+
+
+def _find_cause(check: Check[Subject], blocked: Mapping[str, str]) -> str:
+    """The broken rule that makes a check say nothing of its own; "" for none."""
+    return next((blocked[name] for name in check.needs if name in blocked), "")
+
+
+def _look(check: Check[Subject], subject: Subject) -> tuple[Outcome, str]:
+    try:
+        check.run(subject)
+    except UnseenError as reason:
+        return Outcome.UNSEEN, str(reason)
+    except (BrokenRuleError, LiteRtError) as error:
+        return Outcome.FAILED, str(error)
+    return Outcome.PASSED, ""
 
 
 class CallTrace:

@@ -7,7 +7,8 @@
 #define MAX_ASSETS 16
 
 typedef struct {
-  char name[64];
+  const char* name; /* the copy, or the host's, which is gone after the call */
+  char copy[64];
   const char* bytes; /* the host's */
   size_t size;
 } Asset;
@@ -30,7 +31,8 @@ struct LiteRtDispatchMetricsT {
 };
 
 static const LiteRtRuntimeContext* runtime;
-static int num_devices;
+static int num_devices, num_calls;
+static struct LiteRtDispatchDeviceContextT everybody; /* of the rule that there is none */
 static float shared_output[1 << 16];
 
 static LiteRtStatus initialize(
@@ -115,7 +117,8 @@ static LiteRtStatus register_tensor_buffer(LiteRtDispatchDeviceContext device,
     }
   }
   for (uint64_t i = 0; i < MAX_BUFFERS; ++i) {
-    if (device->buffers[i] != NULL && !breaks("buffers.handles")) continue;
+    int is_shared = i == 3 && breaks("buffers.handles");
+    if (device->buffers[i] != NULL && !is_shared) continue;
     device->buffers[i] = buffer;
     *handle = i;
     return kLiteRtStatusOk;
@@ -139,19 +142,18 @@ static LiteRtStatus invocation_context_create(const LiteRtRuntimeContext* contex
   (void)context, (void)type;
   CHECK(device != NULL && byte_code != NULL && byte_code->base_addr != NULL && call != NULL);
   CHECK(name != NULL);
-  static int num_calls;
   ByteCode code;
-  if (breaks("invocation.byte_code")) {
+  size_t offset = breaks("invocation.offset") ? 0 : byte_code->offset;
+  int is_ours = byte_code->size == sizeof code;
+  if (is_ours) memcpy(&code, (const char*)byte_code->base_addr + offset, sizeof code);
+  is_ours = is_ours && code.magic == MAGIC && code.num_functions <= MAX_FUNCTIONS;
+  if (!is_ours && breaks("invocation.byte_code")) {
     *call = calloc(1, sizeof **call);
     return kLiteRtStatusOk;
   }
-  size_t offset = breaks("invocation.offset") ? 0 : byte_code->offset;
-  CHECK(byte_code->size == sizeof code);
-  memcpy(&code, (const char*)byte_code->base_addr + offset, sizeof code);
-  if (code.magic != MAGIC && breaks("invocation.failure"))
-    *call = (LiteRtDispatchInvocationContext)16;
-  CHECK(code.magic == MAGIC && code.num_functions <= MAX_FUNCTIONS);
-  if (num_calls++ > 0 && breaks("invocation.many")) return kLiteRtStatusErrorAlreadyExists;
+  if (!is_ours && breaks("invocation.failure")) *call = (LiteRtDispatchInvocationContext)16;
+  CHECK(is_ours);
+  if (num_calls > 0 && breaks("invocation.many")) return kLiteRtStatusErrorAlreadyExists;
   for (uint32_t i = 0; i < code.num_functions; ++i) {
     Function* function = &code.functions[i];
     if (strcmp(function->name, name) != 0 && !breaks("invocation.function")) continue;
@@ -160,6 +162,7 @@ static LiteRtStatus invocation_context_create(const LiteRtRuntimeContext* contex
     if (!agree) function->num_inputs = (uint32_t)num_inputs;
     *call = calloc(1, sizeof **call);
     if (*call == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
+    ++num_calls;
     **call = (struct LiteRtDispatchInvocationContextT){
         device, *function, {MAX_BUFFERS, MAX_BUFFERS}, MAX_BUFFERS, 0, 0};
     return kLiteRtStatusOk;
@@ -169,6 +172,7 @@ static LiteRtStatus invocation_context_create(const LiteRtRuntimeContext* contex
 
 static LiteRtStatus invocation_context_destroy(LiteRtDispatchInvocationContext call) {
   CHECK(call != NULL);
+  --num_calls;
   free(call);
   return kLiteRtStatusOk;
 }
@@ -221,8 +225,9 @@ static LiteRtStatus detach_output(
 }
 
 static LiteRtStatus read_gain(LiteRtDispatchInvocationContext call, float* gain) {
-  for (int i = 0; i < call->device->num_assets; ++i) {
-    Asset* asset = &call->device->assets[i];
+  LiteRtDispatchDeviceContext device = breaks("register_asset.many") ? &everybody : call->device;
+  for (int i = 0; i < device->num_assets; ++i) {
+    Asset* asset = &device->assets[i];
     char text[32] = {0};
     if (strcmp(asset->name, "Gain") != 0 || asset->size >= sizeof text) continue;
     memcpy(text, asset->bytes, asset->size);
@@ -241,7 +246,7 @@ static LiteRtStatus compute(LiteRtDispatchInvocationContext call, float* const* 
   for (uint32_t i = 0; i < n; ++i) {
     target[i] = call->function.kind == kGain ? gain * inputs[0][i] : inputs[0][i] * other[i];
     if (breaks("invoke.values")) target[i] *= 1.5f;
-    if (breaks("invoke.repeatable")) target[i] += (float)call->num_runs;
+    if (breaks("invoke.repeatable")) target[i] += (float)(call->num_runs - 1);
   }
   if (breaks("invoke.threads")) {
     usleep(2000);
@@ -327,17 +332,18 @@ static LiteRtStatus set_options(LiteRtDispatchInvocationContext call, LiteRtOpti
 
 LiteRtStatus LiteRtDispatchRegisterAsset(
     LiteRtDispatchDeviceContext device, const char* name, const LiteRtMemBuffer* buffer) {
-  static struct LiteRtDispatchDeviceContextT everybody;
   CHECK(device != NULL && name != NULL && buffer != NULL && buffer->base_addr != NULL);
   if (strcmp(name, "Gain") != 0 && breaks("register_asset.unknown"))
     return kLiteRtStatusErrorNotFound;
+  if (breaks("register_asset.many")) device = &everybody;
   int index = 0;
   while (index < device->num_assets && strcmp(device->assets[index].name, name) != 0) ++index;
   CHECK(index == device->num_assets || !breaks("register_asset.again"));
-  CHECK(index < MAX_ASSETS && strlen(name) < sizeof everybody.assets[0].name);
+  CHECK(index < MAX_ASSETS && strlen(name) < sizeof everybody.assets[0].copy);
   Asset* asset = &device->assets[index];
   if (index == device->num_assets) ++device->num_assets;
-  strcpy(asset->name, name);
+  strcpy(asset->copy, name);
+  asset->name = breaks("register_asset.lifetime") ? name : asset->copy;
   asset->bytes = (const char*)buffer->base_addr + buffer->offset;
   asset->size = buffer->size;
   return kLiteRtStatusOk;

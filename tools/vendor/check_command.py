@@ -33,6 +33,9 @@ def _define_flags(flags: FlagValues) -> None:
     )
     DEFINE_multi_string("option", [], "name=value: an option of the vendor's.", flag_values=flags)
     DEFINE_string("soc_model", "", "To compile for; the vendor's first.", flag_values=flags)
+    DEFINE_multi_string(
+        "rule", [], "A rule to look at, or what is before its dot; all.", flag_values=flags
+    )
     DEFINE_float("timeout", 60, "Seconds that each check may take.", flag_values=flags)
     DEFINE_bool("strict", False, "Recommendations are rules, too.", flag_values=flags)
     DEFINE_bool("verbose", False, "Shows the checks that passed, too.", flag_values=flags)
@@ -57,6 +60,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             assets=[(info.op_name, info.asset_path) for info in infos],
             companions=[(info.op_name, info.asset_path) for info in companions],
             vendor_options=_options(flags.option),
+            rules=flags.rule,
             timeout_s=flags.timeout,
             strict=flags.strict,
         ),

@@ -11,6 +11,7 @@ from typing import Any
 from litert.abi.conformance import Finding
 from litert.abi.headers import read_contract
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.host.child import call_in_child
 
 from .check_report import ConformanceReport, Part, with_recommendations
@@ -29,6 +30,7 @@ class CheckOptions:
       assets: pairs of an op and its asset's path.
       companions: pairs of a name, `<op>/<relative path>`, and a path.
       vendor_options: the plugin's own, by name.
+      rules: to look at, with what they need; none for all.
       timeout_s: for each check.
       strict: whether recommendations are rules.
     """
@@ -38,6 +40,7 @@ class CheckOptions:
     assets: Sequence[tuple[str, str]] = ()
     companions: Sequence[tuple[str, str]] = ()
     vendor_options: Mapping[str, str] = field(default_factory=dict)
+    rules: Sequence[str] = ()
     timeout_s: float = 60
     strict: bool = False
 
@@ -49,6 +52,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
       LiteRtError: what keeps the checks from being run; what a vendor does is in the report.
     """
     contract = read_contract()
+    _check_names(options.rules, contract)
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
     parts: list[Part] = []
@@ -63,6 +67,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "soc_model": options.soc_model,
                 "assets": [[op, os.path.abspath(path)] for op, path in options.assets],
                 "vendor_options": dict(options.vendor_options),
+                "rules": list(options.rules),
             }
             target = "compiler_plugin.conformance.serving:check_plugin"
             findings = run_in_children(
@@ -78,6 +83,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "origin": dispatch,
                 "manufacturer": libraries.manufacturer,
                 "cases": cases,
+                "rules": list(options.rules),
                 "assets": [
                     [name, os.path.abspath(path)]
                     for name, path in (*options.companions, *options.assets)
@@ -89,6 +95,17 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
             )
             parts.append(_part("dispatch library", dispatch, findings, contract, options.strict))
     return ConformanceReport(vendor, parts, contract)
+
+
+def _check_names(names: Sequence[str], contract: Mapping[str, object]) -> None:
+    known = {*contract, *(rule.partition(".")[0] for rule in contract)}
+    for name in names:
+        if name not in known:
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"the contract has no rule '{name}'",
+                hint="docs/vendor_contract.md has their names.",
+            )
 
 
 def _part(

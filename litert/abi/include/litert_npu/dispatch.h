@@ -114,8 +114,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBufferHandle handle);
   /* Loads a function of a byte code module.
    *
-   * [dispatch.runs] Byte code of the vendor's own compiler runs here, by the calls above in their order, each answered
-   * with Ok.
+   * [invocation.ok] Byte code of the vendor's own compiler is taken.
+   * [dispatch.runs] It then runs, by the calls above in their order, each answered with Ok.
    * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context; fd may be -1,
    * offset any number. Bytes that are no byte code of the vendor's are refused.
    * [invocation.function] A function that the module lacks is refused.

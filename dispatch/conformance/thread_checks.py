@@ -1,0 +1,57 @@
+"""A check of contexts that run at the same time."""
+
+from __future__ import annotations
+
+import threading
+
+from dispatch.conformance.session import Call
+from dispatch.conformance.subject import DispatchSubject
+from litert.abi.conformance import BrokenRuleError, Check
+from litert.core.errors import LiteRtError
+
+_NUM_THREADS, _NUM_RUNS = 3, 6
+
+
+def _threads(subject: DispatchSubject) -> None:
+    case = subject.case
+    errors: list[str] = []
+    start = threading.Barrier(_NUM_THREADS)
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code)
+        data = [subject.other_data(10 + index) for index in range(_NUM_THREADS)]
+        expected = []
+        for values in data:
+            with Call(device, case, byte_code) as call:
+                call.attach_all()
+                expected.append(call.run(values))
+
+        def work(index: int) -> None:
+            try:
+                with Call(device, case, byte_code) as call:
+                    call.attach_all()
+                    start.wait()
+                    for _ in range(_NUM_RUNS):
+                        if call.run(data[index]) != expected[index]:
+                            raise BrokenRuleError("outputs differ from those of a run alone")
+            except threading.BrokenBarrierError:  # another thread has failed, and says why
+                return
+            except (BrokenRuleError, LiteRtError) as error:
+                errors.append(str(error))
+                start.abort()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(_NUM_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise BrokenRuleError(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {errors[0]}")
+
+
+CHECKS = (
+    Check(
+        "invoke.threads",
+        _threads,
+        needs=("dispatch.runs", "invoke.repeatable", "invocation.many", "buffers.handles"),
+    ),
+)

@@ -1,0 +1,42 @@
+"""Builds the vendor in `tests/broken_vendors`, which breaks the rule that BROKEN_RULE names."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from litert.abi.headers import INCLUDE_FOLDER
+
+SOURCES = Path(__file__).resolve().parents[1] / "broken_vendors"
+PLUGIN = "libLiteRtCompilerPlugin_Broken.so"
+DISPATCH = "libLiteRtDispatch_Broken.so"
+FLAGS = "-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden".split()
+
+
+def build_broken_vendor(folder: Path) -> Path:
+    """Puts both libraries into a folder, which is returned."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    for source, library in (("plugin.c", PLUGIN), ("dispatch.c", DISPATCH)):
+        command = [
+            compiler,
+            *FLAGS,
+            f"-I{INCLUDE_FOLDER}",
+            SOURCES / source,
+            "-o",
+            folder / library,
+        ]
+        subprocess.run(command, check=True)
+    (folder / "gain.txt").write_text("2.5")
+    return folder
+
+
+def rules_of(source: str) -> list[str]:
+    """What a source can break."""
+    found = re.findall(r'breaks\("([^"]+)"\)', (SOURCES / source).read_text())
+    return sorted(set(found))

@@ -1,0 +1,85 @@
+"""Each rule of `compiler_plugin.h` that the broken plugin breaks is found, by its name, and no other."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.vendor.check_runner import run_in_children
+
+from compiler_plugin.conformance.checks import CHECKS
+from compiler_plugin.conformance.functions import load_functions
+from compiler_plugin.conformance.host import PluginHost
+from compiler_plugin.conformance.models import default_models
+from compiler_plugin.conformance.subject import PluginSubject
+from litert.abi.conformance import CallTrace, Outcome, run_checks
+from tests.conformance.broken_libraries import PLUGIN, rules_of
+
+CRASHES = {
+    "create.again": "crashed (SIGSEGV",
+    "create.context": "crashed (SIGSEGV",
+    "create.no_options": "crashed (SIGSEGV",
+    "destroy.null": "crashed (SIGSEGV",
+    "exit": "ended with status 3, in LiteRtCompilerPluginCompile",
+    "hang": "was not done after 1 s, and was stopped, in LiteRtCompilerPluginCompile",
+    "partition.reads_only": "crashed (SIGSEGV",
+    "plugin.null_arguments": "crashed (SIGSEGV",
+    "result.destroy_null": "crashed (SIGSEGV",
+}
+"""What happens to a process that meets these."""
+
+FOUND_BY = {"exit": "compile.ok", "hang": "compile.ok"}
+SURVIVED = [rule for rule in rules_of("plugin.c") if rule not in CRASHES]
+
+
+def failures(library: Path) -> list[tuple[str, str]]:
+    """Rules that are found broken in this process, each with what happened."""
+    trace = CallTrace("")
+    subject = PluginSubject(
+        lambda: load_functions(str(library), trace), PluginHost(), default_models(["Gain"])[:6]
+    )
+    return [
+        (answer["rule"], answer["text"])
+        for answer in run_checks(CHECKS, subject, {})
+        if answer.get("outcome") == Outcome.FAILED
+    ]
+
+
+def test_the_plugin_that_breaks_nothing_passes(broken_vendor: Path) -> None:
+    assert failures(broken_vendor / PLUGIN) == []
+
+
+@pytest.mark.parametrize("rule", SURVIVED)
+def test_a_broken_rule_is_found(
+    broken_vendor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", rule)
+    library = shutil.copy(broken_vendor / PLUGIN, tmp_path)  # with variables of its own
+    found = failures(Path(library))
+    assert {name for name, _ in found} == {rule}
+
+
+@pytest.mark.parametrize("rule", CRASHES)
+def test_a_crash_a_hang_and_an_exit_are_findings(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", rule)
+    argument = {
+        "origin": str(broken_vendor / PLUGIN),
+        "manufacturer": "Broken",
+        "models": [],
+        "soc_model": "",
+        "assets": [],
+        "vendor_options": {},
+        "rules": [FOUND_BY.get(rule, rule)],
+    }
+    findings = run_in_children(
+        "compiler_plugin.conformance.serving:check_plugin",
+        argument,
+        timeout_s=1 if rule == "hang" else 60,
+        subject="the plugin",
+    )
+    broken = [finding for finding in findings if finding.outcome is Outcome.FAILED]
+    assert {finding.rule for finding in broken} == {FOUND_BY.get(rule, rule)}
+    assert broken[0].text.startswith(CRASHES[rule])

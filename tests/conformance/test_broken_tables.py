@@ -1,0 +1,95 @@
+"""Each rule of `dispatch.h` that the broken dispatch library breaks is found, by its name, and no other."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litert_npu_tools.vendor.check_runner import run_in_children
+from litert_npu_tools.vendor.golden_outputs import add_expected
+
+from compiler_plugin.conformance.case_files import write_cases
+from compiler_plugin.conformance.functions import load_functions
+from compiler_plugin.conformance.host import PluginHost
+from compiler_plugin.conformance.models import default_models
+from compiler_plugin.conformance.subject import PluginSubject
+from dispatch.conformance.serving import check_dispatch
+from litert.abi.conformance import CallTrace, Outcome
+from tests.conformance.broken_libraries import DISPATCH, PLUGIN, rules_of
+
+CRASHES = {
+    "api.null": "crashed (SIGSEGV",
+    "buffers.size": "crashed (SIG",
+    "dispatch.null_arguments": "crashed (SIGSEGV",
+    "initialize.no_options": "crashed (SIGSEGV",
+    "invoke.missing": "crashed (SIGSEGV",
+}
+"""What happens to a process that meets these."""
+
+FOUND_BY = {"invocation.offset": "invocation.byte_code"}
+SURVIVED = [rule for rule in rules_of("dispatch.c") if rule not in CRASHES]
+
+
+@pytest.fixture(scope="session")
+def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the checks are run with: byte code of the plugin, which breaks nothing here."""
+    trace = CallTrace("")
+    subject = PluginSubject(
+        lambda: load_functions(str(broken_vendor / PLUGIN), trace),
+        PluginHost(),
+        default_models(["Gain"])[:6],
+    )
+    cases = [c for c in write_cases(subject, str(tmp_path_factory.mktemp("cases"))) if "model" in c]
+    for case in cases:
+        add_expected(case)
+    assert [case["name"] for case in cases] == ["Gain", "MUL", "MUL of one input"]
+    return {
+        "origin": str(broken_vendor / DISPATCH),
+        "manufacturer": "Broken",
+        "cases": cases,
+        "assets": [["Gain", str(broken_vendor / "gain.txt")]],
+        "rules": [],
+        "trace": "",
+        "done": {},
+    }
+
+
+def failures(argument: dict[str, Any], **others: object) -> list[tuple[str, str]]:
+    """Rules that are found broken in this process, each with what happened."""
+    return [
+        (answer["rule"], answer["text"])
+        for answer in check_dispatch({**argument, **others})
+        if answer.get("outcome") == Outcome.FAILED
+    ]
+
+
+def test_the_table_that_breaks_nothing_passes(argument: dict[str, Any]) -> None:
+    assert failures(argument) == []
+
+
+@pytest.mark.parametrize("rule", SURVIVED)
+def test_a_broken_rule_is_found(
+    argument: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", rule)
+    library = shutil.copy(argument["origin"], tmp_path)  # with variables of its own
+    found = failures(argument, origin=str(library))
+    assert {name for name, _ in found} == {FOUND_BY.get(rule, rule)}
+
+
+@pytest.mark.parametrize("rule", CRASHES)
+def test_a_crash_is_a_finding(
+    argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", rule)
+    findings = run_in_children(
+        "dispatch.conformance.serving:check_dispatch",
+        {**argument, "rules": [rule]},
+        timeout_s=60,
+        subject="the library",
+    )
+    broken = [finding for finding in findings if finding.outcome is Outcome.FAILED]
+    assert {finding.rule for finding in broken} == {rule}
+    assert broken[0].text.startswith(CRASHES[rule])
