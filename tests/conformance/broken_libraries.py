@@ -14,7 +14,7 @@ from litert.abi.headers import INCLUDE_FOLDER
 SOURCES = Path(__file__).resolve().parents[1] / "broken_vendors"
 PLUGIN = "libLiteRtCompilerPlugin_Broken.so"
 DISPATCH = "libLiteRtDispatch_Broken.so"
-FLAGS = "-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden".split()
+FLAGS = "-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden"
 
 
 def build_broken_vendor(folder: Path) -> Path:
@@ -23,14 +23,8 @@ def build_broken_vendor(folder: Path) -> Path:
     if compiler is None:
         pytest.skip("no C compiler")
     for source, library in (("plugin.c", PLUGIN), ("dispatch.c", DISPATCH)):
-        command = [
-            compiler,
-            *FLAGS,
-            f"-I{INCLUDE_FOLDER}",
-            SOURCES / source,
-            "-o",
-            folder / library,
-        ]
+        files = [str(SOURCES / source), "-o", str(folder / library)]
+        command = [compiler, *FLAGS.split(), f"-I{INCLUDE_FOLDER}", *files]
         subprocess.run(command, check=True)
     (folder / "gain.txt").write_text("2.5")
     return folder
