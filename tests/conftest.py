@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import site
 import subprocess
 import sys
+import venv
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -119,3 +122,35 @@ def build_c_vendor(folder: Path, flags: str) -> Path:
         check=True,
     )
     return folder
+
+
+@pytest.fixture(scope="session")
+def wheel_builder() -> None:
+    """Skips where no package can be installed from its source."""
+    if tuple(map(int, metadata.version("setuptools").split(".")[:2])) < (70, 1):
+        pytest.skip("these setuptools build no wheels: make setup")
+
+
+@pytest.fixture
+def own_environment(tmp_path: Path) -> dict[str, str]:
+    """A virtual environment that sees what is installed here, and keeps what is installed in it."""
+    folder = tmp_path / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    (packages / "here.pth").write_text(
+        "".join(f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages())
+    )
+    python = folder / "bin" / "python"
+    for name in ("apply_plugin", "litert-npu"):
+        command = folder / "bin" / name
+        module = name.replace("-", "_")
+        command.write_text(f"#!{python}\nfrom litert_npu_tools.{module} import run\nrun()\n")
+        command.chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip takes the setting for its opposite: none
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import site
 import subprocess
-import venv
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -18,34 +14,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-COMMANDS = ("apply_plugin", "litert-npu")
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A virtual environment that sees what is installed here, and keeps what is installed in it."""
-    if tuple(map(int, metadata.version("setuptools").split(".")[:2])) < (70, 1):
-        pytest.skip("these setuptools build no wheels: make setup")
-    folder = tmp_path / "venv"
-    venv.create(folder, with_pip=False, symlinks=True)
-    (packages,) = (folder / "lib").glob("python*/site-packages")
-    (packages / "here.pth").write_text(
-        "".join(f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages())
-    )
-    python = folder / "bin" / "python"
-    for name in COMMANDS:
-        command = folder / "bin" / name
-        module = name.replace("-", "_")
-        command.write_text(f"#!{python}\nfrom litert_npu_tools.{module} import run\nrun()\n")
-        command.chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip takes the setting for its opposite: none
-        "PIP_NO_DEPS": "1",
-        "PIP_NO_INDEX": "1",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    }
 
 
 def run(command: str, folder: Path, environment: dict[str, str]) -> str:
@@ -62,16 +30,17 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
     return printed
 
 
+@pytest.mark.usefixtures("wheel_builder")
 @pytest.mark.parametrize("lang", ["python", "c"])
 def test_a_new_vendor_does_what_its_readme_says(
-    tmp_path: Path, environment: dict[str, str], lang: str
+    tmp_path: Path, own_environment: dict[str, str], lang: str
 ) -> None:
     if lang == "c" and not (shutil.which("cc") and shutil.which("make")):
         pytest.skip("no C compiler, or no make")
     assert main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"]) == 0
     readme = (tmp_path / "v" / "README.md").read_text()
     blocks = re.findall(r"^```bash\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
-    printed = "".join(run(block, tmp_path / "v", environment) for block in blocks)
+    printed = "".join(run(block, tmp_path / "v", own_environment) for block in blocks)
     assert "3 passed" in printed
     assert "NPU: 2 of 2 ops in 2 calls" in printed
 
