@@ -1,7 +1,7 @@
 /* A C program that runs a compiled model in LiteRT's C API, as an application does: no Python in it.
  *
  * Arguments: libLiteRt.so, model, folder of dispatch libraries, number of float32 elements of the one input and of the
- * one output, runs, threads. Each thread has a model of its own, is given 0, 1, 2, ... and prints its output; the first
+ * one output, runs, threads, and `async` for runs that do not wait. Each thread has a model of its own, is given 0, 1, 2, ... and prints its output; the first
  * one prints the nanoseconds of the second half's mean run. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,14 +29,18 @@ typedef struct LiteRtCompiledModelT* LiteRtCompiledModel;
   X(void, LiteRtDestroyTensorBuffer, (LiteRtTensorBuffer)) \
   X(LiteRtStatus, LiteRtLockTensorBuffer, (LiteRtTensorBuffer, void**, LiteRtTensorBufferLockMode)) \
   X(LiteRtStatus, LiteRtUnlockTensorBuffer, (LiteRtTensorBuffer)) \
+  X(LiteRtStatus, LiteRtClearTensorBufferEvent, (LiteRtTensorBuffer)) \
   X(LiteRtStatus, LiteRtRunCompiledModel, \
-    (LiteRtCompiledModel, size_t, size_t, LiteRtTensorBuffer*, size_t, LiteRtTensorBuffer*))
+    (LiteRtCompiledModel, size_t, size_t, LiteRtTensorBuffer*, size_t, LiteRtTensorBuffer*)) \
+  X(LiteRtStatus, LiteRtRunCompiledModelAsync, \
+    (LiteRtCompiledModel, size_t, size_t, LiteRtTensorBuffer*, size_t, LiteRtTensorBuffer*, bool*))
 
 #define POINTER(result, name, arguments) static result(*name) arguments;
 FUNCTIONS(POINTER)
 
 static char** arguments;
 static int elements, runs, failures;
+static bool is_async;
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 
 #define CHECK(call) \
@@ -81,7 +85,16 @@ static void* run(void* number) {
   double start = now_ns();
   for (int i = 0; i < runs; i++) {
     if (i == runs / 2) start = now_ns();
-    CHECK(LiteRtRunCompiledModel(compiled, 0, 1, &x, 1, &y));
+    if (!is_async) {
+      CHECK(LiteRtRunCompiledModel(compiled, 0, 1, &x, 1, &y));
+      continue;
+    }
+    bool was_async = false;
+    CHECK(LiteRtRunCompiledModelAsync(compiled, 0, 1, &x, 1, &y, &was_async));
+    if (!i && !number) printf("async %d\n", was_async);
+    CHECK(LiteRtLockTensorBuffer(y, &address, kLiteRtTensorBufferLockModeRead)); /* waits for the run */
+    CHECK(LiteRtUnlockTensorBuffer(y));
+    if (was_async) CHECK(LiteRtClearTensorBufferEvent(y));
   }
   double mean = (now_ns() - start) / (runs - runs / 2);
   CHECK(LiteRtLockTensorBuffer(y, &address, kLiteRtTensorBufferLockModeRead));
@@ -101,10 +114,11 @@ static void* run(void* number) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 7) return 2;
+  if (argc < 7) return 2;
   arguments = argv;
   elements = atoi(argv[4]);
   runs = atoi(argv[5]);
+  is_async = argc > 7;
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (!library) return fprintf(stderr, "%s\n", dlerror()), 2;
 #define FIND(result, name, arguments) \

@@ -118,7 +118,13 @@ def _define_flags(flags: FlagValues) -> None:
     from absl.flags import DEFINE_string
 
     DEFINE_string("manufacturer", "", "Of an installed vendor.", flag_values=flags)
-    DEFINE_string("output", ".", "The folder to write to.", short_name="o", flag_values=flags)
+    DEFINE_string(
+        "output",
+        "",
+        "The folder to write to; by default this one.",
+        short_name="o",
+        flag_values=flags,
+    )
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -132,7 +138,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             for kind, origin in find_origins(flags.manufacturer).items()
         ]
     for origin in origins:
-        print_text(f"Wrote {export(*origin, flags.output)}", sys.stdout)
+        print_text(f"Wrote {export(*origin, flags.output or '.')}", sys.stdout)
     print_text(_needs(), sys.stdout)
     return 0
 

@@ -1,0 +1,157 @@
+"""`litert-npu vendor export`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.exported_vendors import needs_compiler
+from tests.tools.conftest import LitertNpu
+
+Capture = pytest.CaptureFixture[str]
+ACME = Path(__file__).resolve().parents[3] / "examples" / "03_vendor"
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    needs_compiler()
+
+
+def test_it_explains_itself(
+    litert_npu: LitertNpu, capsys: Capture, golden: Callable[[str, str], None]
+) -> None:
+    assert litert_npu("vendor", "export", "--help") == 0
+    golden("help_export.txt", capsys.readouterr().out)
+
+
+def symbols(library: Path) -> set[str]:
+    """What a library exports, read with binutils."""
+    done = subprocess.run(
+        ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
+    )
+    return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines()}
+
+
+def test_an_installed_vendor_becomes_two_libraries(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path
+) -> None:
+    assert (
+        litert_npu("vendor", "export", "--manufacturer=Null", f"--output={tmp_path / 'new'}") == 0
+    )
+    said = capsys.readouterr().out
+    plugin = tmp_path / "new" / "libLiteRtCompilerPlugin_Null.so"
+    dispatch = tmp_path / "new" / "libLiteRtDispatch_Null.so"
+    assert sorted((tmp_path / "new").iterdir()) == [plugin, dispatch]
+    assert str(plugin) in said and str(dispatch) in said
+    assert sys.executable in said and "LITERT_NPU_PYTHON" in said
+    assert symbols(dispatch) == {"LiteRtDispatchGetApi", "LiteRtDispatchRegisterAsset"}
+    assert len(symbols(plugin)) == 18 and "LiteRtCompilerPluginCompile" in symbols(plugin)
+
+
+def test_files_become_libraries_of_their_names(
+    litert_npu: LitertNpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ACME)  # what is written into them does not depend on the folder
+    files = ["LiteRtCompilerPlugin_Acme.py", "LiteRtDispatch_Acme.py"]
+    assert litert_npu("vendor", "export", *files, "-o", str(tmp_path)) == 0
+    libraries = sorted(path.name for path in tmp_path.iterdir())
+    assert libraries == ["libLiteRtCompilerPlugin_Acme.so", "libLiteRtDispatch_Acme.so"]
+
+
+def test_a_library_needs_nothing_of_python_to_be_loaded(
+    litert_npu: LitertNpu, tmp_path: Path
+) -> None:
+    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", str(tmp_path)) == 0
+    for library in tmp_path.iterdir():
+        needed = subprocess.run(["ldd", library], capture_output=True, text=True).stdout
+        assert "python" not in needed
+        undefined = subprocess.run(
+            ["nm", "-D", "--undefined-only", library], capture_output=True, text=True
+        ).stdout
+        assert "Py" not in undefined
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "one of --manufacturer and FILES"),
+        (["LiteRtDispatch_A.py", "--manufacturer=Null"], "one of --manufacturer and FILES"),
+        (["--manufacturer=Nobody"], "no installed vendor 'Nobody', only"),
+        (["vendor.py"], "not a vendor's file by its name"),
+        (["LiteRtDispatch_.py"], "not a vendor's file by its name"),
+        (["LiteRtDispatch_NotThere.py"], "No such file"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_exported_is_said(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    assert litert_npu("vendor", "export", *arguments, "-o", str(tmp_path)) == 1
+    assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import no_such_module", "No module named 'no_such_module'"),
+        ("DISPATCH = 3", "DISPATCH is of the type int, not a Dispatch"),
+        ("TABLE = 3", "no 'DISPATCH' in it"),
+        (
+            "import sys\nif 'pytest' not in sys.modules: raise ImportError('elsewhere')\n"
+            "from litert_npu_null.dispatch import DISPATCH",
+            "elsewhere",
+        ),
+    ],
+    ids=["import", "type", "name", "another process"],
+)
+def test_a_vendor_of_no_use_leaves_no_library(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "LiteRtDispatch_Bad.py").write_text(text)
+    file, output = str(tmp_path / "LiteRtDispatch_Bad.py"), tmp_path / "output"
+    assert litert_npu("vendor", "export", file, "-o", str(output)) == 1
+    assert said in capsys.readouterr().err
+    assert not output.exists() or not list(output.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("compiler", "said"),
+    [
+        ("/no/such/cc", "no C compiler: $CC is '/no/such/cc'"),
+        ("", "no C compiler: none of cc, gcc, clang is here"),
+        ("false", "the C compiler failed"),
+    ],
+)
+def test_what_is_wrong_with_the_compiler_is_said(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    compiler: str, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CC", compiler)
+    if not compiler:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    output = tmp_path / "output"
+    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", str(output)) == 1
+    assert said in capsys.readouterr().err and not list(output.iterdir())
+
+
+def test_a_python_without_a_shared_libpython_is_told_of(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litert.host.python_library.building.find_libpython", lambda: "")
+    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", str(tmp_path)) == 0
+    assert "only programs that are Python" in capsys.readouterr().out
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_odd_characters_in_paths_survive(litert_npu: LitertNpu, tmp_path: Path) -> None:
+    folder = tmp_path / 'a "quoted" \\ übung ??= %s'
+    folder.mkdir()
+    file = folder / "LiteRtDispatch_Odd.py"
+    file.write_text("from litert_npu_null.dispatch import DISPATCH")
+    assert litert_npu("vendor", "export", str(file), "-o", str(folder)) == 0  # tried, too
+    assert (folder / "libLiteRtDispatch_Odd.so").exists()
