@@ -117,6 +117,7 @@ class IsolatedPlugin(CompilerPlugin):
         options = [pack_environment(environment_options), pack_options(compiler_options)]
         said = session.ask("create", options)
         self.data_layout = said["data_layout"]
+        self.grouping = said["grouping"]
         self._optional: Collection[str] = said["optional"]
 
     def transform(self, model: Model) -> Mapping[str, int]:

@@ -81,12 +81,13 @@ class _Server:
         return None
 
     def create(self, argument: Any) -> object:
-        """Creates the plugin; its layout comes back, and which optional functions it has."""
+        """Creates the plugin; its attributes come back, and which optional functions it has."""
         environment, options = argument
         plugin = self._factory.create(unpack_environment(environment), unpack_options(options))
         self._plugin = plugin
         return {
-            "data_layout": getattr(plugin, "data_layout", "NHWC"),
+            "data_layout": getattr(plugin, "data_layout", CompilerPlugin.data_layout),
+            "grouping": getattr(plugin, "grouping", CompilerPlugin.grouping),
             "optional": [name for name in _OPTIONAL if has_optional(plugin, name)],
         }
 

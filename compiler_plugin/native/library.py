@@ -10,6 +10,7 @@ from litert.abi.status_codes import check
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
+from litert.host.service import native_call
 
 FUNCTIONS = (
     "LiteRtGetCompilerPluginVersion",
@@ -56,7 +57,8 @@ class PluginLibrary:
         name = os.fspath(path)
         flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NODELETE
         try:
-            library = ffi.dlopen(os.path.abspath(name), flags)
+            with native_call("dlopen"):
+                library = ffi.dlopen(os.path.abspath(name), flags)
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -86,11 +88,12 @@ class PluginLibrary:
         Raises:
           LiteRtError: of the status, with the function's name, for any other than Ok.
         """
-        check(self._functions[function](*arguments), f"{function} failed", self.path)
+        check(self.call_plain(function, *arguments), f"{function} failed", self.path)
 
     def call_plain(self, function: str, *arguments: Any) -> Any:
-        """Calls a function that returns no status."""
-        return self._functions[function](*arguments)
+        """Calls a function that returns no status, or one that is not checked."""
+        with native_call(function):
+            return self._functions[function](*arguments)
 
     def version(self) -> ApiVersion:
         """Of the interface that the plugin was written for."""

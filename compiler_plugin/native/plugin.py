@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from litert.core.status import Status
 from litert.core.version import ApiVersion
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Model, Subgraph
+
+_logger = logging.getLogger(__name__)
 
 _COMPILER_OPTIONS = "compiler_options_string"  # stock's name for its own, beside the vendor's
 
@@ -91,9 +94,13 @@ class NativePlugin(CompilerPlugin):
         return int(ffi.cast("int", hardware[0]))
 
     def sdk_version(self) -> str:
-        """Of the vendor's compiler."""
+        """Of the vendor's compiler; "" where it does not say, which is no reason to do without it: as in stock."""
         function, version = "LiteRtGetCompilerPluginSDKVersion", ffi.new("const char**")
-        self._library.call(function, self._plugin, version)
+        try:
+            self._library.call(function, self._plugin, version)
+        except LiteRtError as error:
+            _logger.info("%s", error)
+            return ""
         return self._library.text(version[0], f"{function} gives") if version[0] else ""
 
     def check_compiler_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:

@@ -17,6 +17,7 @@ from compiler_plugin.native.library import PluginLibrary
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.host.service import native_call
 from litert.model.graph import Model, Op, Subgraph
 
 MAX_MATCHES = 100
@@ -117,11 +118,12 @@ def _matches(
     builder = GraphBuilder(model, subgraph)
     with context.showing(op) as op_handle:
         context.handles.of(subgraph)
-        status = pattern.function(
-            context.table,
-            ffi.cast("LiteRtBuilder", context.handles.of(builder)),
-            ffi.cast("LiteRtOp", op_handle),
-        )
+        with native_call(f"transformation '{pattern.name}'"):
+            status = pattern.function(
+                context.table,
+                ffi.cast("LiteRtBuilder", context.handles.of(builder)),
+                ffi.cast("LiteRtOp", op_handle),
+            )
     if status == Status.PATTERN_NO_MATCH:
         return False
     if status:

@@ -1,0 +1,184 @@
+"""A plugin in C to which something happens in any of its functions: that is named, and nothing written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compiler_plugin.commands import list_plugins
+from compiler_plugin.native.library import FUNCTIONS
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.registry import Hosting
+from litert.abi.headers import INCLUDE_FOLDER
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+Chain = Callable[..., Path]
+APPLY_PLUGIN = [sys.executable, "-m", "litert_npu_tools.apply_plugin"]
+LIBRARY = "libLiteRtCompilerPlugin_Befallen.so"
+
+AS_IT_IS_LOADED = (
+    "dlopen",
+    "LiteRtGetCompilerPluginVersion",
+    "LiteRtGetCompilerPluginSocManufacturer",
+    "LiteRtCreateCompilerPlugin",
+    "LiteRtGetCompilerPluginSupportedHardware",
+    "LiteRtGetNumCompilerPluginSupportedSocModels",
+    "LiteRtGetCompilerPluginSupportedSocModel",
+    "LiteRtGetCompilerPluginSDKVersion",
+    "LiteRtDestroyCompilerPlugin",
+)
+AT_WORK = {
+    "LiteRtCompilerPluginCheckCompilerCompatibility": "check_compiler_compatibility",
+    "LiteRtCompilerPluginRegisterAllTransformations": "transform",
+    "transformation 'Match'": "transform",
+    "LiteRtCompilerPluginPartition": "partition",
+    "LiteRtCompilerPluginCompile": "compile",
+    "LiteRtCompiledResultNumByteCodeModules": "compile",
+    "LiteRtGetCompiledResultByteCode": "compile",
+    "LiteRtGetNumCompiledResultCalls": "compile",
+    "LiteRtGetCompiledResultCallInfo": "compile",
+    "LiteRtDestroyCompiledResult": "compile",
+}
+
+
+@pytest.fixture(scope="session")
+def befallen(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder with the plugin's library."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc, which builds the plugin")
+    folder = tmp_path_factory.mktemp("befallen")
+    source = Path(__file__).with_name("befallen.c")
+    command = [compiler, "-shared", "-fPIC", "-Wall", "-Werror", f"-I{INCLUDE_FOLDER}"]
+    subprocess.run([*command, "-o", str(folder / LIBRARY), str(source)], check=True)
+    return str(folder)
+
+
+def options(folder: str, timeout_s: float = 60) -> ApplyOptions:
+    return ApplyOptions("Befallen", libs=[folder], hosting=Hosting(timeout_s=timeout_s))
+
+
+def fails(chain: Chain, folder: str, output: Path, timeout_s: float = 60) -> LiteRtError:
+    output.write_text("as it was")
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A", "B"), output, options(folder, timeout_s))
+    assert output.read_text() == "as it was"
+    assert {path.name for path in output.parent.iterdir()} == {"chain.tflite", output.name}
+    return error.value
+
+
+def test_all_functions_are_among_the_cases() -> None:
+    assert set(FUNCTIONS) <= {*AS_IT_IS_LOADED, *AT_WORK}
+
+
+def test_left_alone_it_works(chain: Chain, befallen: str, tmp_path: Path) -> None:
+    report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options(befallen))
+    assert len(report.npu_ops) == 2 and report.plugin.endswith(LIBRARY)
+
+
+@pytest.mark.parametrize("function", AT_WORK)
+def test_a_crash_at_work_names_plugin_call_and_function(
+    chain: Chain, befallen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setenv("BEFALL", f"{function}:segv")
+    error = fails(chain, befallen, tmp_path / "out.bin")
+    assert error.status is Status.RUNTIME_FAILURE
+    start = f"the compiler plugin {LIBRARY} crashed in {function} (SIGSEGV"
+    assert error.what.startswith(start)
+    assert error.what.endswith(f"last words of {function}")
+    assert error.where == f"vendor 'Befallen', {AT_WORK[function]}: {befallen}/{LIBRARY}"
+
+
+@pytest.mark.parametrize("function", AS_IT_IS_LOADED)
+def test_a_crash_as_it_is_loaded_names_plugin_and_function(
+    chain: Chain, befallen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setenv("BEFALL", f"{function}:segv")
+    error = fails(chain, befallen, tmp_path / "out.bin")
+    assert error.status is Status.RUNTIME_FAILURE
+    start = f"the compiler plugin {LIBRARY} crashed in {function} (SIGSEGV"
+    assert error.what.startswith(start)
+    assert error.where == f"{befallen}/{LIBRARY}"
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("abort", "crashed in LiteRtCompilerPluginCompile (SIGABRT"),
+        ("kill", "crashed in LiteRtCompilerPluginCompile (SIGKILL"),
+        ("exit", "ended with status 3 in LiteRtCompilerPluginCompile"),
+        ("exit0", "ended with status 0 in LiteRtCompilerPluginCompile"),
+        ("hang", "was not done in LiteRtCompilerPluginCompile after 4 s, and was stopped"),
+    ],
+)
+def test_other_ends_are_named_as_well(
+    chain: Chain,
+    befallen: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    says: str,
+) -> None:
+    monkeypatch.setenv("BEFALL", f"LiteRtCompilerPluginCompile:{what}")
+    error = fails(chain, befallen, tmp_path / "out.bin", 4 if what == "hang" else 60)
+    assert error.what.startswith(f"the compiler plugin {LIBRARY} {says}")
+
+
+def test_the_list_of_plugins_has_one_that_crashes_and_all_others(
+    befallen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEFALL", "LiteRtCreateCompilerPlugin:segv")
+    infos = list_plugins([befallen])
+    (broken,) = [info for info in infos if info.problem]
+    assert "crashed in LiteRtCreateCompilerPlugin" in broken.problem
+    assert {"Null", "Reference"} <= {info.soc_manufacturer for info in infos}
+
+
+def run(befall: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "BEFALL": befall}
+    command = [*APPLY_PLUGIN, "--soc_manufacturer=Befallen", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [("LiteRtCompilerPluginPartition", "segv"), ("LiteRtDestroyCompilerPlugin", "exit0")],
+)
+def test_the_command_fails_with_a_message(
+    chain: Chain, befallen: str, tmp_path: Path, function: str, what: str
+) -> None:
+    output = tmp_path / "out.bin"
+    done = run(f"{function}:{what}", f"--libs={befallen}", str(chain("A")), str(output))
+    assert done.returncode == Status.RUNTIME_FAILURE and not output.exists()
+    assert LIBRARY in done.stderr and function in done.stderr and not done.stdout
+
+
+def test_the_command_has_a_time_limit_for_each_call(
+    chain: Chain, befallen: str, tmp_path: Path
+) -> None:
+    done = run(
+        "LiteRtCompilerPluginPartition:hang",
+        f"--libs={befallen}",
+        "--plugin_timeout=4",
+        str(chain("A")),
+        str(tmp_path / "out.bin"),
+    )
+    assert done.returncode == Status.TIMEOUT_EXPIRED and not (tmp_path / "out.bin").exists()
+    assert "in LiteRtCompilerPluginPartition after 4 s" in done.stderr
+
+
+def test_in_the_commands_own_process_a_crash_is_its_end(
+    chain: Chain, befallen: str, tmp_path: Path
+) -> None:
+    flags = [f"--libs={befallen}", "--plugin_in_process", str(chain("A"))]
+    done = run("LiteRtCompilerPluginPartition:segv", *flags, str(tmp_path / "out.bin"))
+    assert done.returncode == -11 and not (tmp_path / "out.bin").exists()
+    done = run("", *flags, str(tmp_path / "out.bin"))
+    assert done.returncode == 0 and (tmp_path / "out.bin").exists()
