@@ -31,15 +31,18 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
     """Finds what a command line names.
 
     Args:
-      names: an installed vendor's, or files and folders of one vendor.
+      names: an installed vendor's or one's in stock LiteRT's wheel, or files and folders of one vendor.
 
     Raises:
       LiteRtError: NOT_FOUND; INVALID_TOOL_CONFIG, for two libraries of a kind.
     """
-    if len(names) == 1 and not os.path.exists(names[0]) and os.sep not in names[0]:
-        return VendorLibraries(names[0], find_origins(names[0]))
-    origins: dict[str, str] = {}
     manufacturer = ""
+    if len(names) == 1 and not os.path.exists(names[0]) and os.sep not in names[0]:
+        manufacturer = names[0]
+        names = _in_wheel(manufacturer)
+        if not names:
+            return VendorLibraries(manufacturer, find_origins(manufacturer))
+    origins: dict[str, str] = {}
     for path in _files(names):
         kind, owner = _kind_of(path)
         if kind in origins:
@@ -51,6 +54,16 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
         origins[kind] = path
         manufacturer = manufacturer or owner
     return VendorLibraries(manufacturer, origins)
+
+
+def _in_wheel(manufacturer: str) -> list[str]:
+    from litert.host.stock_vendors import stock_vendor_folder
+
+    folders = [
+        stock_vendor_folder(manufacturer, "compiler"),
+        stock_vendor_folder(manufacturer, "dispatch"),
+    ]
+    return [folder for folder in folders if folder]
 
 
 def _files(names: Sequence[str]) -> list[str]:

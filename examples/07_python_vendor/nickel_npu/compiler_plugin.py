@@ -22,7 +22,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
-from nickel_npu.byte_code import write_byte_code
+from nickel_npu.byte_code import Function, write_byte_code
 
 
 class NickelPlugin(CompilerPlugin):
@@ -66,7 +66,10 @@ class NickelPlugin(CompilerPlugin):
         """YOUR COMPILER: a byte code module, and which function of it each partition is."""
         if any(len(subgraph.ops) != 1 for subgraph in partitions):
             raise LiteRtError(Status.UNSUPPORTED, "a call is one op")
-        functions = {f"f{i}": subgraph.ops[0].name for i, subgraph in enumerate(partitions)}
+        functions = {
+            f"f{i}": Function(subgraph.ops[0].name, len(subgraph.inputs))
+            for i, subgraph in enumerate(partitions)
+        }
         byte_code = Blob(write_byte_code(functions))
         return CompiledResult([byte_code], [CallInfo(name) for name in functions])
 

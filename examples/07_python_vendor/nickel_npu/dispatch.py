@@ -56,18 +56,18 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         num_outputs: int,
     ) -> NickelCall:
         functions = read_byte_code(byte_code.view)
-        op = functions.get(function_name)
-        if op is None:
+        function = functions.get(function_name)
+        if function is None:
             raise LiteRtError(
                 Status.NOT_FOUND, f"the byte code has only {', '.join(functions)}", function_name
             )
-        if num_outputs != 1 or num_inputs not in ((1,) if op == "Gain" else (1, 2)):
+        if (num_inputs, num_outputs) != (function.num_inputs, 1):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{op} does not have {num_inputs} inputs and {num_outputs} outputs",
+                f"it has {function.num_inputs} inputs and 1 output, not {num_inputs} and {num_outputs}",
                 function_name,
             )
-        gain = _read_gain(device_context) if op == "Gain" else None
+        gain = _read_gain(device_context) if function.op == "Gain" else None
         inputs, outputs = [None] * num_inputs, [None] * num_outputs
         return NickelCall(device_context, byte_code, function_name, inputs, outputs, gain=gain)
 
