@@ -1,0 +1,38 @@
+"""Which libraries a vendor's name means."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.vendor.vendor_libraries import find_libraries
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+
+def test_an_installed_vendor_is_named_by_its_entry_points() -> None:
+    found = find_libraries(["Null"])
+    assert found.origins["dispatch"] == "litert_npu_null.dispatch:DISPATCH"
+
+
+def test_a_vendor_of_stock_s_wheel_has_libraries_there() -> None:
+    found = find_libraries(["IntelOpenVINO"])
+    assert found.manufacturer == "IntelOpenVINO"
+    assert {kind: os.path.basename(path) for kind, path in found.origins.items()} == {
+        "compiler_plugin": "libLiteRtCompilerPlugin_IntelOpenvino.so",
+        "dispatch": "libLiteRtDispatch_IntelOpenvino.so",
+    }
+
+
+def test_a_vendor_in_a_folder_is_named_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_Tin.py").touch()
+    found = find_libraries([str(tmp_path)])
+    assert found.manufacturer == "Tin" and list(found.origins) == ["dispatch"]
+
+
+def test_a_vendor_that_is_not_there_is_told_of() -> None:
+    with pytest.raises(LiteRtError, match="no installed vendor 'Nobody', only Null") as error:
+        find_libraries(["Nobody"])
+    assert error.value.status is Status.NOT_FOUND
