@@ -36,7 +36,7 @@ CONVOLUTION = "Convolution2DTransposeBias"
 @pytest.fixture(scope="session")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of Twin's libraries."""
-    return export(tmp_path_factory.mktemp("twin"), *sorted(VENDORS.glob("LiteRt*_Twin.py")))
+    return export(tmp_path_factory.mktemp("twin"), *sorted((VENDORS / "twin").glob("*.py")))
 
 
 def test_two_exported_plugins_live_in_one_tool(
@@ -101,7 +101,7 @@ def test_modules_at_odd_offsets_each_carry_their_asset(
     run = run_in_stock(tmp_path / "compiled", twin, inputs)
     assert run.exit_status == 0, run.log
     np.testing.assert_array_equal(run.outputs["y"], inputs["x"] + 21.5)
-    environment = Environment.create(dispatch_library_path=str(VENDORS))
+    environment = Environment.create(dispatch_library_path=str(VENDORS / "twin"))
     accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
     compiled = str(tmp_path / "compiled")
     with CompiledModel.from_file(compiled, accelerators, environment=environment) as loaded:
