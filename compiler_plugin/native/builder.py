@@ -64,6 +64,7 @@ class GraphBuilder:
         self.tensors: dict[Tensor, None] = {}
         self.ops: dict[BuiltOp, None] = {}
         self.erased: dict[Op, None] = {}
+        self._data: dict[Tensor, Buffer] = {}  # of tensors that erased ops write
 
     def add_tensor(self, tensor: Tensor) -> None:
         """A tensor, whose buffer is another's or the model's empty one."""
@@ -77,18 +78,22 @@ class GraphBuilder:
         return self._model.buffers[0]
 
     def set_data(self, tensor: Tensor, data: bytes) -> Buffer:
-        """Gives a new tensor constant data.
+        """Gives a tensor constant data: a new one, or one whose op is erased, which folds that op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a tensor that this pattern has not built.
+          LiteRtError: INVALID_ARGUMENT, for any other tensor.
         """
-        if tensor not in self.tensors:
+        buffer = Buffer(Blob(data), is_external=len(data) >= EXTERNAL_SIZE)
+        if tensor in self.tensors:
+            tensor.buffer = buffer
+        elif tensor.producer is not None and tensor.producer in self._subgraph.ops:
+            self._data[tensor] = buffer
+        else:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"data for tensor '{tensor.name}', which the pattern has not built",
+                f"data for tensor '{tensor.name}', which no op of the subgraph writes",
             )
-        tensor.buffer = Buffer(Blob(data), is_external=len(data) >= EXTERNAL_SIZE)
-        return tensor.buffer
+        return buffer
 
     def add_op(self, code: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> BuiltOp:
         """An op, which has no options yet."""
@@ -125,6 +130,9 @@ class GraphBuilder:
         touched |= {scales for tensor in touched for scales in block_scales(tensor)}
         for op in self.erased:
             op.release()
+        for tensor, buffer in self._data.items():
+            tensor.buffer = buffer
+            model.buffers.append(buffer)
         new_ops = [built.settle(model.operator_code(built.code.builtin_code)) for built in self.ops]
         kept = [op not in self.erased for op in subgraph.ops]
         ops = [
@@ -161,8 +169,11 @@ class GraphBuilder:
         results = find_results(self._model, self._subgraph)
         for tensor in lost:
             is_read = tensor in read or any(op not in self.erased for op in tensor.readers)
-            if is_read or tensor in results:
+            if (is_read or tensor in results) and tensor not in self._data:
                 raise _broken(f"tensor '{tensor.name}' is read, and no op writes it any more")
+        for tensor in self._data:
+            if tensor.producer not in self.erased or tensor in writers:
+                raise _broken(f"tensor '{tensor.name}' has data, and an op that writes it")
         given = {*self._subgraph.tensors}
         for tensor in read:
             is_new = tensor in self.tensors and (tensor in writers or tensor.is_constant)

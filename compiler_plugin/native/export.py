@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from compiler_plugin.native import constant_inputs
+from compiler_plugin.native.constant_inputs import dequantize_for
 from compiler_plugin.native.exported_options import read_options
 from compiler_plugin.native.exported_plugin import ExportedPlugin, Wishes
 from compiler_plugin.native.host_context import HostContext
@@ -64,10 +66,38 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plugin:
-    """What is behind a `LiteRtCompilerPlugin`."""
+    """What is behind a `LiteRtCompilerPlugin`.
+
+    Attributes:
+      exported: the plugin.
+      context: of its host.
+      transformations: that it has the host run, as an array.
+      kept: what C's pointers in them point at.
+    """
 
     exported: ExportedPlugin
     context: HostContext
+    transformations: Any
+    kept: Sequence[Any]
+
+    @classmethod
+    def of(cls, exported: ExportedPlugin, context: HostContext, vendor: str) -> _Plugin:
+        names = exported.names_with_assets
+        if not names:
+            return cls(exported, context, ffi.new("LiteRtTransformation[]", 0), ())
+
+        def match(_: Any, builder: int, op: int) -> Status:
+            handles = ffi.cast("LiteRtBuilder", builder), ffi.cast("LiteRtOp", op)
+            matched = dequantize_for(context, names, *handles)
+            return Status.OK if matched else Status.PATTERN_NO_MATCH
+
+        pattern_type = ffi.typeof("LiteRtPatternFn")
+        callback = make_callback(pattern_type, match, f"{vendor}, pattern", _logger)
+        name = _c_text(constant_inputs.NAME)
+        transformations = ffi.new("LiteRtTransformation[]", 1)
+        transformations[0].pattern = ffi.cast(pattern_type, callback)
+        transformations[0].name, transformations[0].benefit = name, 1
+        return cls(exported, context, transformations, (callback, name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +172,7 @@ class _Library:
             frozenset(info.op_name for info in host_infos),
         )
         exported = ExportedPlugin(self._registered, context, wishes)
-        plugin[0] = self._handles.put(_Plugin(exported, context))
+        plugin[0] = self._handles.put(_Plugin.of(exported, context, vendor))
 
     def _destroy(self, plugin: int) -> None:
         if plugin:
@@ -175,7 +205,8 @@ class _Library:
 
     def _register_transformations(self, plugin: int, transformations: Any, number: Any) -> None:
         self._check_call(plugin, transformations, number)
-        transformations[0], number[0] = ffi.NULL, 0
+        found = self._handles.get(plugin, _Plugin).transformations
+        transformations[0], number[0] = found, len(found)
 
     def _partition(self, plugin: int, soc_model: Any, subgraph: int, op_list: int) -> None:
         found = self._handles.get(plugin, _Plugin)

@@ -71,6 +71,11 @@ class ExportedPlugin:
         self._vendors: dict[str, _Vendor] = {}
         self._warnings: list[str] = []
 
+    @property
+    def names_with_assets(self) -> Collection[str]:
+        """Of the ops that the user has brought an asset for."""
+        return {info.op_name for info in self._wishes.compiler.custom_op_infos}
+
     def check_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
         """Lets the vendor refuse the host, the SoC model or the options.
 
@@ -223,9 +228,8 @@ class ExportedPlugin:
         for position, reason in plan.reasons.items():
             key = plan.subgraph.ops[position].name, reason
             staying[key] = staying.get(key, 0) + 1
-        with_asset = {info.op_name for info in self._wishes.compiler.custom_op_infos}
         for (name, reason), number in staying.items():
-            level = logging.WARNING if name in with_asset else logging.INFO
+            level = logging.WARNING if name in self.names_with_assets else logging.INFO
             if reason == NO_REASON:
                 level = logging.DEBUG
             _logger.log(level, "%s leaves %d %s on the CPU: %s", vendor, number, name, reason)

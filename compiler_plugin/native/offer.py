@@ -8,11 +8,12 @@ so all this comes before the host is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from compiler_plugin.compiling import Prepare, compile_partitions
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, model_of
+from compiler_plugin.partition import find_runs
 from compiler_plugin.plan import NO_REASON, SubgraphPlan
 from compiler_plugin.vendor_plugin import Choice, VendorPlugin
 from litert.model.graph import Subgraph
@@ -46,28 +47,13 @@ def make_offer(
         for position in range(len(subgraph.ops))
         if position not in choice.selected
     }
-    for number, run in enumerate(find_runs(choice.selected)):
+    for number, run in enumerate(find_runs(len(subgraph.ops), choice.selected)):
         plan.add(f"Partition_{number}", run)
     compilation = compile_partitions(vendor, [plan], max_partitions, prepare=prepare)
     for partition in list(plan.partitions):
         if compilation.partitions[partition].shape_outputs:
             plan.leave(partition, DYNAMIC)
     return plan
-
-
-def find_runs(selected: Mapping[int, int]) -> list[list[int]]:
-    """Positions that follow one another and have one partition index.
-
-    Args:
-      selected: partition index by position.
-    """
-    runs: list[list[int]] = []
-    for position in sorted(selected):
-        if position - 1 in selected and selected[position - 1] == selected[position]:
-            runs[-1].append(position)
-        else:
-            runs.append([position])
-    return runs
 
 
 class _RunPlan(SubgraphPlan):

@@ -66,6 +66,26 @@ def read_subgraph(context: HostContext, subgraph: Any, name: str = "") -> StockS
     return _Reader(context).read(subgraph, name)
 
 
+def read_op(context: HostContext, op: Any) -> Op:
+    """Reads one `LiteRtOp`, with its tensors.
+
+    Raises:
+      LiteRtError: as `read_model`.
+    """
+    return _Reader(context).read_op(op)
+
+
+def read_reader_names(context: HostContext, tensor: Any) -> set[str]:
+    """The custom codes of the custom ops that read a `LiteRtTensor`."""
+    names: set[str] = set()
+    op, argument = ffi.new("LiteRtOp*"), ffi.new("size_t*")
+    for index in range(context.number("get_num_tensor_uses", tensor)):
+        context.call("get_tensor_use", tensor, index, op, argument)
+        if context.number("get_op_code", op[0], "int32_t") == CUSTOM:
+            names.add(context.text("get_custom_code", op[0]))
+    return names
+
+
 def why_unclear(op: Op) -> str:
     """What an op is that the context does not tell; "" where it tells all that counts."""
     hidden = () if op.is_custom else hidden_options(op.name)
@@ -105,14 +125,14 @@ class _Reader:
         for op_handle in context.items(
             "LiteRtOp", "get_num_subgraph_ops", "get_subgraph_op", handle
         ):
-            op = self._op(op_handle)
+            op = self.read_op(op_handle)
             self._subgraph.ops.append(op)
             handles[op] = op_handle
         tensors = ("LiteRtTensor", "get_num_subgraph_outputs", "get_subgraph_output", handle)
         self._subgraph.outputs = [self._tensor(t) for t in context.items(*tensors)]
         return StockSubgraph(self._subgraph, handles)
 
-    def _op(self, handle: Any) -> Op:
+    def read_op(self, handle: Any) -> Op:
         context = self._context
         inputs = context.items("LiteRtTensor", "get_num_op_inputs", "get_op_input", handle)
         outputs = context.items("LiteRtTensor", "get_num_op_outputs", "get_op_output", handle)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 
@@ -115,6 +116,29 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Sample:
         {"sign": 2 * clipped / (1 + clipped), "normal": rows / lengths},
         ["ABS"],
     )
+
+
+@pytest.fixture(scope="session", params=["float16", "int8"])
+def apart(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """A layer whose bias DEQUANTIZE makes, with an op of the CPU's between the two."""
+    x = np.random.default_rng(6).normal(size=(1, 2, 3, 5)).astype(np.float32)
+    scale = np.linspace(-1, 1, 5, dtype=np.float32)
+    bias = np.arange(-2, 3).astype(request.param)
+    quantization = None if request.param == "float16" else Quantization([0.25], [1])
+    b = ModelBuilder()
+    tensor = b.input("x", "float32", x.shape)
+    small = b.constant("net/small", bias, quantization=quantization)
+    whole = b.op("DEQUANTIZE", [small], [("net/bias", "float32", (5,))])
+    positive = b.op("ABS", [tensor], [("positive", "float32", x.shape)])
+    factors = b.constant("net/scale", scale)
+    b.output(b.custom("ChannelAffine", [positive, factors, whole], [("y", "float32", x.shape)]))
+    b.signature("main")
+    folder = tmp_path_factory.mktemp("apart")
+    write_model(b.build(), folder / "apart.tflite")
+    real = bias.astype(np.float32) if quantization is None else 0.25 * (bias.astype(np.float32) - 1)
+    assets = {"ChannelAffine": EXAMPLES / "configurations" / "ChannelAffine.xml"}
+    outputs = {"y": np.abs(x) * scale + real}
+    return Sample(folder / "apart.tflite", assets, {"x": x}, outputs, ["ABS"])
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ exported to is, for our own host, a native vendor like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -147,6 +147,15 @@ def test_the_reference_vendor_as_a_native_one(
     compiler: str, runtime: str, mirror: Vendor, compiled: Compiled
 ) -> None:
     check(mirror, compiler, runtime, compiled)
+
+
+@pytest.mark.parametrize("compiler", [NATIVE, STOCK])
+def test_a_constant_that_dequantize_makes_far_before_its_op(
+    compiler: str, mirror: Vendor, apart: Sample, tmp_path: Path, stock_apply_plugin: StockTool
+) -> None:
+    vendor = replace(mirror, sample=apart)
+    compile_by(compiler, vendor, tmp_path / "out", stock_apply_plugin)
+    check(vendor, compiler, STOCK, lambda *_: tmp_path / "out")
 
 
 @pytest.mark.parametrize(("compiler", "runtime"), cells(*HOSTS))

@@ -1,0 +1,77 @@
+"""What DEQUANTIZE makes of a constant becomes a constant: a transformation that a host runs for a plugin.
+
+A host that groups ops in runs has a DEQUANTIZE and the op that it feeds in different partitions where other ops
+lie between them. That op's weights would then come from the CPU at each run, which no layer with data of its own
+takes. Only what feeds ops that there are assets for is changed, since it grows by the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.stock_model import read_op, read_reader_names
+from litert.abi.definitions import ffi
+from litert.core.element_type import ElementType
+from litert.core.quantization import QuantizationKind
+from litert.model.builtin_options import BUILTIN_NUMBERS
+from litert.model.graph import Tensor
+
+NAME = "constants of custom ops are dequantized"
+
+_DEQUANTIZE = BUILTIN_NUMBERS["DEQUANTIZE"]
+_TYPES = (ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.INT16)
+
+
+def dequantize_for(
+    context: HostContext, op_names: Collection[str], builder: Any, handle: Any
+) -> bool:
+    """Replaces one DEQUANTIZE of a constant by what it gives.
+
+    Args:
+      context: of the host.
+      op_names: custom codes of the ops whose inputs are wanted.
+      builder: a `LiteRtBuilder`.
+      handle: a `LiteRtOp`, of any kind.
+
+    Returns:
+      Whether it was replaced.
+    """
+    if context.number("get_op_code", handle, "int32_t") != _DEQUANTIZE:
+        return False
+    source = read_op(context, handle).inputs[0]
+    assert source is not None
+    (result,) = context.items("LiteRtTensor", "get_num_op_outputs", "get_op_output", handle)
+    if not _is_known(source) or read_reader_names(context, result).isdisjoint(op_names):
+        return False
+    data = ffi.from_buffer("uint8_t[]", _dequantize(source))
+    context.call("build_weights", builder, data, len(data), result, ffi.new("LiteRtWeights*"))
+    context.call("erase_op", builder, handle)
+    return True
+
+
+def _is_known(tensor: Tensor) -> bool:
+    """Whether it is a constant whose elements NumPy has, and whose bytes are all there."""
+    return (
+        tensor.is_constant
+        and tensor.element_type in _TYPES
+        and tensor.blockwise is None
+        and len(tensor.data) == tensor.type.size_bytes
+    )
+
+
+def _dequantize(tensor: Tensor) -> bytes:
+    import numpy as np  # here, since most models have none to be replaced
+
+    values = np.frombuffer(tensor.data, tensor.element_type.numpy_dtype).reshape(tensor.shape)
+    quantization = tensor.quantization
+    if quantization is None:
+        return values.astype(np.float32).tobytes()
+    scale = np.asarray(quantization.scale, np.float32).astype(np.float64)
+    zero_point = np.asarray(quantization.zero_point, np.int64)
+    if quantization.kind is QuantizationKind.PER_CHANNEL:
+        along = [1] * values.ndim
+        along[quantization.quantized_dimension] = -1
+        scale, zero_point = scale.reshape(along), zero_point.reshape(along)
+    return (scale * (values.astype(np.int64) - zero_point)).astype(np.float32).tobytes()
