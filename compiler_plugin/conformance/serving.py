@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -65,8 +66,8 @@ def _load(argument: Mapping[str, Any], trace: CallTrace) -> PluginFunctions:
         "constant": "PLUGIN",
     }
     vendor = trace.call(f"the import of {origin}", find_vendor, spec)
-    if isinstance(vendor, str):  # an installed package whose plugin is a shared library
-        return load_functions(vendor, trace)
+    if isinstance(vendor, (str, os.PathLike)):  # a package whose plugin is a shared library
+        return load_functions(os.fspath(vendor), trace)
     from compiler_plugin.native.export import export_plugin
 
     return PluginFunctions(export_plugin(vendor, origin), trace, vendor)

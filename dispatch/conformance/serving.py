@@ -70,8 +70,8 @@ def _load(argument: Mapping[str, Any], trace: CallTrace) -> Table:
         "constant": "DISPATCH",
     }
     vendor = trace.call(f"the import of {origin}", find_vendor, spec)
-    if isinstance(vendor, str):  # an installed package whose table is in a shared library
-        return load_table(vendor, trace)
+    if isinstance(vendor, (str, os.PathLike)):  # a package whose table is in a shared library
+        return load_table(os.fspath(vendor), trace)
     from dispatch.native.export import export_table
 
     exported = export_table(vendor)

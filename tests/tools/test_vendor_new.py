@@ -43,6 +43,10 @@ def test_a_new_vendor_does_what_its_readme_says(
     printed = "".join(run(block, tmp_path / "v", own_environment) for block in blocks)
     assert "3 passed" in printed
     assert "NPU: 2 of 2 ops in 2 calls" in printed
+    assert "Tin keeps the contract" in printed
+    if lang == "c":
+        export = "! litert-npu vendor export --manufacturer=Tin"
+        assert "shared library already" in run(export, tmp_path, own_environment)
 
 
 @pytest.mark.parametrize(("lang", "example"), [("python", "Nickel"), ("c", "Cobalt")])

@@ -52,7 +52,13 @@ def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
         "constant": _KINDS[kind],
         "target": _TARGETS[kind],
     }
-    find_vendor(spec)
+    vendor = find_vendor(spec)
+    if isinstance(vendor, (str, os.PathLike)):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "it is a shared library already, and runs in stock LiteRT as it is",
+            os.fspath(vendor),
+        )
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, _LIBRARIES[kind].format(manufacturer))
     interpreter = Interpreter.of_this_process()

@@ -22,7 +22,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
-from nickel_npu.byte_code import Function, write_byte_code
+from nickel_npu.byte_code import OPS, Function, write_byte_code
 
 
 class NickelPlugin(CompilerPlugin):
@@ -36,7 +36,7 @@ class NickelPlugin(CompilerPlugin):
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         for op in subgraph.ops:
-            if op.name not in ("MUL", "Gain"):
+            if op.name not in OPS:
                 continue
             reason = self._why_not(op)
             if reason:
@@ -64,6 +64,9 @@ class NickelPlugin(CompilerPlugin):
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         """YOUR COMPILER: a byte code module, and which function of it each partition is."""
+        for op in [op for subgraph in partitions for op in subgraph.ops]:
+            if op.name not in OPS or self._why_not(op):
+                raise LiteRtError(Status.UNSUPPORTED, f"no {op.name} like this", str(op))
         if any(len(subgraph.ops) != 1 for subgraph in partitions):
             raise LiteRtError(Status.UNSUPPORTED, "a call is one op")
         functions = {
