@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from compiler_plugin.native.builder_slots import builder_slots
+from compiler_plugin.native.fast_ops import FastOps
 from compiler_plugin.native.graph_handles import GraphHandles
-from compiler_plugin.native.graph_slots import model_slots, op_slots, tensor_slots
+from compiler_plugin.native.graph_slots import item, model_slots, op_slots, tensor_slots
 from compiler_plugin.native.option_getters import option_getters
 from compiler_plugin.native.serialization import serialization_slots
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.tables import fill
+from litert.model.graph import Subgraph
 
 VERSION = (1, 3)
 """Of the table: LiteRT 2.3.0's."""
@@ -35,6 +37,7 @@ class CompilerContext:
         self.table: Any = ffi.new("LiteRtCompilerContext*")
         slots = {
             **model_slots(self.handles),
+            "get_subgraph_op": self._get_subgraph_op,
             **op_slots(self.handles),
             **tensor_slots(self.handles),
             **option_getters(self.handles),
@@ -43,6 +46,10 @@ class CompilerContext:
             **options_table().slots(),
         }
         self._kept = fill(self.table, slots, VERSION, f"vendor '{vendor}'", _logger)
+        self._slow_ops = self.table.get_subgraph_op
+        self._fast_ops = FastOps.claim(self._slow_ops)
+        if self._fast_ops is not None:
+            self.table.get_subgraph_op = self._fast_ops.function
 
     @contextmanager
     def showing(self, value: object) -> Iterator[int]:
@@ -50,4 +57,23 @@ class CompilerContext:
         try:
             yield self.handles.of(value)
         finally:
+            if self._fast_ops is not None:
+                self._fast_ops.hide()
             self.handles.clear()
+
+    def close(self) -> None:
+        """Gives up what only one context has at a time; the table stays."""
+        if self._fast_ops is not None:
+            self.table.get_subgraph_op = self._slow_ops
+            self._fast_ops.release()
+            self._fast_ops = None
+
+    def _get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
+        found = self.handles.get(subgraph, Subgraph)
+        op[0] = self.handles.of(item(found.ops, index, "op"))
+        if self._fast_ops is not None:
+            ops = self.handles.memory(found, "ops", lambda: self._list_ops(subgraph, found))
+            self._fast_ops.show(ops)
+
+    def _list_ops(self, handle: int, subgraph: Subgraph) -> Any:
+        return FastOps.list_of(handle, [self.handles.of(op) for op in subgraph.ops])

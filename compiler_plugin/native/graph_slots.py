@@ -36,25 +36,22 @@ def model_slots(handles: GraphHandles) -> Slots:
         number[0] = len(get(model, Model).subgraphs)
 
     def get_model_subgraph(model: int, index: int, subgraph: Any) -> None:
-        subgraph[0] = of(_item(get(model, Model).subgraphs, index, "subgraph"))
+        subgraph[0] = of(item(get(model, Model).subgraphs, index, "subgraph"))
 
     def get_num_subgraph_ops(subgraph: int, number: Any) -> None:
         number[0] = len(get(subgraph, Subgraph).ops)
-
-    def get_subgraph_op(subgraph: int, index: int, op: Any) -> None:
-        op[0] = of(_item(get(subgraph, Subgraph).ops, index, "op"))
 
     def get_num_subgraph_inputs(subgraph: int, number: Any) -> None:
         number[0] = len(get(subgraph, Subgraph).inputs)
 
     def get_subgraph_input(subgraph: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(_item(get(subgraph, Subgraph).inputs, index, "input"))
+        tensor[0] = of(item(get(subgraph, Subgraph).inputs, index, "input"))
 
     def get_num_subgraph_outputs(subgraph: int, number: Any) -> None:
         number[0] = len(get(subgraph, Subgraph).outputs)
 
     def get_subgraph_output(subgraph: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(_item(get(subgraph, Subgraph).outputs, index, "output"))
+        tensor[0] = of(item(get(subgraph, Subgraph).outputs, index, "output"))
 
     def push_op(op_list: int, op: int, partition_index: int) -> None:
         get(op_list, PushedOps).ops.append((get(op, Op), partition_index))
@@ -80,13 +77,13 @@ def op_slots(handles: GraphHandles) -> Slots:
         number[0] = len(present_inputs(get(op, Op)))
 
     def get_op_input(op: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(_item(present_inputs(get(op, Op)), index, "input"))
+        tensor[0] = of(item(present_inputs(get(op, Op)), index, "input"))
 
     def get_num_op_outputs(op: int, number: Any) -> None:
         number[0] = len(get(op, Op).outputs)
 
     def get_op_output(op: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(_item(get(op, Op).outputs, index, "output"))
+        tensor[0] = of(item(get(op, Op).outputs, index, "output"))
 
     def get_custom_options(op: int, options: Any, size: Any) -> None:
         blob = get(op, Op).custom_options
@@ -170,7 +167,7 @@ def tensor_slots(handles: GraphHandles) -> Slots:
     def get_tensor_use(tensor: int, index: int, user: Any, argument: Any) -> None:
         found = get(tensor, Tensor)
         uses = found.uses
-        op = _item(uses, index, "use")
+        op = item(uses, index, "use")
         nth = sum(1 for other in uses[:index] if other is op)
         places = [i for i, value in enumerate(present_inputs(op)) if value is found]
         user[0], argument[0] = of(op), places[nth]
@@ -200,7 +197,8 @@ def tensor_slots(handles: GraphHandles) -> Slots:
     return _named(locals())
 
 
-def _item(values: Sequence[Any], index: int, what: str) -> Any:
+def item(values: Sequence[Any], index: int, what: str) -> Any:
+    """An element by the index that a plugin gives; INDEX_OOB beyond the last."""
     if index >= len(values):
         raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(values)}")
     return values[index]

@@ -164,6 +164,7 @@ class NativePlugin(CompilerPlugin):
         if self._options:
             options_table().drop_options(self._options)
             options_table().drop_environment(self._environment)
+            self._context.close()
             self._options = 0
 
     def _option_handles(self) -> tuple[Any, Any]:

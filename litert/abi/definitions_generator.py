@@ -9,8 +9,12 @@ import os
 
 from litert.abi.headers import declarations
 
-# cffi makes no callback that takes a struct with bit fields by value: this is passed in the same way.
-_BY_VALUE = "typedef struct { uint32_t words[18]; } LiteRtRankedTensorTypeByValue;"
+# What no header has. cffi makes no callback that takes a struct with bit fields by value: one of words is passed
+# in the same way. The function is of `compiler_plugin/native/fast_ops.py`.
+_OURS = """
+typedef struct { uint32_t words[18]; } LiteRtRankedTensorTypeByValue;
+LiteRtStatus litert_npu_get_subgraph_op(LiteRtSubgraph, LiteRtParamIndex, LiteRtOp*);
+"""
 
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "definitions.py")
 
@@ -20,7 +24,7 @@ def generate(path: str) -> None:
     import cffi
 
     ffi = cffi.FFI()
-    ffi.cdef(declarations() + _BY_VALUE)
+    ffi.cdef(declarations() + _OURS)
     ffi.set_source("litert.abi.definitions", None)
     ffi.emit_python_code(path)
 

@@ -13,7 +13,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _Object = TypeVar("_Object")
-_NOTHING = object()
+
+
+class _Nothing:
+    """Behind a handle that is not known."""
+
+
+_NOTHING = _Nothing()
 
 # Of all tables together: a handle of one is unknown to the others. No address of a process looks like this.
 _numbers = itertools.count(0x4C52_0000_0000_0010, 0x10)
@@ -41,6 +47,9 @@ class Handles:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for one that is NULL, never given, dropped, or of another kind.
         """
+        found = self._objects.get(handle, _NOTHING)
+        if found.__class__ is kind:  # mostly, and some plugins ask a million times
+            return found
         number = handle if isinstance(handle, int) else address_of(handle)
         found = self._objects.get(number, _NOTHING)
         if isinstance(found, kind) and found is not _NOTHING:

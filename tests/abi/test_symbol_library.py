@@ -97,7 +97,7 @@ def test_the_library_is_an_elf_file_for_the_machine(machine: str, number: int) -
 def test_code_for_aarch64_loads_from_its_slot() -> None:
     image = symbol_library("aarch64")
     for index in range(len(SYMBOLS)):
-        place = 0x400 + 16 * index
+        place = 0x800 + 16 * index
         load, branch = struct.unpack_from("<2I", image, place)
         assert load & 0xFF00001F == 0x58000010  # ldr x16, label
         assert place + 4 * (load >> 5 & 0x7FFFF) == 0x10000 + 8 * index
