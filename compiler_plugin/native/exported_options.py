@@ -5,15 +5,15 @@
 those of `FLAGS`, and the vendor's own, whose names begin with its manufacturer's. Options of other vendors are
 theirs: several exported plugins may be in one process.
 
-A host may hand the same text over in its opaque options, as a C string under the identifier `litert_npu`; it goes
-before the environment.
+A host may hand the same flags over in its opaque options, as a C string under the identifier `litert_npu`, one
+in a line; they go before the environment. Our own host does.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from litert.core.compiler_options import (
     CompilerOptions,
@@ -40,21 +40,21 @@ _logger = logging.getLogger(__name__)
 
 
 def read_options(
-    manufacturer: str, payload: str = "", host_infos: Sequence[CustomOpInfo] = ()
+    manufacturer: str, host_flags: Sequence[str] = (), host_infos: Sequence[CustomOpInfo] = ()
 ) -> CompilerOptions:
     """The options of a plugin that runs in another host than ours.
 
     Args:
       manufacturer: whose options are taken.
-      payload: of the host's opaque options; "" where there is none.
+      host_flags: each `name=value`, from the host's opaque options.
       host_infos: the assets that the host itself knows of; they go before all others.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG.
     """
     flags = _Flags(manufacturer)
-    flags.add(f"${OPTIONS_VARIABLE}", os.environ.get(OPTIONS_VARIABLE, ""))
-    flags.add(f"opaque options '{PAYLOAD_IDENTIFIER}'", payload)
+    flags.add(f"${OPTIONS_VARIABLE}", _parts(os.environ.get(OPTIONS_VARIABLE, "")))
+    flags.add("the host's opaque options", host_flags)
     assets = [
         *_parts(os.environ.get(CUSTOM_OP_INFO_VARIABLE, "")),
         *flags.all("npu_custom_op_info"),
@@ -78,8 +78,35 @@ def read_options(
     )
 
 
+def write_flags(options: CompilerOptions) -> bytes:
+    """The options that no vendor has of its own, as the payload `litert_npu`, where they differ from the defaults.
+
+    Assets are left out, which a host tells otherwise, and so is what only a host acts on.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a value with a line break.
+    """
+    flags = {
+        "check_kernels": "" if options.check_kernels else "false",
+        "allow_native_assets": "true" if options.allow_native_assets else "",
+        "asset_root": options.asset_root,
+        "dump_folder": options.dump.folder,
+        "dump_ir_after": options.dump.ir_after,
+        "dump_kernels": "true" if options.dump.kernels else "",
+    }
+    lines = [f"{name}={value}" for name, value in flags.items() if value]
+    for name, bound in options.shape_bounds.items():
+        lines.append(f"shape_bounds={name}:{'x'.join(map(str, bound))}")
+    for line in lines:
+        if len(line.splitlines()) > 1:
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG, f"a line break in {line!r}", hint="Rename it."
+            )
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
 class _Flags:
-    """Flags from several texts, each `name=value;name;...`; a later one replaces what an earlier one says.
+    """Flags from several places, each `name=value` or `name`; a later one replaces what an earlier one says.
 
     Attributes:
       vendor_options: those of the manufacturer.
@@ -90,14 +117,14 @@ class _Flags:
         self._manufacturer = manufacturer
         self._values: dict[str, tuple[list[str], str]] = {}
 
-    def add(self, where: str, text: str) -> None:
-        """Adds what a text says.
+    def add(self, where: str, flags: Iterable[str]) -> None:
+        """Adds the flags of one place.
 
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, for a flag that is given twice.
         """
         found: dict[str, tuple[list[str], str]] = {}
-        for part in _parts(text):
+        for part in flags:
             name, equals, value = part.lstrip("-").partition("=")
             value = value if equals else "true"
             if name in FLAGS:

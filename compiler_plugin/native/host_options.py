@@ -32,11 +32,11 @@ def read_environment(context: HostContext, environment: Any) -> EnvironmentOptio
     )
 
 
-def read_flags(context: HostContext, options: Any, manufacturer: str) -> str:
+def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequence[str]:
     """The flags that a host has put into opaque options.
 
-    That is the text under the identifier `litert_npu`, and what is under the vendor's own name, as LiteRT's tools
-    write vendors' flags: lines `ops = "all"` under `reference` are the flag `reference_ops=all`.
+    That are the lines under the identifier `litert_npu`, and what is under the vendor's own name, as LiteRT's
+    tools write vendors' flags: lines `ops = "all"` under `reference` are the flag `reference_ops=all`.
 
     Args:
       context: of the host.
@@ -44,17 +44,18 @@ def read_flags(context: HostContext, options: Any, manufacturer: str) -> str:
       manufacturer: the vendor's name.
 
     Returns:
-      Flags with semicolons between them.
+      Flags, each `name=value`.
     """
     opaque = _opaque_options(context, options)
     if not opaque:
-        return ""
+        return ()
     flags = [
         f"{identifier}_{key}={value}"
         for identifier in _identifiers(manufacturer)
         for key, value in _lines(_payload(context, opaque, identifier))
     ]
-    return ";".join([*flags, _payload(context, opaque, PAYLOAD_IDENTIFIER)])
+    payload = _payload(context, opaque, PAYLOAD_IDENTIFIER)
+    return [*flags, *filter(None, map(str.strip, payload.splitlines()))]
 
 
 def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomOpInfo]:

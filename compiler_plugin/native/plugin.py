@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.exported_options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.library import PluginLibrary
 from compiler_plugin.native.transformations import apply_patterns, read_patterns
@@ -52,6 +53,8 @@ class NativePlugin(CompilerPlugin):
         if compiler_options.max_partitions:
             line = f"max_partitions = {compiler_options.max_partitions}\n"
             payloads[_COMPILER_OPTIONS] = line.encode()
+        if flags := write_flags(compiler_options):
+            payloads[PAYLOAD_IDENTIFIER] = flags
         table = options_table()
         self._options = table.put_options(payloads, compiler_options.custom_op_infos)
         self._environment = table.put_environment(environment_options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ from compiler_plugin.plugin import (
     OpList,
 )
 from litert.abi.definitions import ffi
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -155,6 +155,13 @@ class TakingPlugin(CompilerPlugin):
         text = ";".join(" ".join(op.name for op in p.ops) for p in partitions)
         calls = [CallInfo(p.name, shape_outputs=self.shape_outputs) for p in partitions]
         return CompiledResult([Blob(text.encode())], calls, ["a note of the compiler"])
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        found = [CustomOpInfo(n, f"{p}/{n}.cl") for p in paths for n in sorted(op_names)]
+        self.names = (*self.names, *(info.op_name for info in found))
+        return found
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         return [Companion("part.h", Blob(b"companion of " + op_name.encode()))]

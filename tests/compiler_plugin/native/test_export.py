@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from compiler_plugin.native.export import export_plugin
+from compiler_plugin.native.exported_options import read_options, write_flags
 from litert.abi.definitions import ffi
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
-from litert.model.graph import Subgraph
+from litert.model.graph import Model, Subgraph
 from litert.model.writer import write_model
 from tests.compiler_plugin.native.exported import (
     NULL,
@@ -175,7 +179,7 @@ def test_options_come_from_the_environment_and_from_the_host(
         "LITERT_NPU_OPTIONS", "taking_speed=1; --check_kernels=false;acme_speed=2;asset_root=/a"
     )
     host, factory = StockHost(), TakingFactory()
-    text = c_text("taking_speed=3;shape_bounds=x:2x4;taking_loud")
+    text = c_text("taking_speed=3\nshape_bounds=x:2x4\ntaking_loud\n")
     lines = c_text('size = 4\nname = "a b"\n')
     host.payloads = {"litert_npu": text, "taking": lines}
     with Exported(factory, host, ffi.cast("LiteRtOptions", 16)) as exported:
@@ -367,3 +371,89 @@ def test_a_host_of_another_version_is_the_vendors_to_refuse() -> None:
         version.minor = 2
         status = exported.call(check, version[0], exported.plugin, NULL, NULL, c_text("T1"))
         assert status == Status.UNSUPPORTED_COMPILER_VERSION
+
+
+def test_what_our_host_hands_over_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_OPTIONS", "asset_root=/other;taking_a=1")
+    options = CompilerOptions(
+        check_kernels=False,
+        allow_native_assets=True,
+        asset_root="/a; b=c",
+        custom_layers=[],
+        shape_bounds={"x:0": [2, 4], "z": [1]},
+        dump=DumpOptions("/dump", "all", kernels=True),
+    )
+    lines = write_flags(options).decode().splitlines()
+    infos = [CustomOpInfo("MyOp", "my.cl")]
+    expected = replace(options, custom_op_infos=infos, vendor_options={"taking_a": "1"})
+    assert read_options("Taking", lines, infos) == expected
+    assert write_flags(CompilerOptions()) == b""
+    with pytest.raises(LiteRtError, match="line break"):
+        write_flags(CompilerOptions(asset_root="/a\nallow_native_assets=true"))
+
+
+def test_layers_for_any_model_are_found_among_files(
+    partitions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MyOp", "Other", "RELU"):
+        (tmp_path / f"{name}.cl").write_text(name)
+    flags = f"custom_layers={tmp_path};npu_custom_op_info=Other,{tmp_path}/RELU.cl"
+    monkeypatch.setenv("LITERT_NPU_OPTIONS", flags)
+    with Exported(TakingFactory()) as exported:
+        assert exported.partition(partitions) == (0, [(0, 1)])
+        status, result = exported.compile(partitions)
+        assert status == 0
+        (module,) = exported.modules(result)
+    assets = {a.name: bytes(a.blob) for a in module.assets if not a.companion_path}
+    assert assets == {"Other": b"RELU", "MyOp": b"MyOp"}
+
+
+def test_a_vendor_that_works_in_nchw_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4, 6, 3))
+    filters = b.constant("w", np.ones((2, 1, 1, 3), np.float32))
+    bias = b.constant("b", np.zeros(2, np.float32))
+    b.output(
+        b.op(
+            "CONV_2D", [x, filters, bias], [("y", "float32", (1, 4, 6, 2))], stride_w=1, stride_h=1
+        )
+    )
+    write_model(b.build(), tmp_path / "m.tflite")
+    shapes: list[object] = []
+
+    def look(partitions: Sequence[Subgraph]) -> None:
+        ops = [op for op in partitions[0].ops if op.name == "CONV_2D"]
+        shapes.append([t.shape for t in (ops[0].inputs[0], *ops[0].outputs) if t])
+
+    plugin = TakingPlugin(("CONV_2D",), refuse=look)
+    plugin.data_layout = "NCHW"
+    with Exported(TakingFactory(plugin)) as exported:
+        assert exported.partition(tmp_path / "m.tflite") == (0, [(0, 1)])
+        assert exported.compile(tmp_path / "m.tflite")[0] == 0
+    assert shapes == [[(1, 3, 4, 6), (1, 2, 4, 6)]] * 2
+
+
+def test_a_vendor_s_own_transformations_are_said_to_be_left_out(
+    chain: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Transforming(TakingPlugin):
+        def transform(self, model: Model) -> dict[str, int]:
+            raise AssertionError("no host of C's can")
+
+    with Exported(TakingFactory(Transforming())) as exported:
+        assert exported.partition(chain)[0] == 0
+    assert "its transformations run in this project's own apply_plugin alone" in caplog.text
+
+
+def test_the_host_is_given_a_transformation_where_there_are_assets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_OP_INFO", "MyOp,my.cl")
+    with Exported(TakingFactory()) as exported:
+        transformations, number = ffi.new("LiteRtTransformation**"), ffi.new("size_t*")
+        name = "CompilerPluginRegisterAllTransformations"
+        assert exported.call(name, exported.plugin, transformations, number) == 0
+        assert number[0] == 1 and transformations[0][0].pattern
+        assert b"dequantized" in ffi.string(transformations[0][0].name)
