@@ -12,7 +12,7 @@ from litert.abi.definitions import ffi
 
 _ANY_TYPES = {1, 2, 3, 8, 9}
 _ASYNC = 2
-_WAIT_MS = 20_000
+_WAIT_S = 20
 
 
 def _need_metrics(subject: DispatchSubject) -> None:
@@ -88,9 +88,7 @@ def _async_events(subject: DispatchSubject) -> None:
         for index, handle in enumerate(events):
             if not handle:
                 raise BrokenRuleError(f"invoke_async gives no event for output {index}")
-            event = table.host.event(handle)
-            event.wait(_WAIT_MS)
-            event.release()
+            table.host.event(handle).wait(_WAIT_S)
         if call.read() != expected:
             raise BrokenRuleError("the outputs are others once the events are signalled")
 

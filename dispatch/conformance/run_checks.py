@@ -62,7 +62,7 @@ def _requirements_size(subject: DispatchSubject) -> None:
 def _requirements_types(subject: DispatchSubject) -> None:
     with subject.device(subject.case) as device, Call(device, subject.case) as call:
         for (kind, index), wanted in call.wanted.items():
-            if not wanted.types:
+            if not wanted.supported_types:
                 raise BrokenRuleError(f"no type of memory is given for {kind} {index}")
 
 

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from dispatch.conformance.case import Case
-from dispatch.conformance.host import CheckedBuffer, Requirements
+from dispatch.conformance.host import CheckedBuffer
 from dispatch.conformance.table import Table, expect_ok
+from dispatch.tensor_buffer import TensorBufferRequirements
 from litert.abi.conformance import BrokenRuleError
 from litert.abi.definitions import ffi
 from litert.abi.guarded_memory import GuardedMemory
@@ -103,7 +104,7 @@ class Call:
     inputs: list[Attached] = field(default_factory=list)
     outputs: list[Attached] = field(default_factory=list)
     retired: list[Attached] = field(default_factory=list)
-    wanted: dict[tuple[str, int], Requirements] = field(default_factory=dict)
+    wanted: dict[tuple[str, int], TensorBufferRequirements] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -149,7 +150,9 @@ class Call:
             for function, status in statuses:
                 expect_ok(function, status)
 
-    def require(self, kind: str, index: int, tensor_type: RankedTensorType) -> Requirements:
+    def require(
+        self, kind: str, index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
         """Asks what memory a tensor must have."""
         function = f"get_{kind}_requirements"
         c_type = ffi.new("LiteRtRankedTensorType*")
