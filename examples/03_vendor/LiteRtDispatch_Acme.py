@@ -5,27 +5,57 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from dispatch.api import Dispatch, HostInvocationContext
+from dispatch.api import Dispatch, ExecutableType, HostInvocationContext
 from dispatch.mem_buffer import MemBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 
 
-class AcmeDispatch(Dispatch[dict[str, float], HostInvocationContext]):
-    """Acme's dispatch table. A device context is the gain of each op."""
+class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
+    """Acme's dispatch table. A device context is the asset of each op."""
 
     vendor_id = "Acme"
 
-    def device_context_create(self, options: Mapping[str, str]) -> dict[str, float]:
+    def device_context_create(self, options: Mapping[str, str]) -> dict[str, MemBuffer]:
         return {}
 
     def register_asset(
-        self, device_context: dict[str, float], asset_name: str, asset_buffer: MemBuffer
+        self, device_context: dict[str, MemBuffer], asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        device_context[asset_name] = json.loads(bytes(asset_buffer.view))["gain"]
+        device_context[asset_name] = asset_buffer  # valid as long as the device context
+
+    def invocation_context_create(
+        self,
+        device_context: dict[str, MemBuffer],
+        executable_type: ExecutableType,
+        byte_code: MemBuffer,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> HostInvocationContext:
+        if function_name not in read_functions(byte_code) or (num_inputs, num_outputs) != (1, 1):
+            raise LiteRtError(Status.NOT_FOUND, "no such function of one input", function_name)
+        return super().invocation_context_create(
+            device_context, executable_type, byte_code, function_name, num_inputs, num_outputs
+        )
 
     def invoke(self, invocation_context: HostInvocationContext) -> None:
-        functions = json.loads(bytes(invocation_context.byte_code.view))
-        gain = invocation_context.device_context[functions[invocation_context.function_name]]
+        op = read_functions(invocation_context.byte_code)[invocation_context.function_name]
+        gain = json.loads(bytes(invocation_context.device_context[op].view))["gain"]
         invocation_context.outputs[0][...] = gain * invocation_context.inputs[0]
+
+
+def read_functions(byte_code: MemBuffer) -> Mapping[str, str]:
+    """The custom op of each function.
+
+    Raises:
+      LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that Acme's compiler did not write.
+    """
+    try:
+        functions: Mapping[str, str] = json.loads(bytes(byte_code.view))
+    except ValueError as error:
+        raise LiteRtError(Status.INCOMPATIBLE_BYTE_CODE_VERSION, f"no JSON: {error}") from error
+    return functions
 
 
 DISPATCH = AcmeDispatch()

@@ -99,7 +99,8 @@ class ConformanceReport:
                 passed = [f.key for f in part.findings if f.outcome is Outcome.PASSED]
                 lines += [f"  {_SIGNS[Outcome.PASSED]:6}  {key}" for key in passed]
             lines += self._unseen(part)
-            lines += [f"  {name_text(remark)}" for remark in part.remarks]
+            for remark in part.remarks:
+                lines += _indented(name_text(remark), 2)
             lines.append("")
         counts = ", ".join(
             f"{self._count(outcome)} {word}"

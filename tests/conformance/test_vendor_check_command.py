@@ -1,0 +1,156 @@
+"""`litert-npu vendor check`, on whole vendors: ours, examples, broken ones, and the real one of stock's wheel."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litert_npu_tools.litert_npu import main
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = ROOT / "examples" / "kernels" / "Sinh.cl"
+
+
+def check(*arguments: object) -> int:
+    status: int = main(["litert-npu", "vendor", "check", *map(str, arguments)])
+    return status
+
+
+def check_json(capsys: Capture, *arguments: object) -> dict[str, Any]:
+    status = check(*arguments, "--json")
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert status == (not report["conforms"])
+    return report
+
+
+def broken_rules(report: dict[str, Any], outcome: str = "failed") -> set[str]:
+    return {
+        finding["rule"]
+        for part in report["parts"]
+        for finding in part["findings"]
+        if finding["outcome"] == outcome
+    }
+
+
+def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
+    gain = f"Gain,{ROOT}/examples/06_c_vendor/gain.txt"
+    report = check_json(capsys, c_vendor, f"--npu_custom_op_info={gain}", "--strict")
+    assert not broken_rules(report) and report["counts"]["passed"] > 100
+    (remark, *_) = report["parts"][0]["remarks"]
+    assert remark == "Run: Gain, MUL, MUL of one input, SUB, then MUL."
+
+
+def test_the_reference_vendor_keeps_each_rule(capsys: Capture) -> None:
+    infos = [f"--npu_custom_op_info=Sinh,{KERNEL}", "--option=reference_ops=MUL"]
+    report = check_json(capsys, "Reference", *infos, "--strict")
+    assert not broken_rules(report) and report["counts"]["passed"] > 100
+    assert report["vendor"] == "Reference"
+
+
+def test_a_vendor_in_two_python_files_is_found_in_its_folder(capsys: Capture) -> None:
+    folder = ROOT / "examples" / "03_vendor"
+    report = check_json(capsys, folder, f"--npu_custom_op_info=Gain,{folder}/gain.json")
+    assert report["vendor"] == "Acme" and not broken_rules(report)
+
+
+def test_the_null_vendor_takes_calls_of_any_number_of_inputs(capsys: Capture) -> None:
+    report = check_json(capsys, "Null", f"--npu_custom_op_info=Copy,{KERNEL}")
+    assert broken_rules(report) == {"invocation.counts"}
+
+
+def test_intels_libraries_are_reported_as_they_are(capsys: Capture) -> None:
+    package = pytest.importorskip("ai_edge_litert")
+    pytest.importorskip("openvino", reason="openvino, which Intel's libraries need, is not here")
+    folder = Path(package.__file__).parent / "vendors" / "intel_openvino"
+    libraries = sorted(folder.glob("*/libLiteRt*.so"))
+    if not libraries or sys.platform != "linux":
+        pytest.skip("this ai-edge-litert has no libraries of Intel's")
+    groups = ("result", "requirements", "buffers", "attach", "detach", "invocation", "invoke")
+    rules = [f"--rule={group}" for group in groups]  # those about NULL end many processes
+    options = ["--option=intel_openvino_graph_backends=cpu", *rules]
+    report = check_json(capsys, *libraries, *options)
+    assert broken_rules(report) == {
+        "result.nothing",  # stock's apply_plugin_main fails where nothing is selected
+        "invoke.missing",  # it runs on memory of its own
+        "invocation.function",  # it does not look at the name
+        "invocation.counts",  # nor at the number of inputs
+    }
+    assert broken_rules(report, "note") == {"requirements.index", "result.index"}
+
+
+def test_a_failing_line_says_what_the_contract_is_and_where(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", "invoke.repeatable")
+    assert check(broken_vendor, "--rule=invoke.repeatable") == 1
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    at = lines.index("FAILED  invoke.repeatable")
+    assert lines[at + 1].startswith("litert_npu/dispatch.h:")
+    assert "It gives the same outputs for the same inputs" in lines[at + 1]
+    assert lines[at + 3].startswith("- the third run gives other outputs than the first")
+    assert lines[-1].startswith("Broken breaks the contract: ")
+
+
+def test_a_recommendation_fails_only_where_all_are_rules(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", "result.index")
+    arguments = (broken_vendor, "--rule=result.index")
+    report = check_json(capsys, *arguments)
+    assert report["conforms"] and broken_rules(report, "note") == {"result.index"}
+    assert broken_rules(check_json(capsys, *arguments, "--strict")) == {"result.index"}
+
+
+def test_models_of_the_users_are_checked_with(
+    broken_vendor: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    builder = ModelBuilder()
+    x, z = builder.input("x", "float32", (3, 5)), builder.input("z", "float32", (3, 5))
+    builder.output(builder.op("MUL", [x, z], [("y", "float32", (3, 5))]))
+    write_model(builder.build(), tmp_path / "mine.tflite")
+    report = check_json(capsys, broken_vendor, f"--model={tmp_path}/mine.tflite", "--rule=invoke")
+    assert report["conforms"]
+    assert report["parts"][0]["remarks"] == [f"Run: {tmp_path}/mine.tflite."]
+
+
+def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
+    broken_vendor: Path, capsys: Capture
+) -> None:
+    report = check_json(capsys, broken_vendor / "libLiteRtDispatch_Broken.so")
+    (part,) = report["parts"]
+    outcomes = {finding["rule"]: finding["outcome"] for finding in part["findings"]}
+    assert outcomes["device.many"] == "passed" and outcomes["dispatch.runs"] == "unseen"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["Nobody"], Status.NOT_FOUND),
+        (["./nowhere.so"], Status.NOT_FOUND),
+        ([__file__], Status.INVALID_TOOL_CONFIG),
+        ([], Status.INVALID_TOOL_CONFIG),
+        (["Null", "--rule=no.such_rule"], Status.INVALID_TOOL_CONFIG),
+        (["Null", "--option==x"], Status.INVALID_TOOL_CONFIG),
+    ],
+    ids=lambda value: " ".join(value)[-20:] if isinstance(value, list) else value.name,
+)
+def test_a_wrong_command_line_is_refused(arguments: list[str], status: Status) -> None:
+    with pytest.raises(LiteRtError) as error:
+        check(*arguments)
+    assert error.value.status is status
+
+
+def test_a_library_that_does_not_load_is_a_finding(tmp_path: Path, capsys: Capture) -> None:
+    for name in ("libLiteRtCompilerPlugin_Torn.so", "libLiteRtDispatch_Torn.so"):
+        (tmp_path / name).write_bytes(b"\x7fELF and no more")
+    report = check_json(capsys, tmp_path)
+    assert broken_rules(report) == {"plugin.symbols", "api.loads"}
