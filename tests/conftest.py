@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from examples import downloads
+from tests.native_probe import MakeProbe, build_probe, probe_maker
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -154,3 +155,17 @@ def own_environment(tmp_path: Path) -> dict[str, str]:
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
+
+
+@pytest.fixture(scope="session")
+def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dispatch library for tests, which is to be copied."""
+    return build_probe(tmp_path_factory.mktemp("probe"))
+
+
+@pytest.fixture
+def make_probe(
+    probe_binary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> MakeProbe:
+    """Makes a copy of the dispatch library for tests, with the `fault` and `capabilities` that it is given."""
+    return probe_maker(probe_binary, tmp_path_factory.mktemp("probes"), monkeypatch)

@@ -30,7 +30,8 @@ def check(status: int, what: str, where: str = "") -> None:
 def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
     """The number that C code gets for an exception, which is logged."""
     if isinstance(error, LiteRtError):
-        log.error("%s: %s", function, error)
+        # As text: an error has frames, and with them what the caller holds, which a log may keep.
+        log.error("%s: %s", function, str(error))
         return int(error.status)
     if isinstance(error, MemoryError):
         log.error("%s: out of memory", function)
