@@ -124,4 +124,5 @@ def _main(
 
 
 if __name__ == "__main__":
+    sys.path.pop(0)  # this folder, where `dispatch` holds tests
     _main(*sys.argv[1:])

@@ -77,6 +77,7 @@ class NpuKernel:
         ] = []  # staging, tensor's address, bytes
         self._copies_out: list[tuple[TensorBuffer, int, int]] = []
         self._shared: list[int] = []  # tensors in the vendor's own memory that the CPU works in
+        self._foreign: list[int] = []  # tensors in another vendor's, which is copied to and from
         self._tensors_address = _NOWHERE
         self._input_types = [port.current_type for port in self._inputs]
         self.call = open_call(self._input_types, [port.current_type for port in self._outputs])
@@ -104,6 +105,8 @@ class NpuKernel:
         """
         if self._subgraph.tensors_field[0] != self._tensors_address:
             self._look_up_tensors()
+        for tensor in self._foreign:
+            self._subgraph.hold_memory(tensor)
         for port in self._watched:
             if port.data[0] != port.address:
                 self._bind(port)
@@ -159,12 +162,16 @@ class NpuKernel:
         self._copies_in = []
         self._copies_out = []
         self._shared = []
+        self._foreign = []
         for staged in self._watched:
+            is_device_s = isinstance(self._subgraph.memory.get(staged.tensor), DeviceBuffer)
             if staged.staging is None:
                 is_on_cpu = self.cpu_tensors is None or staged.tensor in self.cpu_tensors
-                if is_on_cpu and isinstance(staged.buffer, DeviceBuffer):
+                if is_device_s and is_on_cpu:
                     self._shared.append(staged.tensor)
                 continue
+            if is_device_s:
+                self._foreign.append(staged.tensor)
             if not staged.data[0]:  # NULL: nobody reads that output
                 continue
             size = self._subgraph.tensor(staged.tensor).bytes
