@@ -1,13 +1,19 @@
-"""Says that a wheel of this package is for one platform, since it has shared libraries."""
+"""Says that a wheel of this package is for one platform, and for any Python: it has shared libraries."""
 
-from setuptools import Distribution, setup
-
-
-class BinaryDistribution(Distribution):
-    """A package with machine code."""
-
-    def has_ext_modules(self) -> bool:
-        return True
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 
 
-setup(distclass=BinaryDistribution)
+class PlatformWheel(bdist_wheel):
+    """A wheel with machine code that does not touch Python."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.root_is_pure = False
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """The platform's name is setuptools' own."""
+        return "py3", "none", super().get_tag()[2]
+
+
+setup(cmdclass={"bdist_wheel": PlatformWheel})

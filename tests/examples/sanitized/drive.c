@@ -3,6 +3,7 @@
  * beyond. Linked with both; exits with 0 if all was as the contract has it. Its arguments: a file that is the asset of
  * Gain, and any word if the vendor is in Python. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,6 +359,15 @@ static void run_damaged(const char* code, size_t size) {
   free(asset.memory);
 }
 
+/* The first calls come at one time. */
+static void* begin_to_use(void* failures) {
+  LiteRtApiVersion version;
+  LiteRtDispatchApi api = {.abi_header = {sizeof(api), 1, 0, 0}};
+  if (LiteRtGetCompilerPluginVersion(&version) != kLiteRtStatusOk || LiteRtDispatchGetApi(&api) != kLiteRtStatusOk)
+    atomic_fetch_add((atomic_int*)failures, 1);
+  return NULL;
+}
+
 int main(int argc, char** argv) {
   EXPECT(argc >= 2);
   asset_path = argv[1];
@@ -365,6 +375,11 @@ int main(int argc, char** argv) {
   LiteRtDispatchApi api = {.abi_header = {sizeof(api), 1, 0, 0}};
   const char* text;
   int capabilities;
+  atomic_int failures = 0;
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) EXPECT(pthread_create(&threads[i], NULL, begin_to_use, &failures) == 0);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  EXPECT(failures == 0);
   FAILS(LiteRtDispatchGetApi(NULL));
   OK(LiteRtDispatchGetApi(&api));
   table = api.interface;
