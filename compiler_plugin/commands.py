@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
 from compiler_plugin.compiling import Prepare
 from compiler_plugin.custom_layers import find_custom_layers
+from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.outline import Partition, extract, replace_partitions
 from compiler_plugin.pipeline import (
     ApplyOptions,
@@ -22,7 +23,7 @@ from compiler_plugin.pipeline import (
     report_ops,
 )
 from compiler_plugin.plan import plan_model
-from compiler_plugin.registry import Hosting, RegisteredPlugin, find_plugins, load_point
+from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.transforming import prepare_partitions, transform_model

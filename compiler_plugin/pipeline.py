@@ -23,11 +23,11 @@ from compiler_plugin.checks import (
 )
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
+from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.outline import replace_partitions
 from compiler_plugin.plan import SubgraphPlan, plan_model
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
-    Hosting,
     RegisteredPlugin,
     choose_soc_model,
     load_plugin,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import PurePath
 
+from compiler_plugin.isolation.hosting import (
+    NATIVE_LOADER,
+    SHARED_LIBRARY,
+    Hosting,
+    find_libraries,
+)
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -27,20 +32,6 @@ DEFAULT_MANUFACTURER = "Reference"
 
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
-_SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
-
-
-@dataclass(frozen=True, slots=True)
-class Hosting:
-    """How plugins in shared libraries run.
-
-    Attributes:
-      in_process: in this process, where a crash is its end; otherwise each in one of its own.
-      timeout_s: for each call into another process.
-    """
-
-    in_process: bool = False
-    timeout_s: float = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +72,18 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
     Raises:
       LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
     """
+    hosting = hosting or Hosting()
+    hosting.start([path for path in find_libraries(libs) if path not in hosting.started])
     entry_points = list(find_entry_points(ENTRY_POINT_GROUP).values())
     plugins: list[RegisteredPlugin] = []
     broken: dict[str, LiteRtError] = {}
     for folder in libs:
-        if not find_files([folder], [_PYTHON, _SHARED_LIBRARY]):
+        if not find_files([folder], [_PYTHON, SHARED_LIBRARY]):
             broken[folder] = _no_plugin(folder)
-    paths = find_files(libs, [_PYTHON, _SHARED_LIBRARY])
-    libraries = [path for path in paths if _is_library(path)]
-    found = _load_libraries(libraries, hosting) if libraries else {}
-    for path in paths:
+    for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):
         try:
-            factory = found[path]() if path in found else load_file(path, _CONSTANT)
+            is_library = _is_library(path)
+            factory = _load_library(path, hosting) if is_library else load_file(path, _CONSTANT)
             plugins.append(_check(factory, path))
         except LiteRtError as error:
             broken[path] = error
@@ -146,7 +137,7 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
     factory = load_entry_point(point)
     if isinstance(factory, str | os.PathLike) and _is_library(os.fspath(factory)):
         path = os.fspath(factory)
-        factory = _load_libraries([path], hosting)[path]()
+        factory = _load_library(path, hosting or Hosting())
     plugin = _check(factory, str(point))
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
@@ -181,16 +172,16 @@ def _is_library(path: str) -> bool:
     return PurePath(path).suffix == ".so"
 
 
-def _load_libraries(
-    paths: Sequence[str], hosting: Hosting | None
-) -> Mapping[str, Callable[[], CompilerPluginFactory]]:
-    """By path: what loads a library, and raises if it is no plugin."""
-    from compiler_plugin.isolation import loading  # here: most plugins are Python
-
-    hosting = hosting or Hosting()
+def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
     if hosting.in_process:
-        return {path: partial(loading.load_here, path) for path in paths}
-    return loading.start_loading(paths, hosting.timeout_s)
+        from litert.host.child import load_function  # here: most plugins are Python
+
+        factory: CompilerPluginFactory = load_function(NATIVE_LOADER)(path)
+        return factory
+    from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory  # here: as above
+
+    session = hosting.take(path)
+    return IsolatedPluginFactory(path, timeout_s=hosting.timeout_s, session=session)
 
 
 def _is_named_after(path: str, soc_manufacturer: str) -> bool:
@@ -281,6 +272,6 @@ def _no_plugin(folder: str) -> LiteRtError:
     return LiteRtError(
         Status.NOT_FOUND,
         "no compiler plugin in this folder, nor below: no file is called "
-        f"{_PYTHON} or {_SHARED_LIBRARY}",
+        f"{_PYTHON} or {SHARED_LIBRARY}",
         folder,
     )

@@ -14,6 +14,7 @@ from .destinations import STDOUT
 from .transform_flags import define_transform_flags, dump_folder, read_transform_options
 
 if TYPE_CHECKING:
+    from compiler_plugin.isolation.hosting import Hosting
     from compiler_plugin.pipeline import ApplyOptions
     from litert.core.compiler_options import DumpOptions
 
@@ -182,9 +183,10 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for flags that are wrong, unknown, missing, or at odds.
     """
+    hosting = _start_hosting(values)
     # Here, since --help must not wait for them.
     from compiler_plugin.pipeline import ApplyOptions
-    from compiler_plugin.registry import DEFAULT_MANUFACTURER, Hosting
+    from compiler_plugin.registry import DEFAULT_MANUFACTURER
     from litert.core.compiler_options import CompilerOptions, CustomOpInfo, parse_shape_bounds
 
     paths, unknown = _split(rest)
@@ -213,12 +215,22 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
             transform=read_transform_options(
                 values, output, values.transformations, values.disable_nhwc_to_nchw
             ),
-            hosting=Hosting(values.plugin_in_process, values.plugin_timeout),
+            hosting=hosting,
         ),
         values.report == "json",
         values.err,
         values.list_transformations,
     )
+
+
+def _start_hosting(values: flags.FlagValues) -> Hosting:
+    """How plugins in shared libraries run; their processes start now, while this one still imports."""
+    from compiler_plugin.isolation.hosting import Hosting, find_libraries  # here: as above
+
+    hosting = Hosting(values.plugin_in_process, values.plugin_timeout)
+    if values.cmd != "noop" and not values.list_transformations:
+        hosting.start(find_libraries([folder for folder in values.libs if folder]))
+    return hosting
 
 
 def _split(rest: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -6,11 +6,9 @@ created; it ends with it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
-from compiler_plugin.isolation.exchange import Exchange
+from compiler_plugin.isolation.hosting import DEFAULT_TIMEOUT_S, NATIVE_LOADER, Session
 from compiler_plugin.isolation.options_transport import pack_environment, pack_options, unpack_infos
 from compiler_plugin.isolation.transport import (
     pack_model,
@@ -31,11 +29,7 @@ from compiler_plugin.plugin import (
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.version import ApiVersion
-from litert.host.service import Service
 from litert.model.graph import Model, Subgraph
-
-NATIVE_LOADER = "compiler_plugin.native.factory:NativePluginFactory"
-"""What loads a shared library in the child."""
 
 
 class IsolatedPluginFactory(CompilerPluginFactory):
@@ -45,36 +39,36 @@ class IsolatedPluginFactory(CompilerPluginFactory):
       path: of its file.
     """
 
-    def __init__(self, path: str, *, timeout_s: float, loader: str = NATIVE_LOADER) -> None:
-        """Starts a child, and does not wait for it: that is for `load`.
+    def __init__(
+        self,
+        path: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        loader: str = NATIVE_LOADER,
+        session: Session | None = None,
+    ) -> None:
+        """Has the plugin loaded, and asks who it is.
 
         Args:
           path: of its file.
           timeout_s: for each call.
           loader: `package.module:function`, which makes the factory of the path, in the child.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, if no process can be started.
-        """
-        self.path = path
-        self._loader = loader
-        self._timeout_s = timeout_s
-        self._idle: _Session | None = _Session(path, timeout_s)
-
-    def load(self) -> None:
-        """Has the plugin loaded, and asks who it is.
+          session: a child that loads it already; None starts one.
 
         Raises:
           LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
         """
-        session = self._take_session()
-        said = self._load(session)
+        self.path = path
+        self._loader = loader
+        self._timeout_s = timeout_s
+        session = session or Session(path, timeout_s, loader)
+        said = session.load()
         self.api_version = ApiVersion(*said["api_version"])
         self.soc_manufacturer = said["soc_manufacturer"]
         self.soc_models = said["soc_models"]
         self.supported_hardware = Hardware(said["supported_hardware"])
         self.sdk_version = said["sdk_version"]
-        self._idle = session
+        self._idle: Session | None = session
 
     def check_compiler_compatibility(
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
@@ -91,17 +85,13 @@ class IsolatedPluginFactory(CompilerPluginFactory):
     ) -> CompilerPlugin:
         return IsolatedPlugin(self._take_session(), environment_options, compiler_options)
 
-    def _take_session(self) -> _Session:
+    def _take_session(self) -> Session:
         """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
         session, self._idle = self._idle, None
         if session is None:
-            session = _Session(self.path, self._timeout_s)
-            self._load(session)
+            session = Session(self.path, self._timeout_s, self._loader)
+            session.load()
         return session
-
-    def _load(self, session: _Session) -> Mapping[str, Any]:
-        said: Mapping[str, Any] = session.ask("load", [self._loader, self.path])
-        return said
 
 
 class IsolatedPlugin(CompilerPlugin):
@@ -109,7 +99,7 @@ class IsolatedPlugin(CompilerPlugin):
 
     def __init__(
         self,
-        session: _Session,
+        session: Session,
         environment_options: EnvironmentOptions,
         compiler_options: CompilerOptions,
     ) -> None:
@@ -159,18 +149,3 @@ class IsolatedPlugin(CompilerPlugin):
             self._session.ask("close")
         finally:
             self._session.close()
-
-
-class _Session:
-    """A child process, and the bytes that it has in common with this one; it ends when nobody has it."""
-
-    def __init__(self, path: str, timeout_s: float) -> None:
-        self._service = Service(
-            "compiler_plugin.isolation.serving:serve_plugin",
-            timeout_s=timeout_s,
-            subject=f"the compiler plugin {os.path.basename(path)}",
-            where=path,
-        )
-        self.exchange = Exchange(self._service.fd)
-        self.ask = self._service.ask
-        self.close = self._service.close

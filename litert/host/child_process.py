@@ -19,6 +19,7 @@ from typing import IO
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.host.child_end import ChildEndedError
 
 _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
@@ -26,10 +27,6 @@ _ORPHAN_GRACE_S = 5
 _EXIT_GRACE_S = 2
 
 _is_child = False  # whether this process is one that `ChildProcess` has started
-
-
-class ChildEndedError(LiteRtError):
-    """The child is gone, or was stopped: it crashed, ended, or took too long."""
 
 
 class ChildProcess:
@@ -101,6 +98,12 @@ class ChildProcess:
         """From now on; `lines` fails when it is over."""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
+
+    def send(self, request: bytes) -> None:
+        """Sends a short request, of a few KiB, before there is time to hear the answer."""
+        assert self._process.stdin is not None
+        unsent = _send(self._process.stdin, memoryview(request))
+        assert not unsent  # an empty pipe has room for more
 
     def lines(self, request: bytes, *, is_last: bool) -> Iterator[bytes]:
         """Sends a request, and yields what the child says, until its end, in lines; its errors are kept meanwhile.

@@ -14,7 +14,6 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +23,8 @@ from typing import IO, Any, TypeAlias
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import error_message, load_function, raise_error
-from litert.host.child_process import ChildEndedError, ChildProcess, become_child, set_alarm
+from litert.host.child_end import ChildEndedError
+from litert.host.child_process import ChildProcess, become_child, set_alarm
 
 FILE_START = 4096
 """Where the shared file is free: what is before has the name of the native function that is running."""
@@ -56,9 +56,12 @@ class Service:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started; FILE_IO, if there is no place for the file.
         """
         self.subject = subject
+        import tempfile  # here: the child needs none
+
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._end_error: ChildEndedError | None = None
+        self._begun = b""
         try:
             file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (owned; closed by close)
             os.ftruncate(file.fileno(), FILE_START)
@@ -76,6 +79,11 @@ class Service:
             shared=[self.fd],
         )
         self._finalizer = weakref.finalize(self, _clean_up, os.getpid(), self._child, file, page)
+
+    def begin(self, call: str, argument: object = None) -> None:
+        """Has the child begin with its first call, a short one; `ask` with the same gets the answer."""
+        self._begun = self._request(call, argument)
+        self._child.send(self._begun)
 
     def ask(self, call: str, argument: object = None) -> Any:
         """Has the child answer one call.
@@ -121,9 +129,12 @@ class Service:
 
     def _ask(self, call: str, argument: object) -> Any:
         child = self._child
-        request = {"call": call, "argument": argument, "timeout_s": self._timeout_s}
+        request = self._request(call, argument)
+        if self._begun:
+            assert request == self._begun
+            self._begun = request = b""
         child.set_time_limit(self._timeout_s)
-        for line in child.lines(json.dumps(request).encode() + b"\n", is_last=False):
+        for line in child.lines(request, is_last=False):
             message = json.loads(line)
             if "log" in message:
                 name, level, text = message["log"]
@@ -141,6 +152,10 @@ class Service:
                 _logger.info("%s printed in %s:\n%s", self.subject, call, said)
             return message["answer"]
         raise child.early_end()
+
+    def _request(self, call: str, argument: object) -> bytes:
+        request = {"call": call, "argument": argument, "timeout_s": self._timeout_s}
+        return json.dumps(request).encode() + b"\n"
 
 
 class _Running:

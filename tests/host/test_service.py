@@ -16,7 +16,7 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.child_process import ChildEndedError
+from litert.host.child_end import ChildEndedError
 from litert.host.service import FILE_START, Service
 
 FUNCTIONS = """

@@ -66,7 +66,6 @@ def nonsense(path):
 PLUGIN = """
 from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory
 PLUGIN = IsolatedPluginFactory({path!r}, timeout_s=60, loader="isolated_loader:{load}")
-PLUGIN.load()
 """
 
 Options = Callable[..., ApplyOptions]

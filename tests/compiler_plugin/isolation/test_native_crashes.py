@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.commands import list_plugins
+from compiler_plugin.isolation.hosting import Hosting, find_libraries
 from compiler_plugin.native.library import FUNCTIONS
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
-from compiler_plugin.registry import Hosting
+from compiler_plugin.registry import load_point
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.host.extensions import EntryPoint
 
 Chain = Callable[..., Path]
 APPLY_PLUGIN = [sys.executable, "-m", "litert_npu_tools.apply_plugin"]
@@ -182,3 +184,28 @@ def test_in_the_commands_own_process_a_crash_is_its_end(
     assert done.returncode == -11 and not (tmp_path / "out.bin").exists()
     done = run("", *flags, str(tmp_path / "out.bin"))
     assert done.returncode == 0 and (tmp_path / "out.bin").exists()
+
+
+def test_a_process_can_be_started_ahead_of_time(
+    chain: Chain, befallen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = options(befallen)
+    ahead.hosting.start(find_libraries([befallen]))
+    monkeypatch.setenv("BEFALL", "LiteRtCompilerPluginPartition:segv")  # too late for that process
+    assert apply_plugin(chain("A"), "", ahead).npu_ops
+    assert not ahead.hosting.started
+    with pytest.raises(LiteRtError):
+        apply_plugin(chain("A"), "", ahead)
+
+
+def test_an_installed_package_may_offer_the_path_of_its_library(
+    befallen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "befallen_npu.py").write_text(f"PLUGIN = {befallen + '/' + LIBRARY!r}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint("Befallen", "befallen_npu", "PLUGIN", "befallen-npu 1.0")
+    plugin = load_point(point)
+    assert plugin.factory.soc_models == ["B1"] and plugin.origin == str(point)
+    monkeypatch.setenv("BEFALL", "LiteRtGetCompilerPluginVersion:abort")
+    with pytest.raises(LiteRtError, match="crashed in LiteRtGetCompilerPluginVersion"):
+        load_point(point)

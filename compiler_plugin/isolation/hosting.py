@@ -1,0 +1,106 @@
+"""How plugins in shared libraries run: each in a process of its own, unless the user wants otherwise.
+
+Such a process takes as long to start as this one to import its compiler: started first, it costs half.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from litert.host.extensions import find_files
+
+if TYPE_CHECKING:
+    from compiler_plugin.isolation.exchange import Exchange
+
+SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
+
+NATIVE_LOADER = "compiler_plugin.native.factory:NativePluginFactory"
+"""What loads a shared library, here or in a process of its own."""
+
+DEFAULT_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """How plugins in shared libraries run.
+
+    Attributes:
+      in_process: in this process, where a crash is its end; otherwise each in one of its own.
+      timeout_s: for each call into another process.
+      started: processes that were started ahead of time, by the library's path.
+    """
+
+    in_process: bool = False
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    started: dict[str, Session] = field(default_factory=dict, compare=False, repr=False)
+
+    def start(self, paths: Sequence[str]) -> None:
+        """Starts a process for each library, and waits for none."""
+        if not self.in_process:
+            for path in paths:
+                self.started[path] = Session(path, self.timeout_s)
+
+    def take(self, path: str) -> Session:
+        """The process that was started for a library, or a new one; the caller's from now on."""
+        return self.started.pop(path, None) or Session(path, self.timeout_s)
+
+
+class Session:
+    """A child process that loads a plugin, and the bytes that it has in common with this one.
+
+    It ends when nobody has it.
+    """
+
+    def __init__(self, path: str, timeout_s: float, loader: str = NATIVE_LOADER) -> None:
+        """Starts the process, and does not wait for it: that is for `load`.
+
+        Args:
+          path: of the plugin's file.
+          timeout_s: for each call.
+          loader: `package.module:function`, which makes the factory of the path, in the child.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, if no process can be started.
+        """
+        from litert.host.service import Service  # here: most plugins are Python
+
+        self._load = [loader, path]
+        self._exchange: Exchange | None = None
+        self._service = Service(
+            "compiler_plugin.isolation.serving:serve_plugin",
+            timeout_s=timeout_s,
+            subject=f"the compiler plugin {os.path.basename(path)}",
+            where=path,
+        )
+        self._service.begin("load", self._load)
+        self.ask = self._service.ask
+        self.close = self._service.close
+
+    @property
+    def exchange(self) -> Exchange:
+        """This process's end of what both have in common."""
+        if self._exchange is None:
+            from compiler_plugin.isolation.exchange import Exchange
+
+            self._exchange = Exchange(self._service.fd)
+        return self._exchange
+
+    def load(self) -> Any:
+        """Waits until the plugin is loaded: what it says of itself.
+
+        Raises:
+          LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
+        """
+        return self.ask("load", self._load)
+
+
+def find_libraries(folders: Sequence[str]) -> list[str]:
+    """The libraries of compiler plugins in folders and below them.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if a folder is missing or is none.
+    """
+    return find_files(folders, [SHARED_LIBRARY])
