@@ -36,6 +36,9 @@ def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
     if isinstance(error, MemoryError):
         log.error("%s: out of memory", function)
         return Status.MEMORY_ALLOCATION_FAILURE
+    if isinstance(error, RuntimeError) and "null pointer" in str(error):  # cffi's words
+        log.error("%s: a NULL pointer, where an argument belongs", function)
+        return Status.INVALID_ARGUMENT
     log.error("%s: %s", function, describe(error), exc_info=error)
     return Status.RUNTIME_FAILURE
 

@@ -60,6 +60,15 @@ def test_every_slot_can_be_called(caplog: pytest.LogCaptureFixture) -> None:
         assert name == "abi_header" or getattr(table, name)
 
 
+def test_null_for_an_answer_s_place_is_a_wrong_argument(caplog: pytest.LogCaptureFixture) -> None:
+    def get_op_code(op: int, out: Any) -> None:
+        out[0] = 5
+
+    table, _kept = _context(get_op_code=get_op_code)
+    assert table.get_op_code(ffi.NULL, ffi.NULL) == Status.INVALID_ARGUMENT
+    assert "a NULL pointer" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("raised", "status"),
     [

@@ -7,14 +7,17 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from compiler_plugin.native.builder_options import OPTIONS
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
 from litert.abi.definitions import ffi
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.core.compiler_options import CompilerOptions
+from litert.model.builtin_options import BUILTIN_NUMBERS
 from litert.model.flexbuffer import read_flexbuffer
 from litert.model.graph import Model
 from litert.model.reader import read_model
@@ -73,13 +76,16 @@ class BothHosts:
 
     def calls(self, model: Model | Path, **environment: str) -> tuple[list[Call], list[Call]]:
         """What stock and we make of a model, with the scribe told by the environment what to do."""
-        if isinstance(model, Model):
-            path = self.folder / "model.tflite"
-            write_model(model, path)
-            model = path
+        path = self.written(model) if isinstance(model, Model) else model
         for name, value in environment.items():
             self.setenv(name, value)
-        return read_calls(self.stock(model)), read_calls(self.ours(model))
+        return read_calls(self.stock(path)), read_calls(self.ours(path))
+
+    def written(self, model: Model) -> Path:
+        """A model as a file."""
+        path = self.folder / "model.tflite"
+        write_model(model, path)
+        return path
 
 
 def read_calls(path: Path) -> list[Call]:
@@ -119,6 +125,10 @@ def scribe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The scribe's library, alone in its folder."""
     folder = tmp_path_factory.mktemp("scribe")
     (folder / "getters.inc").write_text(_getters())
+    (folder / "option_rewrites.inc").write_text(option_rewrites())
+    (folder / "option_rewrites_list.inc").write_text(
+        "".join(f"OPTIONS(options_of_{name})\n" for name in OPTIONS)
+    )
     return build_plugin(folder, [_SOURCES / "scribe.c", _SOURCES / "rewrites.c"], "Scribe")
 
 
@@ -140,6 +150,49 @@ def _getters() -> str:
         for name, slot in fields
         if name.startswith("get_") and name.endswith("_option")
     )
+
+
+def option_rewrites() -> str:
+    """A pattern for each op with a builder of options: the op anew, with the options that `option_value` tells.
+
+    No other op has these, so that it matches once.
+    """
+    slots = dict(ffi.typeof("LiteRtCompilerContext").fields)
+    return "".join(_option_rewrite(name, fields, slots) for name, fields in OPTIONS.items())
+
+
+def _option_rewrite(name: str, fields: Sequence[str], slots: Mapping[str, Any]) -> str:
+    builder = slots[f"build_{name}_op_option"].type.args[2:]
+    types = [argument.item.cname.replace("_Bool", "bool") for argument in builder]
+    values = ", ".join(f"&v{i}" for i in range(len(fields)))
+    first = "half_pixel_center" if fields[0] == "half_pixel_centers" else fields[0]
+    variables = "".join(
+        f"  {types[i]} v{i} = {option_value(field)};\n" for i, field in enumerate(fields)
+    )
+    return (
+        f"static LiteRtStatus options_of_{name}(const LiteRtCompilerContext* c, LiteRtBuilder b,"
+        " LiteRtOp op) {\n"
+        f"{variables}  {types[0]} now;\n"
+        f"  LiteRtStatus status = c->get_{name}_{first}_option(op, &now);\n"
+        "  if (status || now == v0) return NO_MATCH;\n"
+        "  LiteRtTensor x = input(c, op, 0), y = output(c, op);\n"
+        "  LiteRtOp made;\n"
+        f"  TRY(c->build_op(b, {BUILTIN_NUMBERS[name.upper()]}, 1, &x, 1, &y, &made));\n"
+        f"  TRY(c->build_{name}_op_option(b, made, {values}));\n"
+        "  return c->erase_op(b, op);\n}\n"
+    )
+
+
+def option_value(field: str) -> float:
+    """What a rewrite gives an option."""
+    kinds = {"alpha": 0.75, "beta": 0.75, "fused_activation": 3, "padding": 1, "mode": 1}
+    if field.startswith(
+        ("adj_", "keep_", "asym", "align", "half", "exclu", "rever", "approx", "off")
+    ):
+        return 1
+    if field in ("weights_format", "quantized_bias_type"):
+        return 1
+    return kinds.get(field, sum(map(ord, field)) % 97 + 2)
 
 
 def _wrap(library: Path, folder: Path) -> Path:

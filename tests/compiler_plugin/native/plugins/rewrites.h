@@ -1,4 +1,4 @@
-/* The transformations that SCRIBE_REWRITES names, separated by commas; the first has the highest benefit. */
+/* The transformations that SCRIBE_REWRITES names, separated by commas; the last has the highest benefit. */
 #include "litert_npu/compiler_plugin.h"
 
 /* Returns how many there are. */
