@@ -12,6 +12,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import ASSET_KEY_PREFIX, find_asset, read_assets
 from litert.model.blob import Blob
+from litert.model.byte_code_container import carried_assets
 from litert.model.graph import Model, Op, Tensor
 from litert.model.manifest import Digest, Manifest, read_manifest
 from litert.model.reader import read_model
@@ -163,7 +164,13 @@ def inspect_file(path: str) -> Inspection:
                 Part(str(index), Digest.of(module.blob))
                 for index, module in enumerate(model.byte_code)
             ],
-            assets=[Part(asset.name, Digest.of(asset.blob)) for asset in read_assets(model)],
+            assets=[
+                Part(asset.name, Digest.of(asset.blob))
+                for asset in (
+                    *read_assets(model),
+                    *(_or_problem(carried_assets, model, problems) or ()),
+                )
+            ],
             metadata=[
                 Part(entry.name, Digest.of(entry.buffer.blob or Blob(b"")))
                 for entry in model.metadata
@@ -178,7 +185,8 @@ def extract(path: str, name: str, output: str) -> int:
 
     Args:
       path: of the compiled file.
-      name: of an asset or companion; or `byte_code:<index>`, or `metadata:<name>`.
+      name: of an asset or companion, in the metadata or in byte code; or `byte_code:<index>`, or
+        `metadata:<name>`.
       output: where to; appears when it is complete.
 
     Returns:
@@ -190,7 +198,7 @@ def extract(path: str, name: str, output: str) -> int:
     with read_model(path) as model:
         blob = _find_part(model, name)
         if blob is None:
-            names = [asset.name for asset in read_assets(model)]
+            names = [asset.name for asset in (*read_assets(model), *carried_assets(model))]
             names += [f"{_BYTE_CODE}{index}" for index in range(len(model.byte_code))]
             names += [f"{_METADATA}{entry.name}" for entry in model.metadata]
             raise LiteRtError(
@@ -207,6 +215,9 @@ def _find_part(model: Model, name: str) -> Blob | None:
     asset = find_asset(model, name)
     if asset is not None:
         return asset.blob
+    for carried in carried_assets(model):
+        if carried.name == name:
+            return carried.blob
     if name.startswith(_METADATA):
         return model.find_metadata(name[len(_METADATA) :])
     for index, module in enumerate(model.byte_code):

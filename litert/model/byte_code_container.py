@@ -22,6 +22,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset, check_companion_path, check_op_name
 from litert.model.blob import Blob
+from litert.model.graph import Model
 
 _MAGIC = b"\x93LITNPU\n"
 _VERSION = 1
@@ -101,6 +102,19 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
         if assets.setdefault(asset.name, asset) is not asset:
             raise _damaged(f"it has asset '{asset.name}' twice", where)
     return _range(module, offset, size, where), list(assets.values())
+
+
+def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
+    """The assets that a model's byte code carries, each name once.
+
+    Raises:
+      LiteRtError: as `unpack`.
+    """
+    found: dict[str, Asset] = {}
+    for appended in model.byte_code:
+        for asset in unpack(appended.blob, where)[1]:
+            found.setdefault(asset.name, asset)
+    return list(found.values())
 
 
 def _text(module: Blob, offset: int, size: int, where: str) -> str:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from litert_npu_tools.inspect_command import inspect_file
 
+from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
+from litert.model.byte_code_container import pack
 from litert.model.dump import dump
 from litert.model.manifest import MANIFEST_KEY
 from litert.model.reader import read_model
@@ -64,6 +66,20 @@ def test_a_part_is_taken_out_byte_for_byte(
     assert litert_npu("inspect", compiled, f"--extract={name}", "--output=part") == 0
     part = (in_folder / "part").read_bytes()
     assert part == expected if expected is not None else len(part) == 250
+
+
+def test_assets_that_byte_code_carries_are_shown_and_taken_out(
+    in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    model = compiled_model(assets={})
+    carried = [Asset("MyOp", "", Blob(b"source")), Asset("MyOp", "a.h", Blob(b"a header"))]
+    model.byte_code[0].blob = Blob(pack(Blob(b"byte code"), carried))
+    write_model(model, "model.tflite")
+    assert litert_npu("inspect", "model.tflite") == 0
+    shown = capsys.readouterr().out
+    assert "Asset MyOp: 6 bytes" in shown and "Asset MyOp/a.h: 8 bytes" in shown
+    assert litert_npu("inspect", "model.tflite", "--extract=MyOp/a.h", "--output=a.h") == 0
+    assert Path("a.h").read_bytes() == b"a header"
 
 
 def test_a_part_that_is_not_there_gives_the_names_of_those_that_are(

@@ -447,13 +447,22 @@ def test_a_vendor_s_own_transformations_are_said_to_be_left_out(
     assert "its transformations run in this project's own apply_plugin alone" in caplog.text
 
 
-def test_the_host_is_given_a_transformation_where_there_are_assets(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("size", "count"), [(1408, 1), (1104, 1), (1048, 0)])
+def test_a_host_that_can_build_is_given_a_transformation_where_there_are_assets(
+    size: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITERT_NPU_CUSTOM_OP_INFO", "MyOp,my.cl")
-    with Exported(TakingFactory()) as exported:
+    with Exported(TakingFactory(), StockHost(size)) as exported:
         transformations, number = ffi.new("LiteRtTransformation**"), ffi.new("size_t*")
         name = "CompilerPluginRegisterAllTransformations"
         assert exported.call(name, exported.plugin, transformations, number) == 0
-        assert number[0] == 1 and transformations[0][0].pattern
-        assert b"dequantized" in ffi.string(transformations[0][0].name)
+        assert number[0] == count
+        for index in range(count):
+            assert transformations[0][index].pattern
+            assert b"dequantized" in ffi.string(transformations[0][index].name)
+
+
+def test_a_release_without_the_newest_slots_is_enough(chain: Path) -> None:
+    with Exported(TakingFactory(), StockHost(1048)) as exported:
+        assert exported.partition(chain) == (0, [(0, 1), (2, 2)])
+        assert exported.compile(chain)[0] == 0
