@@ -12,8 +12,8 @@ from typing import NamedTuple
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
-OPS = ("MUL", "Gain")
-"""What a function may do."""
+OPS = {"MUL": 2, "Gain": 1}
+"""YOUR OPS: what a function may do, and how many inputs the op has."""
 
 
 class Function(NamedTuple):

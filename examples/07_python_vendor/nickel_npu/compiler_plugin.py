@@ -45,10 +45,10 @@ class NickelPlugin(CompilerPlugin):
                 op_list.push(op, partition_index=len(op_list.selected))
 
     def _why_not(self, op: Op) -> str:
-        """YOUR OPS: what keeps an op on the CPU; "" if the NPU takes it."""
+        """YOUR LIMITS: what keeps an op on the CPU; "" if the NPU takes it."""
         if op.name == "Gain" and "Gain" not in self._assets:
             return "there is no asset for it: --npu_custom_op_info=Gain,FILE"
-        if len(op.inputs) != (2 if op.name == "MUL" else 1) or len(op.outputs) != 1:
+        if len(op.inputs) != OPS[op.name] or len(op.outputs) != 1:
             return "it has other inputs or outputs"
         output = op.outputs[0].type
         for tensor in op.inputs:
@@ -58,7 +58,7 @@ class NickelPlugin(CompilerPlugin):
                 return "an input is constant"
         if output.element_type is not ElementType.FLOAT32 or not output.layout.is_static:
             return "its tensors are not of float32, or of unknown shape"
-        if op.name == "MUL" and op.options and op.options.get("fused_activation_function"):
+        if op.options and op.options.get("fused_activation_function"):
             return "it has a fused activation"
         return ""
 

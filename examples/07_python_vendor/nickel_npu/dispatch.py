@@ -17,6 +17,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from nickel_npu.byte_code import read_byte_code
 
+COMPUTE = {"MUL": np.multiply, "Gain": np.multiply}
+"""YOUR OPS: what a run of each does with two arrays, of which the second is an asset's number for Gain."""
+
 
 @dataclass
 class NickelDevice:
@@ -27,8 +30,9 @@ class NickelDevice:
 
 @dataclass
 class NickelCall(HostInvocationContext):
-    """One function, ready to run; None stands for MUL."""
+    """One function, ready to run."""
 
+    op: str = ""
     gain: float | None = None
 
 
@@ -69,15 +73,17 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
             )
         gain = _read_gain(device_context) if function.op == "Gain" else None
         inputs, outputs = [None] * num_inputs, [None] * num_outputs
-        return NickelCall(device_context, byte_code, function_name, inputs, outputs, gain=gain)
+        return NickelCall(
+            device_context, byte_code, function_name, inputs, outputs, op=function.op, gain=gain
+        )
 
     def invoke(self, invocation_context: NickelCall) -> None:
-        """YOUR OPS: a run, on arrays over the buffers that are attached."""
+        """YOUR RUN, on arrays over the buffers that are attached."""
         call = invocation_context
         if any(array is None for array in (*call.inputs, *call.outputs)):
             raise LiteRtError(Status.INVALID_ARGUMENT, "a buffer is missing", call.function_name)
-        factor = call.inputs[-1] if call.gain is None else np.float32(call.gain)
-        np.multiply(call.inputs[0], factor, out=call.outputs[0])
+        second = call.inputs[-1] if call.gain is None else np.float32(call.gain)
+        COMPUTE[call.op](call.inputs[0], second, out=call.outputs[0])
 
 
 def _read_gain(device: NickelDevice) -> float:
