@@ -58,7 +58,7 @@ class NickelPlugin(CompilerPlugin):
                 return "an input is constant"
         if output.element_type is not ElementType.FLOAT32 or not output.layout.is_static:
             return "its tensors are not of float32, or of unknown shape"
-        if op.options and op.options.get("fused_activation_function"):
+        if op.options and op.options.fields().get("fused_activation_function"):
             return "it has a fused activation"
         return ""
 
