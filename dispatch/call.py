@@ -305,8 +305,10 @@ class Call:
         self._give_buffers()
         try:
             self._call("invoke")
-        finally:
-            self._take_buffers_back()
+        except BaseException:
+            clean_up([buffer.take_back for buffer in self._device_buffers])
+            raise
+        self._take_buffers_back()
 
     def _give_buffers(self) -> None:
         for buffer in self._device_buffers:

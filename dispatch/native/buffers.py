@@ -21,7 +21,7 @@ class Buffers:
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
-        self._events: dict[int, list[int]] = {}  # by buffer: handles of events that were asked for
+        self._events: dict[int, list[int]] = {}  # by buffer: handles of its events
 
     def put(self, buffer: TensorBuffer) -> int:
         """Makes a `LiteRtTensorBuffer`, to be dropped."""
@@ -127,6 +127,7 @@ class Buffers:
 
     def _set_event(self, buffer: int, event: int) -> None:
         self._get(buffer).event = self._handles.get(event, Event)
+        self._events.setdefault(buffer, []).append(event)  # which is the buffer's from now on
 
     def _get(self, buffer: int) -> TensorBuffer:
         return self._handles.get(buffer, TensorBuffer)

@@ -24,7 +24,7 @@ from litert.core.status import Status
 
 _LOG = logging.getLogger(__name__)
 _VERSION = (1, 2)  # of LiteRtRuntimeContext in release 2.3.0
-_ACCELERATORS = 1 | 4  # CPU and NPU
+_MOST = 64  # types or strides: no library has as many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,6 @@ class RuntimeContext:
             "create_tensor_buffer_requirements": self._create_requirements,
             "get_environment_options": self._get_environment_options,
             "environment_has_gpu_environment": self._has_gpu_environment,
-            "get_options_hardware_accelerators": self._get_accelerators,
         }
 
     def _create_requirements(
@@ -106,13 +105,7 @@ class RuntimeContext:
         self.handles.get(environment, HostEnvironment)
         has[0] = False
 
-    def _get_accelerators(self, options: int, accelerators: Any) -> None:
-        accelerators[0] = _ACCELERATORS
-
 
 def _check_array(of: str, length: int, array: Any) -> None:
     if length < 0 or length > _MOST or (length and not array):
         raise LiteRtError(Status.INVALID_ARGUMENT, f"{length} {of} at {array}")
-
-
-_MOST = 64  # types or strides: no library has as many

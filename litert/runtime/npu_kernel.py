@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 
 from dispatch.call import Call
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from dispatch.vendor import clean_up
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -124,9 +126,11 @@ class NpuKernel:
             else:
                 with self.meter:
                     self.call.invoke()
-        finally:
-            for tensor in self._shared:
-                self._subgraph.hold_memory(tensor)
+        except BaseException:
+            clean_up([partial(self._subgraph.hold_memory, tensor) for tensor in self._shared])
+            raise
+        for tensor in self._shared:
+            self._subgraph.hold_memory(tensor)
         for staging, address, size in self._copies_out:
             ctypes.memmove(address, staging.address, size)
         for port in self._dynamic:

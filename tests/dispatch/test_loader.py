@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from dispatch.loader import find_dispatch, find_origin, list_dispatch
+from dispatch.loader import find_dispatch, find_origin, list_dispatch, load_library
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from tests.native_probe import MakeProbe
 
 TABLE = """
 from dispatch.api import Dispatch
@@ -194,3 +196,25 @@ def test_finding_imports_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_only_library_in_a_folder_is_for_any_manufacturer(
+    make_probe: MakeProbe, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = make_probe().path
+    caplog.clear()
+    assert find_dispatch("Acme", str(path.parent)) is load_library(str(path))
+    assert caplog.messages == [f"{path} is taken for 'Acme': there is no other"]
+    assert find_dispatch("PROBE", str(path.parent)) is load_library(str(path))
+    shutil.copy(path, path.parent / "libLiteRtDispatch_Other.so")
+    assert refuses("Akme", path.parent).status is Status.NOT_FOUND
+
+
+def test_a_package_may_offer_a_library_by_its_path(
+    make_probe: MakeProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_probe().path
+    (tmp_path / "acme_library_.py").write_text(f"DISPATCH = {str(path)!r}\n")
+    install(tmp_path, "AcmeLibrary", "acme_library_:DISPATCH")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert find_dispatch("AcmeLibrary") is load_library(str(path))

@@ -231,3 +231,16 @@ def test_a_released_session_leaves_nothing_behind(make_probe: MakeProbe) -> None
         sizes.append((len(probe.table._runtime.handles), probe.num_memories))  # type: ignore[attr-defined]
     assert sizes[0] == sizes[1] == sizes[2] and sizes[0][1] == 0
     assert not probe.broken
+
+
+def test_the_host_s_other_functions_answer_as_stock_s(
+    make_probe: MakeProbe, caplog: pytest.LogCaptureFixture
+) -> None:
+    probe = make_probe("check-host")
+    files = len(os.listdir("/proc/self/fd"))
+    open_session(probe).close()
+    assert not probe.broken
+    assert probe.calls.count("freed") == 1
+    missing = "called get_tensor_buffer_opencl_memory, which this host does not have"
+    assert [line for line in caplog.messages if missing in line] == [f"vendor 'Probe' {missing}"]
+    assert len(os.listdir("/proc/self/fd")) <= files + 1  # the fence's, which nobody has released

@@ -32,6 +32,7 @@ static LiteRtStatus initialize(const LiteRtRuntimeContext* runtime, LiteRtEnviro
   if (runtime->abi_header.struct_size != sizeof(*runtime)) note("BROKEN size of the runtime context");
   for (void* const* slot = (void* const*)runtime + 1; slot < (void* const*)(runtime + 1); slot++)
     if (*slot == NULL) note("BROKEN a slot of the runtime context is NULL");
+  if (fault("check-host")) check_host(runtime);
   return kLiteRtStatusOk;
 }
 

@@ -56,6 +56,7 @@ extern LiteRtDispatchGraphInterface graph_interface;
 extern LiteRtCustomTensorBufferHandlersDef handlers;
 extern LiteRtEnvironment environment;
 
+void check_host(const LiteRtRuntimeContext* host);
 void note(const char* format, ...);
 bool has_word(const char* text, const char* word);
 bool fault(const char* word);
