@@ -13,6 +13,12 @@ __attribute__((visibility("default"))) int Py_IsInitialized(void) { return 1; }
 __attribute__((visibility("default"))) const char* Py_GetVersion(void) { return VERSION " (of this program)"; }
 #endif
 
+#ifdef __SANITIZE_ADDRESS__
+#define FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) /* its malloc and a library's must be one */
+#else
+#define FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE)
+#endif
+
 typedef int (*called)(void*);
 
 static pthread_barrier_t barrier;
@@ -36,7 +42,7 @@ int main(int argc, char** argv) {
   pthread_t ids[256];
   pthread_barrier_init(&barrier, NULL, threads * count);
   for (int i = 0; i < count; i++) {
-    void* library = dlopen(argv[3 + i], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE);
+    void* library = dlopen(argv[3 + i], FLAGS);
     if (!library) return fprintf(stderr, "%s\n", dlerror()), 2;
     last = (called)(size_t)dlsym(library, argv[2]);
     if (!last) return fprintf(stderr, "%s\n", dlerror()), 2;

@@ -6,6 +6,7 @@ What the library needs of this machine is written into it: which libpython, whos
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,17 +60,18 @@ class Interpreter:
         )
 
 
-def find_compiler() -> str:
-    """The path of a C compiler.
+def find_compiler() -> Sequence[str]:
+    """The C compiler's command, with the user's `$CFLAGS`.
 
     Raises:
       LiteRtError: NOT_FOUND, naming what was tried.
     """
     named = os.environ.get("CC", "")
-    for name in (named.split() or [""])[:1] if named else COMPILERS:
-        path = shutil.which(name)
+    flags = shlex.split(os.environ.get("CFLAGS", ""))
+    for command in [shlex.split(named)] if named.strip() else [[name] for name in COMPILERS]:
+        path = shutil.which(command[0])
         if path:
-            return path
+            return [path, *command[1:], *flags]
     tried = f"$CC is '{named}'" if named else f"none of {', '.join(COMPILERS)} is here"
     raise LiteRtError(
         Status.NOT_FOUND,
@@ -118,7 +120,7 @@ def build_library(
             sources = [os.path.join(SOURCES, f"{name}.c") for name in (kind, "start")]
             includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
             # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.
-            _compile([compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
+            _compile([*compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
             os.replace(built, output)
     except OSError as error:
         raise LiteRtError(Status.FILE_IO, f"cannot write: {error}", output) from error
@@ -132,7 +134,7 @@ def try_library(kind: str, library: str) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "trial")
-        _compile([find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
+        _compile([*find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
         command = [program, os.path.abspath(library), _TRIALS[kind]]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode:
