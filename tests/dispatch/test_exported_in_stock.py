@@ -220,6 +220,45 @@ def test_a_python_program_ends_with_its_models_open(
     assert value in done.stdout and "too late" in done.stdout
 
 
+IN_THREADS = """
+    import sys, threading
+    import numpy as np
+    from ai_edge_litert.compiled_model import CompiledModel
+    from ai_edge_litert.environment import Environment
+    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+
+    sys.setswitchinterval(1e-6)
+    environment = Environment.create(dispatch_library_path=sys.argv[2])
+    hardware = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    creation = threading.Lock()  # stock takes a lock of its own here, and keeps the GIL
+    right = []
+
+    def run(number):
+        with creation:
+            model = CompiledModel.from_file(sys.argv[1], hardware, environment=environment)
+        inputs = {"x": model.create_input_buffer_by_name("serving_default", "x")}
+        outputs = {"y": model.create_output_buffer_by_name("serving_default", "y")}
+        for value in range(number, number + 200):
+            inputs["x"].write(np.full(6, value, np.float32))
+            model.run_by_name("serving_default", inputs, outputs)
+            right.append((outputs["y"].read(6, np.float32) == value).all())
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(len(right), all(right))
+"""
+
+
+def test_many_threads_of_a_python_program_run_models_of_their_own(copying: Path) -> None:
+    command: list[str | Path] = [sys.executable, "-c", textwrap.dedent(IN_THREADS), copying]
+    libraries = exported("dispatch", "Null")
+    done = subprocess.run([*command, libraries], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "1600 True" in done.stdout, done.stderr
+
+
 def test_a_model_in_memory_has_its_assets(gaining: Path) -> None:
     code = AT_EXIT.replace("from_file(sys.argv[1]", "from_buffer(open(sys.argv[1], 'rb').read()")
     command: list[str | Path] = [sys.executable, "-c", textwrap.dedent(code), gaining]

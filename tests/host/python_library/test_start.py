@@ -157,6 +157,28 @@ def test_a_vendor_that_is_gone_is_said(tmp_path: Path) -> None:
     assert f"status {DYNAMIC_LOADING}" in done.stdout and "No such file" in done.stderr
 
 
+def test_sanitizers_find_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    monkeypatch.setenv("CFLAGS", " ".join(flags))
+    program = Interpreter.of_this_process()
+    if not program.libpython:
+        pytest.skip("this Python has no shared libpython")
+    libraries = []
+    for name in ("Clean", "Tidy"):
+        target = "dispatch.native.export:export_library"
+        vendor = str(write_vendor(tmp_path, name))
+        spec = {"manufacturer": name, "origin": vendor, "constant": "DISPATCH", "target": target}
+        libraries.append(build(tmp_path / f"{name}.so", spec, program))
+    # What Python itself keeps is no leak of ours.
+    environment = {"ASAN_OPTIONS": "detect_leaks=0"}
+    done = load(*libraries, threads=8, flags=flags, environment=environment)
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.splitlines().count("status 0") == 16
+    environment["LITERT_NPU_PYTHON"] = "/no/such/python"
+    done = load(*libraries, threads=8, flags=flags, environment=environment)
+    assert done.returncode == 0 and done.stderr.count("no Python interpreter at") == 2
+
+
 def test_without_a_shared_libpython_a_program_that_is_python_loads_it(tmp_path: Path) -> None:
     spec = {"manufacturer": "Bare", "origin": "x:y", "constant": "", "target": "x:y"}
     built = build(
