@@ -25,12 +25,15 @@ class HostContext:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the host gives no compiler context")
         self._table = table
         self._size = int(table.abi_header.struct_size)
+        self._functions: dict[str, Any] = {}
 
     def find(self, slot: str) -> Any:
         """A slot's function; None where the host has none."""
-        if ffi.offsetof("LiteRtCompilerContext", slot) + _POINTER_SIZE > self._size:
-            return None
-        return getattr(self._table, slot) or None
+        if slot not in self._functions:
+            end = ffi.offsetof("LiteRtCompilerContext", slot) + _POINTER_SIZE
+            is_there = end <= self._size
+            self._functions[slot] = (getattr(self._table, slot) if is_there else None) or None
+        return self._functions[slot]
 
     def call(self, slot: str, *arguments: Any) -> None:
         """Calls a slot.
