@@ -69,6 +69,12 @@ LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
 
 /* A plugin lives for one run of the host's compiler. */
 
+/* Finds a function of the host's; NULL if it has none of that name. */
+static void look_up(const char* name, void* function) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  memcpy(function, &found, sizeof(found));
+}
+
 /* Whether the user has an asset for an op. Release 2.3.0 of LiteRT lacks these functions: nobody has. */
 static bool has_asset(const LiteRtCompilerContext* context, LiteRtOptions options, const char* op) {
   __typeof__(&LiteRtFindCompilerOptions) find;
@@ -77,9 +83,9 @@ static bool has_asset(const LiteRtCompilerContext* context, LiteRtOptions option
   LiteRtOpaqueOptions opaque;
   LiteRtCompilerOptions compiler;
   LiteRtParamIndex number;
-  *(void**)&find = dlsym(RTLD_DEFAULT, "LiteRtFindCompilerOptions");
-  *(void**)&get_number = dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo");
-  *(void**)&get = dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsCustomOpInfo");
+  look_up("LiteRtFindCompilerOptions", &find);
+  look_up("LiteRtGetCompilerOptionsNumCustomOpInfo", &get_number);
+  look_up("LiteRtGetCompilerOptionsCustomOpInfo", &get);
   if (options == NULL || find == NULL || get_number == NULL || get == NULL) return false;
   if (context->get_opaque_options(options, &opaque) != kLiteRtStatusOk) return false;
   if (find(opaque, &compiler) != kLiteRtStatusOk || get_number(compiler, &number) != kLiteRtStatusOk) return false;
