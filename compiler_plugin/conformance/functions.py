@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from litert.abi.conformance import BrokenRuleError, CallTrace
 from litert.abi.conformance_libraries import find_symbol, open_library
 from litert.abi.definitions import ffi
+from litert.abi.loading_flags import plugin_loading_flags
 from litert.core.status import Status
 
 NAMES = (
@@ -61,8 +61,7 @@ class PluginFunctions:
 
 def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
     """Loads a plugin as LiteRT does."""
-    flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NODELETE
-    library = open_library(path, flags, trace)
+    library = open_library(path, plugin_loading_flags(), trace)
     found = {name: find_symbol(library, name) for name in NAMES}
     return PluginFunctions(found, trace, library)
 

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from litert.abi.definitions import ffi
+from litert.abi.loading_flags import plugin_loading_flags
 from litert.abi.status_codes import check
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -55,10 +56,9 @@ class PluginLibrary:
           LiteRtError: DYNAMIC_LOADING, with the loader's words, or the function that is missing.
         """
         name = os.fspath(path)
-        flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NODELETE
         try:
             with native_call("dlopen"):
-                library = ffi.dlopen(os.path.abspath(name), flags)
+                library = ffi.dlopen(os.path.abspath(name), plugin_loading_flags())
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,

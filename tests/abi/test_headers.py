@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,8 @@ def test_a_c_compiler_lays_structs_out_as_cffi_does(tmp_path: Path) -> None:
         source.write_text("\n".join(lines))
         command = [compiler, f"-std={standard}", f"-I{INCLUDE_FOLDER}", "-fsyntax-only"]
         subprocess.run([*command, str(source)], check=True)
+
+
+def test_the_headers_folder_is_printed_for_compilers() -> None:
+    done = subprocess.run([sys.executable, "-m", "litert.abi"], capture_output=True, text=True)
+    assert done.stdout == f"{INCLUDE_FOLDER}\n"

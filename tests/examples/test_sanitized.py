@@ -78,6 +78,42 @@ def test_what_is_broken_is_found(tmp_path: Path, sound: str, broken: str, findin
     assert finding in done.stderr
 
 
+@pytest.mark.parametrize("is_broken", [False, True], ids=["sound", "broken"])
+def test_a_vendor_can_be_checked_under_sanitizers(tmp_path: Path, is_broken: bool) -> None:
+    flags = [*flags_of(ADDRESSES, tmp_path), "-shared", "-fPIC", f"-I{INCLUDE_FOLDER}"]
+    source = (C_EXAMPLE / "dispatch.c").read_text()
+    if is_broken:  # by a place of an array of places that grows by one
+        source = source.replace("(i + 1) * sizeof(*grown)", "(i + 1) * sizeof(*grown) - 1")
+    (tmp_path / "dispatch.c").write_text(source)
+    sources = {"CompilerPlugin": C_EXAMPLE / "plugin.c", "Dispatch": tmp_path / "dispatch.c"}
+    for name, path in sources.items():
+        output = str(tmp_path / f"libLiteRt{name}_Cobalt.so")
+        subprocess.run(["gcc", *flags, f"-I{C_EXAMPLE}", str(path), "-o", output], check=True)
+    (tmp_path / "gain.txt").write_text("3")
+    tool = "from litert_npu_tools.litert_npu import run; run()"
+    check = ["vendor", "check", tmp_path, f"--npu_custom_op_info=Gain,{tmp_path}/gain.txt"]
+    runtimes = [
+        subprocess.run(
+            ["gcc", f"-print-file-name=lib{name}.so"], capture_output=True, text=True
+        ).stdout.strip()
+        for name in ("asan", "ubsan")
+    ]
+    environment = {
+        **os.environ, "LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", tool, *map(str, check)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if is_broken:
+        assert "in register_tensor_buffer" in done.stdout, done.stdout
+    else:
+        assert "Cobalt keeps the contract" in done.stdout, done.stdout + done.stderr
+
+
 def test_nothing_is_found_in_an_exported_vendor_s_libraries(tmp_path: Path) -> None:
     if not find_libpython():
         pytest.skip("this Python has no shared libpython")
