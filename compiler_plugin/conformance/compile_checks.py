@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compiler_plugin.conformance.functions import expect_status
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject, extract_all
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.guarded_memory import GuardedMemory
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
-from litert.abi.guarded_memory import GuardedMemory
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from litert.abi.conformance import BrokenRuleError, CallTrace
-from litert.abi.conformance_libraries import find_symbol, open_library
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import BrokenRuleError
+from litert.abi.conformance.libraries import find_symbol, open_library
+from litert.abi.conformance.statuses import is_status, status_name
 from litert.abi.definitions import ffi
 from litert.abi.loading_flags import plugin_loading_flags
-from litert.core.status import Status
 
 NAMES = (
     "LiteRtGetCompilerPluginVersion", "LiteRtGetCompilerPluginSocManufacturer",
@@ -32,15 +33,20 @@ class PluginFunctions:
     Attributes:
       functions: cffi's function pointers.
       kept: what has to live as long as they do.
+      strange: what has answered with a number that is no status, each in a phrase.
     """
 
     functions: Mapping[str, Any]
     trace: CallTrace
     kept: object = None
+    strange: list[str] = field(default_factory=list)
 
     def call(self, name: str, *arguments: Any) -> int:
         """Calls a function that answers with a status, which is returned."""
-        return int(self.trace.call(name, self.functions[name], *arguments))
+        status = int(self.trace.call(name, self.functions[name], *arguments))
+        if not is_status(status):
+            self.strange.append(f"{name} answers {status}")
+        return status
 
     def call_plain(self, name: str, *arguments: Any) -> Any:
         """Calls a function that answers with something else, or not at all."""
@@ -87,18 +93,3 @@ def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
     if limit and not 1 <= len(data) <= limit:
         raise BrokenRuleError(f"{what} gives {data!r:.80}, of {len(data)} bytes")
     return data
-
-
-def expect_status(what: str, status: int, *allowed: Status) -> None:
-    """Raises where a function answers anything else."""
-    if status not in allowed:
-        names = " or ".join(str(each.name) for each in allowed)
-        raise BrokenRuleError(f"{what} answers {status_name(status)}, and not {names}")
-
-
-def status_name(status: int) -> str:
-    """A status, for people."""
-    try:
-        return Status(status).name
-    except ValueError:
-        return f"{status}, which is no status"

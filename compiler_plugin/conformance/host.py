@@ -10,8 +10,8 @@ from typing import Any
 from compiler_plugin.native.context import CompilerContext
 from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import PushedOps
+from litert.abi.conformance.guarded_memory import GuardedMemory
 from litert.abi.definitions import ffi
-from litert.abi.guarded_memory import GuardedMemory
 from litert.abi.options import options_table
 from litert.abi.symbol_library import load_symbols
 from litert.abi.vendor_flags import vendor_payloads

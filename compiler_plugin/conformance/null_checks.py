@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from compiler_plugin.conformance.functions import expect_status
 from compiler_plugin.conformance.subject import PluginSubject, model_of_all
 from compiler_plugin.outline import extract
-from litert.abi.conformance import Check
+from litert.abi.conformance.checks import Check
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 

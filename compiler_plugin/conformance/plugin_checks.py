@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler_plugin.conformance.functions import NAMES, expect_status, text_of
+from compiler_plugin.conformance.functions import NAMES, text_of
 from compiler_plugin.conformance.subject import PluginSubject
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 

@@ -12,7 +12,8 @@ from compiler_plugin.conformance.functions import PluginFunctions, load_function
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.conformance.models import default_models
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject
-from litert.abi.conformance import BrokenRuleError, CallTrace, run_checks, select
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import BrokenRuleError, run_checks, select
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.host.python_library.bootstrap import find_vendor
@@ -27,7 +28,7 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         `assets`, pairs of an op and a path; `vendor_options`; `rules`, as `select` has them; `done` and `trace`.
 
     Yields:
-      As `litert.abi.conformance.run_checks`.
+      As `litert.abi.conformance.checks.run_checks`.
     """
     yield from run_checks(
         select(CHECKS, argument["rules"]), make_subject(argument), argument["done"]

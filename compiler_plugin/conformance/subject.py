@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler_plugin.conformance.functions import PluginFunctions, status_name, text_of
+from compiler_plugin.conformance.functions import PluginFunctions, text_of
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, extract, make_partition
 from compiler_plugin.partition import find_partitions
-from litert.abi.conformance import BrokenRuleError, UnseenError
+from litert.abi.conformance.checks import BrokenRuleError, UnseenError
+from litert.abi.conformance.statuses import status_name
 from litert.abi.definitions import ffi
 from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler_plugin.conformance.functions import expect_status, text_of
+from compiler_plugin.conformance.functions import text_of
 from compiler_plugin.conformance.subject import Plugin, PluginSubject
 from compiler_plugin.native.builder import GraphBuilder
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 from litert.model.graph import Model, Op, Subgraph

@@ -6,7 +6,7 @@ from functools import partial
 
 from dispatch.conformance.session import Attached, Call
 from dispatch.conformance.subject import DispatchSubject
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
 from litert.abi.definitions import ffi
 
 _NO_HANDLE = 0x7E57_0000_0000_0001

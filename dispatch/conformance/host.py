@@ -16,7 +16,7 @@ from dispatch.native.buffer_handlers import NativeBufferHandlers
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor
-from litert.abi.guarded_memory import GuardedMemory
+from litert.abi.conformance.guarded_memory import GuardedMemory
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType

@@ -7,8 +7,8 @@ from typing import Any
 
 from dispatch.conformance.session import Call
 from dispatch.conformance.subject import DispatchSubject
-from dispatch.conformance.table import expect_status
-from litert.abi.conformance import Check, UnseenError
+from litert.abi.conformance.checks import Check, UnseenError
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import to_c
 from litert.core.status import Status

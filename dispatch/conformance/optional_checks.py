@@ -6,8 +6,9 @@ from typing import Any
 
 from dispatch.conformance.session import Call, Device
 from dispatch.conformance.subject import DispatchSubject
-from dispatch.conformance.table import METRICS_SLOTS, expect_ok, status_name
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from dispatch.conformance.table import METRICS_SLOTS, expect_ok
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.statuses import status_name
 from litert.abi.definitions import ffi
 
 _ANY_TYPES = {1, 2, 3, 8, 9}

@@ -8,8 +8,9 @@ from functools import partial
 from dispatch.conformance.case import find_difference
 from dispatch.conformance.session import Call, create_invocation
 from dispatch.conformance.subject import DispatchSubject
-from dispatch.conformance.table import expect_ok, expect_status, status_name
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from dispatch.conformance.table import expect_ok
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.statuses import expect_status, status_name
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import to_c
 from litert.core.status import Status

@@ -11,7 +11,8 @@ from dispatch.conformance.checks import CHECKS
 from dispatch.conformance.host import CheckedHost
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import Table, load_table
-from litert.abi.conformance import CallTrace, run_checks, select
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import run_checks, select
 from litert.abi.definitions import ffi
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
@@ -27,7 +28,7 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         `rules`, as `select` has them; `done` and `trace`.
 
     Yields:
-      As `litert.abi.conformance.run_checks`.
+      As `litert.abi.conformance.checks.run_checks`.
     """
     trace = CallTrace(argument["trace"])
     assets = {name: _read(path) for name, path in argument["assets"]}

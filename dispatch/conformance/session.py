@@ -11,9 +11,9 @@ from dispatch.conformance.case import Case
 from dispatch.conformance.host import CheckedBuffer
 from dispatch.conformance.table import Table, expect_ok
 from dispatch.tensor_buffer import TensorBufferRequirements
-from litert.abi.conformance import BrokenRuleError
+from litert.abi.conformance.checks import BrokenRuleError
+from litert.abi.conformance.guarded_memory import GuardedMemory
 from litert.abi.definitions import ffi
-from litert.abi.guarded_memory import GuardedMemory
 from litert.abi.tensor_types import to_c
 from litert.core.tensor_type import RankedTensorType
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dispatch.conformance.case import Case, make_data
 from dispatch.conformance.session import Call, Device
 from dispatch.conformance.table import Table
-from litert.abi.conformance import BrokenRuleError, UnseenError
+from litert.abi.conformance.checks import BrokenRuleError, UnseenError
 from litert.abi.definitions import ffi
 
 

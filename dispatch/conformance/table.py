@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.conformance.host import CheckedHost
-from litert.abi.conformance import BrokenRuleError, CallTrace
-from litert.abi.conformance_libraries import find_symbol, open_library
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import BrokenRuleError
+from litert.abi.conformance.libraries import find_symbol, open_library
+from litert.abi.conformance.statuses import is_status, status_name
 from litert.abi.definitions import ffi
-from litert.core.status import Status
 
 OPTIONAL_SLOTS = {
     "invocation_context_set_scheduling_info", "start_metrics_collection", "stop_metrics_collection",
@@ -31,6 +32,7 @@ class Table:
       register_asset: None where the vendor takes no assets.
       host: that the vendor runs in.
       kept: what has to live as long as its functions.
+      strange: what has answered with a number that is no status, each in a phrase.
     """
 
     get_api: Any
@@ -39,6 +41,7 @@ class Table:
     host: CheckedHost
     trace: CallTrace
     kept: object = None
+    strange: list[str] = field(default_factory=list)
 
     def has(self, slot: str, part: str = "interface") -> bool:
         """Whether a slot is filled."""
@@ -50,7 +53,10 @@ class Table:
         function = getattr(getattr(self.api, part), slot)
         if not function:
             raise BrokenRuleError(f"{slot} is NULL")
-        return int(self.trace.call(slot, function, *arguments))
+        status = int(self.trace.call(slot, function, *arguments))
+        if not is_status(status):
+            self.strange.append(f"{slot} answers {status}")
+        return status
 
     def succeed(self, slot: str, *arguments: Any, part: str = "interface") -> None:
         """Calls a function, which must answer Ok."""
@@ -85,21 +91,6 @@ def expect_ok(function: str, status: int) -> None:
     """Raises where a function failed."""
     if status:
         raise BrokenRuleError(f"{function} answers {status_name(status)}")
-
-
-def expect_status(function: str, status: int, *allowed: Status) -> None:
-    """Raises where a function answers anything else."""
-    if status not in allowed:
-        names = " or ".join(str(status.name) for status in allowed)
-        raise BrokenRuleError(f"{function} answers {status_name(status)}, and not {names}")
-
-
-def status_name(status: int) -> str:
-    """A status, for people."""
-    try:
-        return Status(status).name
-    except ValueError:
-        return f"{status}, which is no status"
 
 
 def load_table(path: str, trace: CallTrace) -> Table:

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dispatch.conformance.subject import DispatchSubject
-from dispatch.conformance.table import (
-    METRICS_SLOTS,
-    OPTIONAL_SLOTS,
-    expect_ok,
-    expect_status,
-    new_api,
-)
-from litert.abi.conformance import BrokenRuleError, Check, UnseenError
+from dispatch.conformance.table import METRICS_SLOTS, OPTIONAL_SLOTS, expect_ok, new_api
+from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 

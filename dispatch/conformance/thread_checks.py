@@ -6,7 +6,7 @@ import threading
 
 from dispatch.conformance.session import Call
 from dispatch.conformance.subject import DispatchSubject
-from litert.abi.conformance import BrokenRuleError, Check
+from litert.abi.conformance.checks import BrokenRuleError, Check
 from litert.core.errors import LiteRtError
 
 _NUM_THREADS, _NUM_RUNS = 3, 6

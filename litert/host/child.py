@@ -25,6 +25,7 @@ def call_in_child(
     subject: str,
     hear: Callable[[bytes], object] | None = None,
     is_for_each: bool = False,
+    must_end_well: bool = False,
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
 
@@ -37,6 +38,7 @@ def call_in_child(
       is_for_each: whether the time limit is for each answer, and begins anew with it.
       subject: who failed, for messages: "the OpenCL compiler".
       hear: gets what the child prints, as it comes; errors then do not repeat it.
+      must_end_well: whether it is an error if the process then ends with another status than 0, or does not end.
 
     Raises:
       LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
@@ -56,6 +58,8 @@ def call_in_child(
             if "answer" not in message:
                 child.await_end()
             if "end" in message:
+                if must_end_well and not child.has_ended_well:
+                    raise child.early_end()
                 return
             raise_error(message)
             if is_for_each:

@@ -150,6 +150,11 @@ class ChildProcess:
             self._process.wait(_EXIT_GRACE_S)
         self._drain()
 
+    @property
+    def has_ended_well(self) -> bool:
+        """Whether it has ended by now, with status 0."""
+        return self._process.poll() == 0
+
     def let_end(self) -> None:
         """Says that nothing more comes, and gives the child a little time to end by itself."""
         assert self._process.stdin is not None

@@ -13,7 +13,8 @@ from compiler_plugin.conformance.functions import load_functions
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.conformance.models import default_models
 from compiler_plugin.conformance.subject import PluginSubject
-from litert.abi.conformance import CallTrace, Outcome, run_checks
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import Outcome, run_checks
 from tests.conformance.broken_libraries import PLUGIN, rules_of
 
 CRASHES = {

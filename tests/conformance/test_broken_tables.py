@@ -16,7 +16,8 @@ from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.conformance.models import default_models
 from compiler_plugin.conformance.subject import PluginSubject
 from dispatch.conformance.serving import check_dispatch
-from litert.abi.conformance import CallTrace, Outcome
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import Outcome
 from tests.conformance.broken_libraries import DISPATCH, PLUGIN, rules_of
 
 CRASHES = {

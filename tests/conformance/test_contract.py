@@ -6,7 +6,7 @@ from litert_npu_tools.vendor.check_report import NOT_CHECKABLE
 
 from compiler_plugin.conformance.checks import CHECKS as PLUGIN_CHECKS
 from dispatch.conformance.checks import CHECKS as DISPATCH_CHECKS
-from litert.abi.conformance import select
+from litert.abi.conformance.checks import select
 from litert.abi.headers import read_contract
 
 

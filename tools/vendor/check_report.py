@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from litert.abi.conformance import Finding, Outcome
+from litert.abi.conformance.checks import Finding, Outcome
 
 from ..wording import count_text, json_text, name_text
 

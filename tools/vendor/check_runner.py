@@ -6,7 +6,8 @@ import os
 import tempfile
 from collections.abc import Mapping
 
-from litert.abi.conformance import Finding, Outcome, read_trace
+from litert.abi.conformance.call_trace import read_trace
+from litert.abi.conformance.checks import Finding, Outcome
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
@@ -21,7 +22,7 @@ def run_in_children(
 
     Args:
       target: a generator function, `package.module:function`, that yields what
-        `litert.abi.conformance.run_checks` does; its argument has `done` and `trace` besides.
+        `litert.abi.conformance.checks.run_checks` does; its argument has `done` and `trace` besides.
       argument: as JSON has it.
       timeout_s: for each check.
       subject: whose checks they are, for messages.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from litert.abi.conformance import Finding
+from litert.abi.conformance.checks import Finding
 from litert.abi.headers import read_contract
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

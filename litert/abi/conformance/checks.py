@@ -7,12 +7,10 @@ process, what is reported is the rule that it is of. The checks are in `compiler
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from litert.core.errors import LiteRtError
 
@@ -141,37 +139,3 @@ def _look(check: Check[Subject], subject: Subject) -> tuple[Outcome, str]:
     except (BrokenRuleError, LiteRtError) as error:
         return Outcome.FAILED, str(error)
     return Outcome.PASSED, ""
-
-
-class CallTrace:
-    """A small file that always holds which of the vendor's functions runs, for whoever finds the process dead."""
-
-    _SIZE = 128
-
-    def __init__(self, path: str) -> None:
-        """Opens the file; "" for none."""
-        self._map: Any = bytearray(self._SIZE)
-        if path:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                os.ftruncate(fd, self._SIZE)
-                self._map = mmap.mmap(fd, self._SIZE)
-            finally:
-                os.close(fd)
-
-    def call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls one of the vendor's functions."""
-        text = name.encode()[: self._SIZE]
-        self._map[: self._SIZE] = text.ljust(self._SIZE, b"\0")
-        result = function(*arguments)
-        self._map[:1] = b"\0"
-        return result
-
-
-def read_trace(path: str) -> str:
-    """The function that was running when its process ended; "" for none."""
-    try:
-        with open(path, "rb") as file:
-            return file.read().partition(b"\0")[0].decode("utf-8", "replace")
-    except OSError:
-        return ""

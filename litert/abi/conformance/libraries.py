@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from litert.abi.conformance import BrokenRuleError, CallTrace
+from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.checks import BrokenRuleError
 from litert.abi.definitions import ffi
 
 

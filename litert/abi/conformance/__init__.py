@@ -1,0 +1,1 @@
+"""What the conformance checks of compiler plugins and of dispatch libraries have in common."""
