@@ -10,6 +10,14 @@ from dispatch.conformance import (
     table_checks,
     thread_checks,
 )
+from dispatch.conformance.subject import DispatchSubject
+from litert.abi.conformance.checks import BrokenRuleError, Check
+
+
+def _statuses(subject: DispatchSubject) -> None:
+    if subject.loaded.strange:
+        raise BrokenRuleError(subject.loaded.strange[0])
+
 
 CHECKS = (
     *table_checks.CHECKS,
@@ -18,4 +26,5 @@ CHECKS = (
     *thread_checks.CHECKS,
     *optional_checks.CHECKS,
     *null_checks.CHECKS,
+    Check("dispatch.statuses", _statuses, needs=("api.loads",)),
 )

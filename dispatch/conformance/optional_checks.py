@@ -8,8 +8,9 @@ from dispatch.conformance.session import Call, Device
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import METRICS_SLOTS, expect_ok
 from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
-from litert.abi.conformance.statuses import status_name
+from litert.abi.conformance.statuses import expect_status, status_name
 from litert.abi.definitions import ffi
+from litert.core.status import Status
 
 _ANY_TYPES = {1, 2, 3, 8, 9}
 _ASYNC = 2
@@ -167,6 +168,15 @@ def _asset_many(subject: DispatchSubject) -> None:
             raise BrokenRuleError("the outputs are others, once another device context is gone")
 
 
+def _asset_null(subject: DispatchSubject) -> None:
+    if subject.table.register_asset is None:
+        raise UnseenError("the vendor takes no assets")
+    with subject.device() as device:
+        name = ffi.new("char[]", b"asset")
+        status = device.table.offer_asset(ffi.NULL, name, device.keep(b"bytes"))
+        expect_status("it", status, Status.INVALID_ARGUMENT)
+
+
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
 _SAME = (*_BASE, "invoke.repeatable")
 _METRICS = (*_BASE, "metrics.slots")
@@ -179,5 +189,8 @@ CHECKS = (
     Check("register_asset.lifetime", _asset_lifetime, needs=_SAME),
     Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),
     Check("register_asset.again", _asset_again, needs=_SAME),
+    Check(
+        "dispatch.null_arguments", _asset_null, "LiteRtDispatchRegisterAsset, argument 0", _BASE[:3]
+    ),
     Check("register_asset.many", _asset_many, needs=(*_SAME, "device.many")),
 )

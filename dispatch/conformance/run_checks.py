@@ -67,6 +67,14 @@ def _requirements_types(subject: DispatchSubject) -> None:
                 raise BrokenRuleError(f"no type of memory is given for {kind} {index}")
 
 
+def _requirements_fresh(subject: DispatchSubject) -> None:
+    """The host releases each object: one that was handed out before is gone."""
+    with subject.device(subject.case) as device, Call(device, subject.case) as call:
+        for _ in range(2):
+            call.require("input", 0, subject.case.inputs[0])
+            call.require("output", 0, subject.case.outputs[0])
+
+
 def _requirements_index(subject: DispatchSubject) -> None:
     case = subject.case
     with subject.device(case) as device, Call(device, case) as call:
@@ -238,13 +246,16 @@ def _run_options(subject: DispatchSubject) -> None:
 
 _LOADED = ("api.loads", "api.interface", "initialize.no_options")
 _TAKEN = (*_LOADED, "invocation.ok")
-_BASE = (*_TAKEN, "requirements.size", "requirements.types", "dispatch.runs")
+_BASE = (
+    *_TAKEN, "requirements.size", "requirements.types", "requirements.fresh", "dispatch.runs",
+)  # fmt: skip
 _SAME = (*_BASE, "invoke.repeatable")
 
 CHECKS = (
     Check("invocation.ok", _takes_byte_code, needs=_LOADED),
-    Check("requirements.size", _requirements_size, needs=_TAKEN),
-    Check("requirements.types", _requirements_types, needs=_TAKEN),
+    Check("requirements.fresh", _requirements_fresh, needs=_TAKEN),
+    Check("requirements.size", _requirements_size, needs=(*_TAKEN, "requirements.fresh")),
+    Check("requirements.types", _requirements_types, needs=(*_TAKEN, "requirements.fresh")),
     Check("dispatch.runs", _runs, needs=_BASE[:-1]),
     Check("requirements.index", _requirements_index, needs=_BASE),
     Check("invoke.written", _written, needs=_BASE),

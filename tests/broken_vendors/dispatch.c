@@ -35,6 +35,10 @@ static int num_devices, num_calls;
 static struct LiteRtDispatchDeviceContextT everybody; /* of the rule that there is none */
 static float shared_output[1 << 16];
 
+__attribute__((destructor)) static void end(void) {
+  if (breaks("dispatch.ends")) _exit(7);
+}
+
 static LiteRtStatus initialize(
     const LiteRtRuntimeContext* context, LiteRtEnvironment environment, LiteRtOptions options) {
   if (environment == NULL && options == NULL && breaks("initialize.no_options")) crash();
@@ -90,8 +94,15 @@ static LiteRtStatus require(LiteRtDispatchInvocationContext call, int index, int
   LiteRtTensorBufferType types[] = {kLiteRtTensorBufferTypeHostMemory};
   size_t size = call->function.num_elements * sizeof(float);
   if (breaks("requirements.size")) size -= 1;
-  return runtime->create_tensor_buffer_requirements(
-      breaks("requirements.types") ? 0 : 1, types, size, 0, NULL, requirements);
+  static LiteRtTensorBufferRequirements kept;
+  if (kept != NULL && breaks("requirements.fresh")) {
+    *requirements = kept;
+    return kLiteRtStatusOk;
+  }
+  TRY(runtime->create_tensor_buffer_requirements(
+      breaks("requirements.types") ? 0 : 1, types, size, 0, NULL, requirements));
+  kept = *requirements;
+  return kLiteRtStatusOk;
 }
 
 static LiteRtStatus get_input_requirements(LiteRtDispatchInvocationContext call, int index,
@@ -130,7 +141,9 @@ static LiteRtStatus unregister_tensor_buffer(
     LiteRtDispatchDeviceContext device, LiteRtTensorBufferHandle handle) {
   CHECK(device != NULL);
   if (breaks("buffers.unknown")) return kLiteRtStatusOk;
-  CHECK(handle < MAX_BUFFERS && device->buffers[handle] != NULL);
+  int is_known = handle < MAX_BUFFERS && device->buffers[handle] != NULL;
+  if (!is_known && breaks("dispatch.statuses")) return (LiteRtStatus)77;
+  CHECK(is_known);
   device->buffers[handle] = NULL;
   return kLiteRtStatusOk;
 }

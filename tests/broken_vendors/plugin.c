@@ -17,6 +17,10 @@ struct LiteRtCompiledResultT {
 static int num_plugins, num_created;
 static LiteRtTransformation transformations[1];
 
+__attribute__((destructor)) static void end(void) {
+  if (breaks("plugin.ends")) crash();
+}
+
 LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* version) {
   CHECK(version != NULL || breaks("plugin.null_arguments"));
   *version = (LiteRtApiVersion){0, 1, breaks("plugin.version") ? 7 : 0};
@@ -232,7 +236,7 @@ LiteRtStatus LiteRtCompilerPluginCompile(LiteRtCompilerPlugin plugin, const char
   if (status != kLiteRtStatusOk) {
     if (breaks("compile.failure")) *result = made;
     free(made);
-    return status;
+    return breaks("plugin.statuses") ? (LiteRtStatus)77 : status;
   }
   *result = made;
   return kLiteRtStatusOk;

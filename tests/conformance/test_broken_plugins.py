@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from litert_npu_tools.vendor.check_runner import run_in_children
+from litert_npu_tools.vendor.check_runner import check_end, run_in_children
 
 from compiler_plugin.conformance.checks import CHECKS
 from compiler_plugin.conformance.functions import load_functions
@@ -31,7 +32,7 @@ CRASHES = {
 """What happens to a process that meets these."""
 
 FOUND_BY = {"exit": "compile.ok", "hang": "compile.ok"}
-SURVIVED = [rule for rule in rules_of("plugin.c") if rule not in CRASHES]
+SURVIVED = [rule for rule in rules_of("plugin.c") if rule not in {*CRASHES, "plugin.ends"}]
 
 
 def failures(library: Path) -> list[tuple[str, str]]:
@@ -61,26 +62,44 @@ def test_a_broken_rule_is_found(
     assert {name for name, _ in found} == {rule}
 
 
-@pytest.mark.parametrize("rule", CRASHES)
-def test_a_crash_a_hang_and_an_exit_are_findings(
-    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, rule: str
-) -> None:
-    monkeypatch.setenv("BROKEN_RULE", rule)
-    argument = {
+def argument(broken_vendor: Path, rule: str) -> dict[str, Any]:
+    return {
         "origin": str(broken_vendor / PLUGIN),
         "manufacturer": "Broken",
         "models": [],
         "soc_model": "",
         "assets": [],
         "vendor_options": {},
-        "rules": [FOUND_BY.get(rule, rule)],
+        "rules": [rule],
     }
+
+
+@pytest.mark.parametrize("rule", CRASHES)
+def test_a_crash_a_hang_and_an_exit_are_findings(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", rule)
     findings = run_in_children(
         "compiler_plugin.conformance.serving:check_plugin",
-        argument,
+        argument(broken_vendor, FOUND_BY.get(rule, rule)),
         timeout_s=5 if rule == "hang" else 60,
         subject="the plugin",
     )
     broken = [finding for finding in findings if finding.outcome is Outcome.FAILED]
     assert {finding.rule for finding in broken} == {FOUND_BY.get(rule, rule)}
     assert broken[0].text.startswith(CRASHES[rule])
+
+
+def test_a_crash_at_the_process_s_end_is_a_finding(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = "compiler_plugin.conformance.serving:check_plugin"
+    asked = argument(broken_vendor, "compile.ok")
+    found = {}
+    for broken in ("", "plugin.ends", "create.again"):
+        monkeypatch.setenv("BROKEN_RULE", broken)
+        found[broken] = check_end("plugin.ends", target, asked, timeout_s=60, subject="the plugin")
+    assert found[""].outcome is Outcome.PASSED
+    assert found["create.again"].outcome is Outcome.UNSEEN  # it does not come that far
+    assert found["plugin.ends"].outcome is Outcome.FAILED
+    assert found["plugin.ends"].text.startswith("at its end, the process crashed (SIGSEGV")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from litert_npu_tools.vendor.check_runner import run_in_children
+from litert_npu_tools.vendor.check_runner import check_end, run_in_children
 from litert_npu_tools.vendor.golden_outputs import add_expected
 
 from compiler_plugin.conformance.case_files import write_cases
@@ -30,7 +30,7 @@ CRASHES = {
 """What happens to a process that meets these."""
 
 FOUND_BY = {"invocation.offset": "invocation.byte_code"}
-SURVIVED = [rule for rule in rules_of("dispatch.c") if rule not in CRASHES]
+SURVIVED = [rule for rule in rules_of("dispatch.c") if rule not in {*CRASHES, "dispatch.ends"}]
 
 
 @pytest.fixture(scope="session")
@@ -94,3 +94,36 @@ def test_a_crash_is_a_finding(
     broken = [finding for finding in findings if finding.outcome is Outcome.FAILED]
     assert {finding.rule for finding in broken} == {rule}
     assert broken[0].text.startswith(CRASHES[rule])
+
+
+def test_another_exit_status_is_a_finding(
+    argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", "dispatch.ends")
+    target = "dispatch.conformance.serving:check_dispatch"
+    asked = {**argument, "rules": ["dispatch.runs"]}
+    found = check_end("dispatch.ends", target, asked, timeout_s=60, subject="the library")
+    assert (found.outcome, found.text) == (
+        Outcome.FAILED,
+        "at its end, the process ended with status 7",
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "rule"),
+    [
+        ("TABLE", ""),
+        ("NOTHING_WRITTEN", "invoke.written"),
+        ("ONE_SCRATCH", "invoke.threads"),
+        ("ASYNCHRONOUS", ""),
+        ("EARLY_EVENT", "async.events"),
+    ],
+    ids=lambda value: value,
+)
+def test_a_rule_that_a_table_in_python_breaks_is_found(
+    argument: dict[str, Any], table: str, rule: str
+) -> None:
+    cases = [case for case in argument["cases"] if case["name"] != "Gain"]
+    origin = f"tests.broken_vendors.python_tables:{table}"
+    found = failures(argument, cases=cases, assets=[], origin=origin)
+    assert {name for name, _ in found} == ({rule} if rule else set())

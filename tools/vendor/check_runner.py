@@ -69,5 +69,40 @@ def run_in_children(
                     return findings
 
 
+def check_end(
+    rule: str, target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
+) -> Finding:
+    """Looks at the end of a process that has used the vendor and released all.
+
+    Args:
+      rule: that the finding is of.
+      target: as for `run_in_children`.
+      argument: whose `rules` are what the process does.
+      timeout_s: for each check, and for the end.
+      subject: as for `run_in_children`.
+    """
+    is_doing = False
+    try:
+        for answer in call_in_child(
+            target,
+            {**argument, "done": {}, "trace": ""},
+            timeout_s=timeout_s,
+            subject=subject,
+            hear=lambda data: None,
+            is_for_each=True,
+            must_end_well=True,
+        ):
+            assert isinstance(answer, dict)
+            is_doing = "begin" in answer
+            if answer.get("outcome") == Outcome.FAILED:
+                return Finding(rule, "", Outcome.UNSEEN, f"needs {answer['rule']}, which is broken")
+    except LiteRtError as error:
+        if is_doing:
+            return Finding(rule, "", Outcome.UNSEEN, "the process does not come to its end")
+        text = error.what.removeprefix(subject).strip()
+        return Finding(rule, "", Outcome.FAILED, f"at its end, the process {text}")
+    return Finding(rule, "", Outcome.PASSED)
+
+
 def _finding(answer: Mapping[str, str]) -> Finding:
     return Finding(answer["rule"], answer["case"], Outcome(answer["outcome"]), answer["text"])

@@ -15,9 +15,35 @@ from litert.core.status import Status
 from litert.host.child import call_in_child
 
 from .check_report import ConformanceReport, Part, with_recommendations
-from .check_runner import run_in_children
+from .check_runner import check_end, run_in_children
 from .golden_outputs import add_expected
 from .vendor_libraries import VendorLibraries
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """How one kind of library is checked.
+
+    Attributes:
+      target: runs the checks.
+      subject: what messages call the process.
+      end_rule: the rule about its end, after the checks of `base`.
+    """
+
+    target: str
+    subject: str
+    end_rule: str
+    base: str
+
+
+_PLUGIN = _Side(
+    "compiler_plugin.conformance.serving:check_plugin", "the plugin", "plugin.ends", "compile.ok"
+)
+_DISPATCH = _Side(
+    "dispatch.conformance.serving:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
+)
+END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
+"""Those that are looked at by how a process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +95,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "vendor_options": dict(options.vendor_options),
                 "rules": list(options.rules),
             }
-            target = "compiler_plugin.conformance.serving:check_plugin"
-            findings = run_in_children(
-                target, argument, timeout_s=options.timeout_s, subject="the plugin"
-            )
+            findings = _check(_PLUGIN, argument, options)
             if dispatch is not None:
                 cases, remarks = _compile(argument, folder, options.timeout_s)
             parts.append(
@@ -89,12 +112,21 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                     for name, path in (*options.companions, *options.assets)
                 ],
             }
-            target = "dispatch.conformance.serving:check_dispatch"
-            findings = run_in_children(
-                target, argument, timeout_s=options.timeout_s, subject="the library"
-            )
+            findings = _check(_DISPATCH, argument, options)
             parts.append(_part("dispatch library", dispatch, findings, contract, options.strict))
     return ConformanceReport(vendor, parts, contract)
+
+
+def _check(side: _Side, argument: Mapping[str, object], options: CheckOptions) -> list[Finding]:
+    limits: dict[str, Any] = {"timeout_s": options.timeout_s, "subject": side.subject}
+    is_end_asked = {side.end_rule, side.end_rule.partition(".")[0]} & set(options.rules)
+    findings: list[Finding] = []
+    if set(options.rules) != {side.end_rule}:
+        findings = run_in_children(side.target, argument, **limits)
+    if is_end_asked or not options.rules:
+        asked = {**argument, "rules": [side.base]}
+        findings.append(check_end(side.end_rule, side.target, asked, **limits))
+    return findings
 
 
 def _check_names(names: Sequence[str], contract: Mapping[str, object]) -> None:

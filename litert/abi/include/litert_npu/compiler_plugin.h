@@ -31,6 +31,7 @@ typedef struct {
  * [plugin.symbols] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and exports
  * all functions of this header but the optional one.
  * [plugin.version] It is 0.1.0, given without a plugin having been created.
+ * [plugin.statuses] Whatever a function of this header answers is one of LiteRtStatus.
  * [plugin.null_arguments] Recommended: a function that is given NULL where it writes its answer, or where a handle
  * belongs, returns InvalidArgument and does nothing else. No host does that, but for result.nothing. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
@@ -57,6 +58,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
 /* Releases a plugin.
  *
  * [destroy.null] NULL is fine, and does nothing.
+ * [plugin.ends] When the process ends after that, it ends: nothing of the library's crashes, hangs or changes the exit
+ * status.
  * [destroy.results] Results of `compile` are destroyed before their plugin. */
 LITERT_CAPI_EXPORT void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin compiler_plugin);
 

@@ -56,6 +56,7 @@ typedef struct LiteRtDispatchInterface {
    *
    * [initialize.no_options] `environment` and `options` may be NULL.
    * [initialize.again] A second call, as after a failure of the first, does no harm.
+   * [dispatch.statuses] Whatever a function of the table answers is one of LiteRtStatus.
    * [dispatch.null_arguments] Recommended: a function that is given NULL where it writes its answer, or where a context
    * belongs, returns InvalidArgument and does nothing else. No host does that. */
   LiteRtStatus (*initialize)(
@@ -82,11 +83,15 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*device_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtOptions options,
       LiteRtDispatchDeviceContext* device_context);
-  /* Closes it; all that was made in it is gone already. */
+  /* Closes it; all that was made in it is gone already.
+   *
+   * [dispatch.ends] When the process ends after that, it ends: nothing of the library's crashes, hangs or changes the
+   * exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
   /* Says what memory an input must have, by the context's `create_tensor_buffer_requirements`; the host destroys it.
    *
    * [requirements.size] The size does for the tensor; with a dimension of -1, for the largest that may come.
+   * [requirements.fresh] Each call makes an object of its own.
    * [requirements.types] At least one type of memory, the best first: stock's runtime allocates the first.
    * [requirements.index] Recommended: an index beyond the last is refused with InvalidArgument or IndexOOB. No host asks
    * for one. */

@@ -1,0 +1,125 @@
+"""Dispatch tables in Python for byte code of the vendor in C: they multiply, and break the rule of their name."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dispatch.api import AsyncInterface, Capability, Dispatch, Event, HostInvocationContext
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_MAGIC = 0x314B5242
+_FUNCTION = struct.Struct("24sIII")
+
+
+class Table(Dispatch[object, HostInvocationContext]):
+    """Breaks nothing."""
+
+    vendor_id = "Broken"
+
+    def device_context_create(self, options: Mapping[str, str]) -> object:
+        return object()
+
+    def register_asset(self, device_context: object, asset_name: str, asset_buffer: Any) -> None:
+        """Gain is not for this table."""
+
+    def invocation_context_create(
+        self,
+        device_context: object,
+        executable_type: Any,
+        byte_code: Any,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> HostInvocationContext:
+        if read_functions(byte_code.view).get(function_name) != num_inputs or num_outputs != 1:
+            raise LiteRtError(Status.NOT_FOUND, "no such function", function_name)
+        return super().invocation_context_create(
+            device_context, executable_type, byte_code, function_name, num_inputs, num_outputs
+        )
+
+    def invoke(self, invocation_context: HostInvocationContext) -> None:
+        inputs, outputs = invocation_context.inputs, invocation_context.outputs
+        np.multiply(inputs[0], inputs[-1], out=outputs[0])
+
+
+class NothingWritten(Table):
+    """Has the results, and keeps them."""
+
+    def invoke(self, invocation_context: HostInvocationContext) -> None:
+        np.multiply(invocation_context.inputs[0], invocation_context.inputs[-1])
+
+
+class OneScratch(Table):
+    """All contexts share an array, and a run leaves it to others for a while."""
+
+    scratch: Any = None
+
+    def invoke(self, invocation_context: HostInvocationContext) -> None:
+        OneScratch.scratch = invocation_context.inputs[0] * invocation_context.inputs[-1]
+        threading.Event().wait(0.01)
+        invocation_context.outputs[0][...] = OneScratch.scratch
+
+
+class _Later(AsyncInterface[HostInvocationContext]):
+    """Runs in a thread; the event is signalled by the thread that the function says."""
+
+    def __init__(self, table: Table, *, is_early: bool) -> None:
+        self._table = table
+        self._is_early = is_early
+
+    def attach_input_event(self, context: HostInvocationContext, index: int, event: Event) -> None:
+        event.wait()
+
+    def invoke_async(self, context: HostInvocationContext) -> Sequence[Event]:
+        event = Event()
+
+        def run() -> None:
+            if self._is_early:
+                event.signal()
+            threading.Event().wait(0.05)
+            self._table.invoke(context)
+            if not self._is_early:
+                event.signal()
+
+        threading.Thread(target=run).start()
+        return [event]
+
+
+class Asynchronous(Table):
+    """Breaks nothing, and does not wait."""
+
+    capabilities = Capability.BASIC | Capability.ASYNC
+    async_interface = _Later(Table(), is_early=False)
+
+
+class EarlyEvent(Asynchronous):
+    """Says that the outputs are written, and writes them later."""
+
+    async_interface = _Later(Table(), is_early=True)
+
+
+def read_functions(byte_code: memoryview) -> dict[str, int]:
+    """Numbers of inputs by function.
+
+    Raises:
+      LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that are no byte code.
+    """
+    size = 8 + 64 * _FUNCTION.size
+    if len(byte_code) != size or struct.unpack_from("<I", byte_code)[0] != _MAGIC:
+        raise LiteRtError(Status.INCOMPATIBLE_BYTE_CODE_VERSION, "no byte code of the vendor's")
+    number = struct.unpack_from("<I", byte_code, 4)[0]
+    functions = [_FUNCTION.unpack_from(byte_code, 8 + i * _FUNCTION.size) for i in range(number)]
+    return {name.rstrip(b"\0").decode(): inputs for name, _, inputs, _ in functions}
+
+
+TABLE = Table()
+NOTHING_WRITTEN = NothingWritten()
+ONE_SCRATCH = OneScratch()
+ASYNCHRONOUS = Asynchronous()
+EARLY_EVENT = EarlyEvent()
