@@ -125,6 +125,10 @@ class CompilerPlugin(Protocol):
     data_layout: DataLayout = "NHWC"
     grouping: Grouping = "connected"
 
+    def has_transformations(self) -> bool:
+        """Whether `transform` may change anything: who has to send it the model asks first. Optional."""
+        return True
+
     def transform(self, model: Model) -> Mapping[str, int]:
         """Rewrites the model into what its compiler likes. Optional.
 

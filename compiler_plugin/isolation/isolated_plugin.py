@@ -108,10 +108,13 @@ class IsolatedPlugin(CompilerPlugin):
         said = session.ask("create", options)
         self.data_layout = said["data_layout"]
         self.grouping = said["grouping"]
-        self._optional: Collection[str] = said["optional"]
+        self._has_custom_layers: bool = said["has_custom_layers"]
+
+    def has_transformations(self) -> bool:
+        return bool(self._session.ask("has_transformations"))
 
     def transform(self, model: Model) -> Mapping[str, int]:
-        if "transform" not in self._optional:
+        if not self.has_transformations():
             return {}
         exchange = self._session.exchange
         said = self._session.ask("transform", pack_model(model, exchange))
@@ -140,7 +143,7 @@ class IsolatedPlugin(CompilerPlugin):
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        if "custom_layers" not in self._optional:
+        if not self._has_custom_layers:
             return super().custom_layers(paths, op_names)
         return unpack_infos(self._session.ask("custom_layers", [list(paths), sorted(op_names)]))
 

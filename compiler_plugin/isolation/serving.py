@@ -26,8 +26,6 @@ from litert.host.service import Handlers
 from litert.model.blob import MappedFile
 from litert.model.graph import Op
 
-_OPTIONAL = ("transform", "custom_layers")
-
 
 def serve_plugin(fd: int) -> Handlers:
     """What a service answers with; `load` comes first, then `create`.
@@ -51,6 +49,7 @@ class _Server:
             self.load,
             self.check_compiler_compatibility,
             self.create,
+            self.has_transformations,
             self.transform,
             self.partition,
             self.compile,
@@ -81,15 +80,21 @@ class _Server:
         return None
 
     def create(self, argument: Any) -> object:
-        """Creates the plugin; its attributes come back, and which optional functions it has."""
+        """Creates the plugin; its attributes come back, and whether it has layers for any model."""
         environment, options = argument
         plugin = self._factory.create(unpack_environment(environment), unpack_options(options))
         self._plugin = plugin
         return {
             "data_layout": getattr(plugin, "data_layout", CompilerPlugin.data_layout),
             "grouping": getattr(plugin, "grouping", CompilerPlugin.grouping),
-            "optional": [name for name in _OPTIONAL if has_optional(plugin, name)],
+            "has_custom_layers": has_optional(plugin, "custom_layers"),
         }
+
+    def has_transformations(self, argument: Any) -> object:
+        plugin = self._plugin
+        if not has_optional(plugin, "transform"):
+            return False
+        return not has_optional(plugin, "has_transformations") or plugin.has_transformations()
 
     def transform(self, argument: Any) -> object:
         """How often each transformation has changed the model, and the model, if any has."""

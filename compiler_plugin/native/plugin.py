@@ -10,7 +10,7 @@ from compiler_plugin.native.context import CompilerContext
 from compiler_plugin.native.exported_options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.library import PluginLibrary
-from compiler_plugin.native.transformations import apply_patterns, read_patterns
+from compiler_plugin.native.transformations import Pattern, apply_patterns, read_patterns
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
@@ -59,6 +59,7 @@ class NativePlugin(CompilerPlugin):
         self._options = table.put_options(payloads, compiler_options.custom_op_infos)
         self._environment = table.put_environment(environment_options)
         self._plugin: Any = ffi.NULL
+        self._patterns: Sequence[Pattern] | None = None
         plugin = ffi.new("LiteRtCompilerPlugin*")
         try:
             library.call(
@@ -116,14 +117,16 @@ class NativePlugin(CompilerPlugin):
             soc_model.encode(),
         )
 
+    def has_transformations(self) -> bool:
+        return bool(self._read_patterns())
+
     def transform(self, model: Model) -> Mapping[str, int]:
         """Runs the plugin's own transformations over a model, before it is partitioned.
 
         Returns:
           How often each has matched, by name.
         """
-        patterns = read_patterns(self._library, self._plugin)
-        return apply_patterns(self._context, patterns, model, self._library.path)
+        return apply_patterns(self._context, self._read_patterns(), model, self._library.path)
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         pushed = PushedOps()
@@ -169,6 +172,12 @@ class NativePlugin(CompilerPlugin):
             options_table().drop_environment(self._environment)
             self._context.close()
             self._options = 0
+
+    def _read_patterns(self) -> Sequence[Pattern]:
+        """The plugin's transformations, which it is asked for once."""
+        if self._patterns is None:
+            self._patterns = read_patterns(self._library, self._plugin)
+        return self._patterns
 
     def _option_handles(self) -> tuple[Any, Any]:
         return (
