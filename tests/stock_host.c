@@ -2,7 +2,7 @@
  *
  * Arguments: libLiteRt.so, model, folder of dispatch libraries, number of float32 elements of the one input and of the
  * one output, runs, threads, and `async` for runs that do not wait. Each thread has a model of its own, is given 0, 1, 2, ... and prints its output; the first
- * one prints the nanoseconds of the second half's mean run. */
+ * one prints the nanoseconds of the second half's mean run. $PLUGINS is a folder of plugins, to compile at load with. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -61,10 +61,10 @@ static double now_ns(void) {
 
 static void* run(void* number) {
   LiteRtEnvironment environment;
-  LiteRtEnvOption option = {.tag = kLiteRtEnvOptionTagDispatchLibraryDir};
-  option.value.type = kLiteRtAnyTypeString;
-  option.value.str_value = arguments[3];
-  CHECK(LiteRtCreateEnvironment(1, &option, &environment));
+  LiteRtEnvOption options_given[] = {
+      {kLiteRtEnvOptionTagDispatchLibraryDir, {kLiteRtAnyTypeString, {.str_value = arguments[3]}}},
+      {kLiteRtEnvOptionTagCompilerPluginLibraryDir, {kLiteRtAnyTypeString, {.str_value = getenv("PLUGINS")}}}};
+  CHECK(LiteRtCreateEnvironment(getenv("PLUGINS") ? 2 : 1, options_given, &environment));
   LiteRtModel model;
   CHECK(LiteRtCreateModelFromFile(environment, arguments[2], &model));
   LiteRtOptions options;

@@ -102,6 +102,19 @@ def test_assets_and_kernels_run_in_a_c_program(
     assert ("async 1" in done.stdout) == bool(way)
 
 
+def test_a_c_program_compiles_at_load_with_plugin_and_table_in_one_interpreter(
+    gaining: Path,
+) -> None:
+    plugins, asset = exported("compiler_plugin", "Reference"), gaining.with_name("Gain.cl")
+    variables = {"PLUGINS": str(plugins), "LITERT_NPU_CUSTOM_OP_INFO": f"Gain,{asset}"}
+    raw = gaining.with_name("in.tflite")
+    done = run_in_c(raw, exported("dispatch", "Reference"), **variables)
+    assert done.returncode == 0 and outputs(done) == [list(6 * X)], done.stdout + done.stderr
+    assert "1 compiler plugins were applied successfully" in done.stderr
+    without = run_in_c(raw, exported("dispatch", "Reference"))
+    assert without.returncode == 1  # there is no such op on the CPU
+
+
 def test_many_threads_of_a_c_program_run_models_of_their_own(copying: Path) -> None:
     done = run_in_c(copying, exported("dispatch", "Null"), "200", "16")
     assert done.returncode == 0 and outputs(done) == [list(X)] * 16, done.stdout + done.stderr
