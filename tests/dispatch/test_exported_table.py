@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,9 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.model.assets import Asset
+from litert.model.blob import Blob
+from litert.model.byte_code_container import pack
 from tests.dispatch.exported_library import through_c
 from tests.dispatch.strict_vendor import (
     FLOATS,
@@ -143,6 +146,47 @@ def test_an_error_is_a_status_and_a_line_in_the_log(
     assert named in said and str(error.args[1] if status is Status.COMPILATION else error) in said
     vendor.failing = ""
     assert not vendor.broken and not vendor.open
+
+
+class AssetDispatch(Dispatch[dict[str, bytes], HostInvocationContext]):
+    """Keeps what it is given, in the order it comes."""
+
+    vendor_id = "Assets"
+
+    def __init__(self) -> None:
+        self.given: list[tuple[str, bytes]] = []
+        self.byte_code: list[bytes] = []
+
+    def device_context_create(self, options: Mapping[str, str]) -> dict[str, bytes]:
+        return {}
+
+    def register_asset(
+        self, device_context: dict[str, bytes], asset_name: str, asset_buffer: MemBuffer
+    ) -> None:
+        self.given.append((asset_name, bytes(asset_buffer.view)))
+
+    def invoke(self, invocation_context: HostInvocationContext) -> None:
+        self.byte_code.append(bytes(invocation_context.byte_code.view))
+
+
+@pytest.mark.parametrize("by_host", [(), ("Gain",)], ids=["none", "one"])
+def test_byte_code_comes_out_of_its_container_and_each_asset_once(by_host: Sequence[str]) -> None:
+    vendor = AssetDispatch()
+    carried = [Asset("Gain", "", Blob(b"3")), Asset("Gain", "lib.h", Blob(b"header"))]
+    modules = [
+        MemBuffer.from_memory(b"odd" + pack(Blob(text), carried), 3) for text in (b"one", b"two")
+    ]
+    assets = [(name, MemBuffer.from_memory(b"3")) for name in by_host]
+    environment = EnvironmentOptions()
+    with Session(
+        through_c(vendor), environment_options=environment, options={}, assets=assets
+    ) as session:
+        for module in modules:
+            call = session.open_call(module, "f", [FLOATS], [FLOATS])
+            bind_all(call)
+            call.invoke()
+    assert vendor.byte_code == [b"one", b"two"]
+    assert sorted(vendor.given) == [("Gain", b"3"), ("Gain/lib.h", b"header")]
 
 
 class PlainDispatch(Dispatch[object, HostInvocationContext]):

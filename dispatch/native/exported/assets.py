@@ -27,12 +27,15 @@ class ModelAssets:
         self._models: set[int] = set()
         self._containers: set[tuple[int, int]] = set()
 
-    def open(self, module: MemBuffer, file_offset: int) -> tuple[MemBuffer, Sequence[Asset]]:
+    def open(
+        self, module: MemBuffer, file_offset: int, *, look_around: bool = True
+    ) -> tuple[MemBuffer, Sequence[Asset]]:
         """What is in a byte code module and around it.
 
         Args:
           module: as the host gives it.
           file_offset: of `base_address` in its file.
+          look_around: whether assets are looked for in the model that the module lies in.
 
         Returns:
           The byte code alone, and the assets that were not found before, companions first.
@@ -40,8 +43,9 @@ class ModelAssets:
         Raises:
           LiteRtError: INVALID_FLATBUFFER, for a model or a container that is damaged.
         """
-        inner, assets = unpack(Blob(module.view), "byte code")
-        if assets:
+        blob = Blob(module.view)
+        inner, assets = unpack(blob, "byte code")
+        if inner is not blob:
             skipped = _address(inner.view) - (module.base_address + module.offset)
             place = (module.base_address + module.offset, module.size)
             module = MemBuffer(
@@ -54,7 +58,7 @@ class ModelAssets:
             is_new = place not in self._containers
             self._containers.add(place)
         else:
-            is_new = module.base_address not in self._models
+            is_new = look_around and module.base_address not in self._models
             self._models.add(module.base_address)
             if is_new:
                 assets = self._read_model(module, file_offset)

@@ -23,13 +23,15 @@ class DeviceContext:
       context: the vendor's.
       host: that made it.
       found: assets that were looked for around byte code.
-      takes_assets: whether the host hands over assets itself, so that none need be looked for.
+      takes_assets: whether the host hands over assets itself, so that none need be looked for in the model.
+      asset_names: those that the vendor has been given.
     """
 
     context: Any
     host: Host
     found: ModelAssets = field(default_factory=ModelAssets)
     takes_assets: bool = False
+    asset_names: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)

@@ -153,10 +153,12 @@ class Functions:
 
     def open_module(self, device: DeviceContext, byte_code: Any) -> MemBuffer:
         """The byte code in a `LiteRtMemBuffer*`; assets that come with it are registered."""
-        module = to_mem_buffer(byte_code)
-        if not device.takes_assets:
-            module, assets = device.found.open(module, int(byte_code.alloc_base_file_offset))
-            for asset in assets:
+        file_offset = int(byte_code.alloc_base_file_offset)
+        module, assets = device.found.open(
+            to_mem_buffer(byte_code), file_offset, look_around=not device.takes_assets
+        )
+        for asset in assets:
+            if asset.name not in device.asset_names:  # several modules may carry one
                 self._register(device, asset.name, from_asset(asset))
         return module
 
@@ -226,6 +228,7 @@ class Functions:
 
     def _register(self, device: DeviceContext, name: str, buffer: Any) -> None:
         self.vendor.call("register_asset", device.context, name, buffer, detail=f" '{name}'")
+        device.asset_names.add(name)
 
     def _get_requirements(
         self, kind: str, handle: int, index: int, tensor_type: Any, out: Any
