@@ -6,6 +6,7 @@ Names are imported when they are first asked for, so that a part of this package
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,5 +82,5 @@ def _get_resource_reader(name: str) -> Any:
     return StockFiles()
 
 
-if __spec__ is not None and __spec__.loader is not None:
+if __spec__ is not None and isinstance(__spec__.loader, SourceFileLoader):
     vars(__spec__.loader)["get_resource_reader"] = _get_resource_reader  # of `litert` alone
