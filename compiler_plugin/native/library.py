@@ -71,7 +71,7 @@ class PluginLibrary:
         for function in FUNCTIONS:
             try:
                 functions[function] = getattr(library, function)
-            except AttributeError:
+            except ffi.error:
                 missing.append(function)
         if missing:
             raise LiteRtError(

@@ -23,7 +23,7 @@ from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 
-_SOURCES = Path(__file__).parent / "plugins"
+SOURCES = Path(__file__).parent / "plugins"
 _KINDS = {
     "int32_t *": "I32",
     "uint32_t *": "U32",
@@ -68,7 +68,7 @@ class BothHosts:
         options = ApplyOptions(
             "Scribe",
             "quill",
-            [str(_wrap(self.library, self.folder))],
+            [str(wrap(self.library, self.folder))],
             compiler=CompilerOptions(vendor_options=flags),
         )
         self.reports.append(apply_plugin(model, output, options))
@@ -115,7 +115,7 @@ def build_plugin(folder: Path, sources: Sequence[Path], name: str, *flags: str) 
         pytest.skip("no gcc, which builds the plugin")
     library = folder / f"libLiteRtCompilerPlugin_{name}.so"
     command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{INCLUDE_FOLDER}"]
-    command += [f"-I{folder}", f"-I{_SOURCES}", *flags, "-o", str(library), *map(str, sources)]
+    command += [f"-I{folder}", f"-I{SOURCES}", *flags, "-o", str(library), *map(str, sources)]
     subprocess.run(command, check=True)
     return library
 
@@ -129,7 +129,7 @@ def scribe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "option_rewrites_list.inc").write_text(
         "".join(f"OPTIONS(options_of_{name})\n" for name in OPTIONS)
     )
-    return build_plugin(folder, [_SOURCES / "scribe.c", _SOURCES / "rewrites.c"], "Scribe")
+    return build_plugin(folder, [SOURCES / "scribe.c", SOURCES / "rewrites.c"], "Scribe")
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def option_value(field: str) -> float:
     return kinds.get(field, sum(map(ord, field)) % 97 + 2)
 
 
-def _wrap(library: Path, folder: Path) -> Path:
+def wrap(library: Path, folder: Path) -> Path:
     """A folder with a Python module that is the library's plugin, in this process."""
     libs = folder / "libs"
     libs.mkdir(exist_ok=True)

@@ -2,11 +2,12 @@
  * are. SCRIBE_TAKE is what it takes of each subgraph: "all", or positions as "0,1:5,2", each with a partition index.
  * SCRIBE_OPTIONS is a file that gets what the options and the environment hold. */
 #define _GNU_SOURCE
-#include <stdarg.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "litert_npu/compiler_options.h"
 #include "litert_npu/compiler_plugin.h"
 #include "rewrites.h"
 
@@ -176,6 +177,24 @@ static LiteRtStatus describe_subgraph(FILE* out, const LiteRtCompilerContext* c,
   return kLiteRtStatusOk;
 }
 
+/* By the functions of the guide, which stock's tool does not have. */
+static void write_assets(FILE* out, LiteRtOpaqueOptions opaque) {
+  LiteRtStatus (*find)(LiteRtOpaqueOptions, LiteRtCompilerOptions*) =
+      dlsym(RTLD_DEFAULT, "LiteRtFindCompilerOptions");
+  LiteRtStatus (*get_number)(LiteRtCompilerOptions, LiteRtParamIndex*) =
+      dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo");
+  LiteRtStatus (*get)(LiteRtCompilerOptions, LiteRtParamIndex, const char**, const char**) =
+      dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsCustomOpInfo");
+  LiteRtCompilerOptions options;
+  LiteRtParamIndex count = 0;
+  if (!opaque || !find || !get_number || !get || find(opaque, &options)) return;
+  if (get_number(options, &count)) return;
+  for (LiteRtParamIndex i = 0; i < count; i++) {
+    const char *name = NULL, *path = NULL;
+    if (!get(options, i, &name, &path)) fprintf(out, "asset %s %s\n", name, path);
+  }
+}
+
 static void write_options(const LiteRtCompilerContext* c, LiteRtEnvironmentOptions env,
                           LiteRtOptions options) {
   const char* path = getenv("SCRIBE_OPTIONS");
@@ -190,6 +209,7 @@ static void write_options(const LiteRtCompilerContext* c, LiteRtEnvironmentOptio
       LiteRtStatus status = c->find_opaque_options_data(opaque, name, &data);
       fprintf(out, "%s %d\n%s", name, status, status ? "" : (const char*)data);
     }
+  write_assets(out, opaque);
   for (int tag = 0; env && tag < 26; tag++) {
     LiteRtAny value = {0};
     if (c->get_environment_options_value(env, tag, &value)) continue;
