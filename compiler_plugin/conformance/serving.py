@@ -25,13 +25,17 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
     Args:
       argument: `origin` and `manufacturer` of the plugin; `models`, paths, none for the default ones; `soc_model`;
-        `assets`, pairs of an op and a path; `vendor_options`; `rules`, as `select` has them; `done` and `trace`.
+        `assets`, pairs of an op and a path; `vendor_options`; `rules`, as `select` has them; `done`,
+        `stopped` and `trace`.
 
     Yields:
       As `litert.abi.conformance.checks.run_checks`.
     """
     yield from run_checks(
-        select(CHECKS, argument["rules"]), make_subject(argument), argument["done"]
+        select(CHECKS, argument["rules"]),
+        make_subject(argument),
+        argument["done"],
+        argument["stopped"],
     )
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 
-_RELATIVE = 0.01
-
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -50,8 +48,17 @@ def make_data(tensor_type: RankedTensorType, seed: int) -> bytes:
     return generator.uniform(-1, 1, shape).astype(dtype).tobytes()
 
 
-def find_difference(tensor_type: RankedTensorType, expected: bytes, found: bytes) -> str:
-    """How an output differs from the CPU's beyond what an NPU's arithmetic may do; "" where it does not."""
+def find_difference(
+    tensor_type: RankedTensorType, expected: bytes, found: bytes, tolerance: float
+) -> str:
+    """How an output differs from the CPU's beyond what an NPU's arithmetic may do; "" where it does not.
+
+    Args:
+      tensor_type: of the output.
+      expected: as the CPU has it.
+      found: as the NPU has it; there may be more behind it.
+      tolerance: for floats, as a part of the largest that is expected, or of 1 where that is more.
+    """
     import numpy as np
 
     dtype = tensor_type.element_type.numpy_dtype
@@ -61,7 +68,7 @@ def find_difference(tensor_type: RankedTensorType, expected: bytes, found: bytes
     if dtype.kind in "iub":
         limit = 1.0 if dtype.itemsize < 4 and dtype.kind != "b" else 0.0
     else:
-        limit = _RELATIVE * max(1.0, float(np.max(np.abs(want), initial=0)))
+        limit = tolerance * max(1.0, float(np.max(np.abs(want), initial=0)))
     with np.errstate(invalid="ignore"):
         away = np.abs(have - want)
     away = np.where(np.isnan(have) & np.isnan(want) | (have == want), 0, away)

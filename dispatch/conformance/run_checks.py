@@ -33,7 +33,9 @@ def _values(subject: DispatchSubject) -> None:
         with subject.call(case) as call:
             found = call.run(case.data)
         for index, tensor_type in enumerate(case.outputs):
-            difference = find_difference(tensor_type, case.expected[index], found[index])
+            difference = find_difference(
+                tensor_type, case.expected[index], found[index], subject.tolerance
+            )
             if difference:
                 raise BrokenRuleError(f"{case.name}, output {index}: {difference}")
     if not compared:

@@ -24,8 +24,8 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
     Args:
       argument: `origin` and `manufacturer` of the library; `cases`, as the compiler's `write_cases` has them, with
-        `expected`, a file for each output, or None; `assets`, pairs of a name and a file, companions first;
-        `rules`, as `select` has them; `done` and `trace`.
+        `expected`, a file for each output, or None; `tolerance`; `assets`, pairs of a name and a file, companions
+        first; `rules`, as `select` has them; `done`, `stopped` and `trace`.
 
     Yields:
       As `litert.abi.conformance.checks.run_checks`.
@@ -33,8 +33,10 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     trace = CallTrace(argument["trace"])
     assets = {name: _read(path) for name, path in argument["assets"]}
     cases = [_case(each, assets) for each in argument["cases"]]
-    subject = DispatchSubject(lambda: _load(argument, trace), cases)
-    yield from run_checks(select(CHECKS, argument["rules"]), subject, argument["done"])
+    subject = DispatchSubject(lambda: _load(argument, trace), cases, argument["tolerance"])
+    yield from run_checks(
+        select(CHECKS, argument["rules"]), subject, argument["done"], argument["stopped"]
+    )
 
 
 def input_types(case: Mapping[str, Any], ends: str = "inputs") -> list[RankedTensorType]:

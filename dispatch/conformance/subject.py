@@ -20,10 +20,12 @@ class DispatchSubject:
     Attributes:
       load: gives its table; called once.
       cases: NPU calls of its own compiler; none where only the library is there.
+      tolerance: of floats, as `find_difference` has it.
     """
 
     load: Callable[[], Table]
     cases: Sequence[Case] = ()
+    tolerance: float = 0.01
     _table: Table | None = None
     _is_initialized: bool = False
 

@@ -52,6 +52,8 @@ def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> d
         "cases": cases,
         "assets": [["Gain", str(broken_vendor / "gain.txt")]],
         "rules": [],
+        "tolerance": 0.01,
+        "stopped": "",
         "trace": "",
         "done": {},
     }

@@ -7,7 +7,7 @@ from litert_npu_tools.vendor.conformance import END_RULES
 
 from compiler_plugin.conformance.checks import CHECKS as PLUGIN_CHECKS
 from dispatch.conformance.checks import CHECKS as DISPATCH_CHECKS
-from litert.abi.conformance.checks import select
+from litert.abi.conformance.checks import BrokenRuleError, Check, run_checks, select
 from litert.abi.headers import read_contract
 
 
@@ -29,3 +29,26 @@ def test_a_rule_brings_what_it_needs() -> None:
     keys = [check.key for check in select(DISPATCH_CHECKS, ["ids.text"])]
     assert keys == ["api.loads", "api.interface", "initialize.no_options", "ids.text"]
     assert select(DISPATCH_CHECKS, ()) == list(DISPATCH_CHECKS)
+
+
+def test_what_a_broken_rule_makes_meaningless_is_not_looked_at() -> None:
+    def fail(subject: None) -> None:
+        raise BrokenRuleError("it did")
+
+    def never(subject: None) -> None:
+        raise AssertionError("it was run")
+
+    checks = [
+        Check("a.first", fail),
+        Check("b.second", never, needs=("a.first",)),
+        Check("c.third", never, needs=("b.second",)),
+    ]
+    texts = {answer.get("rule"): answer.get("text") for answer in run_checks(checks, None, {})}
+    reason = "needs a.first, which is broken"
+    assert texts == {None: None, "a.first": "it did", "b.second": reason, "c.third": reason}
+    # In a process that begins after a crash, too.
+    done = {"a.first": "failed", "b.second": "unseen"}
+    (_, last) = run_checks(checks, None, done)
+    assert last["text"] == reason
+    (_, last) = run_checks(checks[:1], None, {}, "3 checks hung")
+    assert (last["outcome"], last["text"]) == ("unseen", "3 checks hung")

@@ -36,6 +36,12 @@ def _define_flags(flags: FlagValues) -> None:
     DEFINE_multi_string(
         "rule", [], "A rule to look at, or what is before its dot; all.", flag_values=flags
     )
+    DEFINE_float(
+        "tolerance",
+        0.01,
+        "How far floats may be from LiteRT's on the CPU, as a part of the largest.",
+        flag_values=flags,
+    )
     DEFINE_float("timeout", 60, "Seconds that each check may take.", flag_values=flags)
     DEFINE_bool("strict", False, "Recommendations are rules, too.", flag_values=flags)
     DEFINE_bool("verbose", False, "Shows the checks that passed, too.", flag_values=flags)
@@ -61,6 +67,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             companions=[(info.op_name, info.asset_path) for info in companions],
             vendor_options=_options(flags.option),
             rules=flags.rule,
+            tolerance=flags.tolerance,
             timeout_s=flags.timeout,
             strict=flags.strict,
         ),

@@ -102,6 +102,8 @@ class ConformanceReport:
             for remark in part.remarks:
                 lines += _indented(name_text(remark), 2)
             lines.append("")
+        for rule, why in NOT_CHECKABLE.items():
+            lines += _indented(f"{rule} cannot be checked, since {why}.", 0)
         counts = ", ".join(
             f"{self._count(outcome)} {word}"
             for outcome, word in (

@@ -13,6 +13,7 @@ from litert.core.status import Status
 from litert.host.child import call_in_child
 
 _MAX_HANGS = 3
+_STOPPED = f"{_MAX_HANGS} checks hung"
 
 
 def run_in_children(
@@ -22,13 +23,14 @@ def run_in_children(
 
     Args:
       target: a generator function, `package.module:function`, that yields what
-        `litert.abi.conformance.checks.run_checks` does; its argument has `done` and `trace` besides.
+        `litert.abi.conformance.checks.run_checks` does; its argument has `done`, `stopped` and
+        `trace` besides.
       argument: as JSON has it.
       timeout_s: for each check.
       subject: whose checks they are, for messages.
 
     Returns:
-      A finding for each check that was begun.
+      A finding for each check; after a few that hang, no other is run.
 
     Raises:
       LiteRtError: what keeps a child from beginning at all.
@@ -42,7 +44,12 @@ def run_in_children(
             done = {finding.key: finding.outcome.value for finding in findings}
             child = call_in_child(
                 target,
-                {**argument, "done": done, "trace": trace},
+                {
+                    **argument,
+                    "done": done,
+                    "trace": trace,
+                    "stopped": _STOPPED if hangs == _MAX_HANGS else "",
+                },
                 timeout_s=timeout_s,
                 subject=subject,
                 hear=lambda data: None,
@@ -65,8 +72,6 @@ def run_in_children(
                     text += f", in {function}"
                 findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
                 hangs += error.status is Status.TIMEOUT_EXPIRED
-                if hangs == _MAX_HANGS:
-                    return findings
 
 
 def check_end(
@@ -85,7 +90,7 @@ def check_end(
     try:
         for answer in call_in_child(
             target,
-            {**argument, "done": {}, "trace": ""},
+            {**argument, "done": {}, "trace": "", "stopped": ""},
             timeout_s=timeout_s,
             subject=subject,
             hear=lambda data: None,

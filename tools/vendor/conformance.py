@@ -57,6 +57,7 @@ class CheckOptions:
       companions: pairs of a name, `<op>/<relative path>`, and a path.
       vendor_options: the plugin's own, by name.
       rules: to look at, with what they need; none for all.
+      tolerance: of floats, as a part of the largest that LiteRT's CPU kernels give.
       timeout_s: for each check.
       strict: whether recommendations are rules.
     """
@@ -67,6 +68,7 @@ class CheckOptions:
     companions: Sequence[tuple[str, str]] = ()
     vendor_options: Mapping[str, str] = field(default_factory=dict)
     rules: Sequence[str] = ()
+    tolerance: float = 0.01
     timeout_s: float = 60
     strict: bool = False
 
@@ -106,6 +108,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "origin": dispatch,
                 "manufacturer": libraries.manufacturer,
                 "cases": cases,
+                "tolerance": options.tolerance,
                 "rules": list(options.rules),
                 "assets": [
                     [name, os.path.abspath(path)]

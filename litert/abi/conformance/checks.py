@@ -94,7 +94,10 @@ def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check
 
 
 def run_checks(
-    checks: Sequence[Check[Subject]], subject: Subject, done: Mapping[str, str]
+    checks: Sequence[Check[Subject]],
+    subject: Subject,
+    done: Mapping[str, str],
+    stopped: str = "",
 ) -> Iterator[dict[str, str]]:
     """Runs checks one after another, in this process, which may not survive it.
 
@@ -102,6 +105,7 @@ def run_checks(
       checks: in their order; those whose rules the others need come first.
       subject: the vendor.
       done: outcomes of checks that ran in processes before this one, by key; they are passed over.
+      stopped: why none is run any more; "" where they are.
 
     Yields:
       `{"begin": key}` before each check, and then a finding's fields.
@@ -113,11 +117,8 @@ def run_checks(
         cause = _find_cause(check, blocked)
         if check.key not in done:
             yield {"begin": check.key}
-            outcome, text = (
-                (Outcome.UNSEEN, f"needs {cause}, which is broken")
-                if cause
-                else _look(check, subject)
-            )
+            reason = f"needs {cause}, which is broken" if cause else stopped
+            outcome, text = (Outcome.UNSEEN, reason) if reason else _look(check, subject)
             yield {"rule": check.rule, "case": check.case, "outcome": outcome.value, "text": text}
         else:
             outcome = Outcome(done[check.key])

@@ -163,7 +163,7 @@ typedef struct LiteRtDispatchInterface {
    *
    * [invoke.written] When it returns Ok, the outputs are written.
    * [invoke.values] They are those of LiteRT's CPU kernels, as near as the NPU's arithmetic lets them: floats within a
-   * hundredth of the largest, integers of 8 and 16 bits within one step, all others the same.
+   * hundredth of the largest (`--tolerance`), integers of 8 and 16 bits within one step, all others the same.
    * [invoke.repeatable] It gives the same outputs for the same inputs, also after other runs.
    * [invoke.missing] With a buffer missing it fails, and can be used again.
    * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. */
