@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,12 @@ from dispatch.api import (
     TensorBufferRequirements,
 )
 from dispatch.native.export import export_table
+from dispatch.native.exported.contexts import (
+    DeviceContext,
+    InvocationContext,
+    Port,
+    Registration,
+)
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.session import Session
 from litert.abi.definitions import ffi
@@ -71,6 +78,14 @@ def test_the_vendor_sees_the_same_calls_on_either_way() -> None:
     assert behind_c.scheduled == directly.scheduled
     assert behind_c.run_options == directly.run_options
     assert not behind_c.broken and not behind_c.open
+
+
+def test_nothing_is_left_of_models_that_are_closed() -> None:
+    vendor = through_c(StrictDispatch())
+    use(vendor)
+    gc.collect()
+    kinds = (DeviceContext, InvocationContext, Registration, Port)
+    assert not [found for found in gc.get_objects() if isinstance(found, kinds)]
 
 
 def test_outputs_are_written_where_the_host_has_them() -> None:
