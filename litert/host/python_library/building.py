@@ -109,8 +109,13 @@ def build_library(
       interpreter: what it starts.
 
     Raises:
-      LiteRtError: NOT_FOUND without a C compiler; COMPILATION, with what it said; FILE_IO.
+      LiteRtError: UNSUPPORTED on another system than Linux; NOT_FOUND without a C compiler; COMPILATION, with what
+        it said; FILE_IO.
     """
+    if sys.platform != "linux":
+        raise LiteRtError(
+            Status.UNSUPPORTED, f"libraries are made on Linux, and this is {sys.platform}"
+        )
     compiler = find_compiler()
     try:
         with tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".") as folder:
