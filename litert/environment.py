@@ -34,7 +34,7 @@ class Environment:
           options: all paths together, or the runtime path alone.
           runtime_path: kept for stock's programs; nothing is loaded from there.
           compiler_plugin_path: folder of compiler plugins, beside those that are installed.
-          dispatch_library_path: folder of dispatch tables, beside those that are installed.
+          dispatch_library_path: folder of dispatch tables and libraries, beside those that are installed.
           compiler_cache_dir: folder in which models that are compiled at load are kept; made if it is not there.
 
         Raises:

@@ -138,7 +138,7 @@ def _define_flags(flags: FlagValues) -> None:
     DEFINE_string(
         "dispatch_library_path",
         "",
-        "A folder with dispatch tables, beside those that are installed.",
+        "A folder with dispatch tables or libraries, beside those that are installed.",
         flag_values=flags,
     )
     DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)

@@ -98,7 +98,8 @@ def define_load_flags(flags: FlagValues) -> None:
     DEFINE_string(
         "dispatch_library_path",
         "",
-        "A folder with dispatch tables, beside those that are installed.",
+        "A folder with dispatch tables or libraries, beside those that are installed. A library runs in this "
+        "process: one that crashes ends it.",
         flag_values=flags,
     )
     DEFINE_multi_string(
