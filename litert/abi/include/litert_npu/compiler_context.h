@@ -1,7 +1,8 @@
 /* The table that a compiler plugin gets: the host's functions for looking at a model, answering and changing it.
- * Release 2.3.0 of LiteRT hands out 1408 bytes, version 1.3; LiteRT's main branch of August 2026 a prefix of it,
- * 1104 bytes, version 1.1. LITERT_HAS tells whether a slot is there. What the host answers: the handles and
- * pointers that it gives are its own, and valid during the call of the plugin that they were got in. */
+ * Release 2.3.0 of LiteRT hands out 1408 bytes, version 1.3; LiteRT's main branch of August 2026 and release 2.2.0
+ * prefixes of it, 1104 bytes, version 1.1, and 1048 bytes, version 1.0. LITERT_HAS tells whether a slot is there. What
+ * the host answers: the handles and pointers that it gives are its own, and valid during the call of the plugin that
+ * they were got in. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -200,10 +201,12 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_custom_options)(
       LiteRtOp op, const uint8_t** custom_options, int32_t* custom_options_size);
 
-  /* 1040: Changing a graph, for transformations. */
+  /* 1040: A model as bytes. */
   LiteRtStatus (*serialize_model_with_signatures)(
       LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
+
+  /* 1048: Since version 1.1. Changing a graph, for transformations. */
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
       LiteRtRankedTensorType ranked_tensor_type, LiteRtUnrankedTensorType unranked_tensor_type,

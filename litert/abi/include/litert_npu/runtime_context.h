@@ -1,6 +1,6 @@
 /* The table that a dispatch library gets: the host's functions for buffers, requirements, options and events.
- * Release 2.3.0 of LiteRT hands out 416 bytes, version 1.2; LiteRT's main branch of August 2026 a prefix of it,
- * 408 bytes, version 1.1. It lives as long as the process. */
+ * Release 2.3.0 of LiteRT hands out 416 bytes, version 1.2; LiteRT's main branch of August 2026 and release 2.2.0
+ * prefixes of it, 408 bytes, version 1.1, and 400 bytes, version 1.0. It lives as long as the process. */
 #ifndef LITERT_NPU_RUNTIME_CONTEXT_H_
 #define LITERT_NPU_RUNTIME_CONTEXT_H_
 
@@ -116,6 +116,7 @@ typedef struct LiteRtRuntimeContext {
   /* 392: Runs. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
+  /* 400: Since version 1.1. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
