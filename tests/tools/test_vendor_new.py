@@ -35,7 +35,7 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
 def test_a_new_vendor_does_what_its_readme_says(
     tmp_path: Path, own_environment: dict[str, str], lang: str
 ) -> None:
-    if lang == "c" and not (shutil.which("cc") and shutil.which("make")):
+    if not (shutil.which("cc") and shutil.which("make")):  # to build it, or to export it
         pytest.skip("no C compiler, or no make")
     assert main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"]) == 0
     readme = (tmp_path / "v" / "README.md").read_text()
