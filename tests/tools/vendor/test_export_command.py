@@ -101,13 +101,14 @@ def test_what_cannot_be_exported_is_said(
         ("import no_such_module", "No module named 'no_such_module'"),
         ("DISPATCH = 3", "DISPATCH is of the type int, not a Dispatch"),
         ("TABLE = 3", "no 'DISPATCH' in it"),
+        ("DISPATCH = '/opt/libLiteRtDispatch_Bad.so'", "it is a shared library already"),
         (
             "import sys\nif 'pytest' not in sys.modules: raise ImportError('elsewhere')\n"
             "from litert_npu_null.dispatch import DISPATCH",
             "elsewhere",
         ),
     ],
-    ids=["import", "type", "name", "another process"],
+    ids=["import", "type", "name", "library", "another process"],
 )
 def test_a_vendor_of_no_use_leaves_no_library(
     litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, text: str, said: str
