@@ -84,7 +84,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         try:
             is_library = _is_library(path)
             factory = _load_library(path, hosting) if is_library else load_file(path, _CONSTANT)
-            plugins.append(_check(factory, path))
+            plugins.append(check_factory(factory, path))
         except LiteRtError as error:
             broken[path] = error
     names = [(point.name, str(point)) for point in entry_points]
@@ -138,7 +138,7 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
     if isinstance(factory, str | os.PathLike) and _is_library(os.fspath(factory)):
         path = os.fspath(factory)
         factory = _load_library(path, hosting or Hosting())
-    plugin = _check(factory, str(point))
+    plugin = check_factory(factory, str(point))
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
@@ -147,6 +147,53 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
             "The entry point must be named like its manufacturer.",
         )
     return plugin
+
+
+def check_factory(factory: object, origin: str) -> RegisteredPlugin:
+    """Checks what a module holds as its plugin, before any of it is called.
+
+    Args:
+      factory: what the module holds.
+      origin: where that was found, for people.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED.
+    """
+    if not isinstance(factory, CompilerPluginFactory):
+        kind = (
+            f"the class {factory.__name__}" if isinstance(factory, type) else type(factory).__name__
+        )
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            f"its {_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
+            origin,
+            f"Write {_CONSTANT} = MyFactory().",
+        )
+    name = _read(factory, "soc_manufacturer", origin)
+    if not _is_name(name):
+        raise _bad_attribute(origin, "soc_manufacturer", name, "a name without zero bytes")
+    models = _read(factory, "soc_models", origin)
+    if (
+        not isinstance(models, Sequence)
+        or isinstance(models, str | bytes)
+        or not models
+        or not all(_is_name(model) for model in models)
+    ):
+        raise _bad_attribute(origin, "soc_models", models, "a sequence of one name or more")
+    hardware = _read(factory, "supported_hardware", origin)
+    if not isinstance(hardware, int):
+        raise _bad_attribute(origin, "supported_hardware", hardware, "Hardware.NPU")
+    if not hardware & Hardware.NPU:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"the plugin of '{name}' is for {Hardware(hardware)!r}, not for an NPU",
+            origin,
+        )
+    sdk_version = _read(factory, "sdk_version", origin)
+    if not isinstance(sdk_version, str):
+        raise _bad_attribute(origin, "sdk_version", sdk_version, "text")
+    _check_version(_read(factory, "api_version", origin), origin)
+    return RegisteredPlugin(factory, origin)
 
 
 def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
@@ -188,45 +235,6 @@ def _is_named_after(path: str, soc_manufacturer: str) -> bool:
     """Whether a file's name says that it has a manufacturer's plugin, though it did not load."""
     _, _, name = PurePath(path).stem.partition("LiteRtCompilerPlugin")
     return name.lstrip("_-").casefold() == soc_manufacturer.casefold()
-
-
-def _check(factory: object, origin: str) -> RegisteredPlugin:
-    """Checks what a module holds as its plugin, before any of it is called."""
-    if not isinstance(factory, CompilerPluginFactory):
-        kind = (
-            f"the class {factory.__name__}" if isinstance(factory, type) else type(factory).__name__
-        )
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING,
-            f"its {_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
-            origin,
-            f"Write {_CONSTANT} = MyFactory().",
-        )
-    name = _read(factory, "soc_manufacturer", origin)
-    if not _is_name(name):
-        raise _bad_attribute(origin, "soc_manufacturer", name, "a name without zero bytes")
-    models = _read(factory, "soc_models", origin)
-    if (
-        not isinstance(models, Sequence)
-        or isinstance(models, str | bytes)
-        or not models
-        or not all(_is_name(model) for model in models)
-    ):
-        raise _bad_attribute(origin, "soc_models", models, "a sequence of one name or more")
-    hardware = _read(factory, "supported_hardware", origin)
-    if not isinstance(hardware, int):
-        raise _bad_attribute(origin, "supported_hardware", hardware, "Hardware.NPU")
-    if not hardware & Hardware.NPU:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            f"the plugin of '{name}' is for {Hardware(hardware)!r}, not for an NPU",
-            origin,
-        )
-    sdk_version = _read(factory, "sdk_version", origin)
-    if not isinstance(sdk_version, str):
-        raise _bad_attribute(origin, "sdk_version", sdk_version, "text")
-    _check_version(_read(factory, "api_version", origin), origin)
-    return RegisteredPlugin(factory, origin)
 
 
 def _read(factory: CompilerPluginFactory, attribute: str, origin: str) -> object:

@@ -23,7 +23,7 @@ from compiler_plugin.native.host_options import (
     read_flags,
 )
 from compiler_plugin.plugin import CompiledResult, CompilerPluginFactory
-from compiler_plugin.registry import RegisteredPlugin
+from compiler_plugin.registry import RegisteredPlugin, check_factory
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.headers import read_prototypes
@@ -49,8 +49,11 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
     Returns:
       Pointers to the functions by their names in `compiler_plugin.h`, which are to be kept as long as they may be
       called.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a plugin of no use.
     """
-    library = _Library(RegisteredPlugin(factory, origin))
+    library = _Library(check_factory(factory, origin))
     bodies = library.bodies()
     functions: dict[str, Any] = {}
     for name, function_type in read_prototypes("compiler_plugin.h").items():

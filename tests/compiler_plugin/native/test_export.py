@@ -69,6 +69,15 @@ def test_who_the_vendor_is_is_told_without_a_plugin() -> None:
     assert (version.major, version.minor, version.patch) == (0, 1, 0)
 
 
+@pytest.mark.parametrize(
+    "vendor", [TakingFactory, object(), None], ids=["a class", "an object", "nothing"]
+)
+def test_what_is_no_plugin_is_not_exported(vendor: Any) -> None:
+    with pytest.raises(LiteRtError, match="PLUGIN is") as error:
+        export_plugin(vendor, "vendor.py")
+    assert error.value.status is Status.DYNAMIC_LOADING and error.value.where == "vendor.py"
+
+
 def test_what_the_factory_says_reaches_the_host() -> None:
     with Exported(TakingFactory()) as exported:
         number, text, bits = ffi.new("size_t*"), ffi.new("char**"), ffi.new("LiteRtHwAccelerators*")
