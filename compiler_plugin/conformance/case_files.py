@@ -16,13 +16,14 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
     """Compiles the models, each in one go.
 
     Yields:
-      For each NPU call: `name`, for people; `byte_code`, a file; `function`; `inputs` and `outputs`, as
-      `[element type, shape]`; `model`, a TFLite file of the same ops. For a model without: `name` and `why`.
+      For each NPU call: `name`, for people, and `source`, the name of its model; `byte_code`, a file; `function`;
+      `inputs` and `outputs`, as `[element type, shape]`; `model`, a TFLite file of the same ops. For what is not
+      to be run: `source` and `why`.
     """
     for number, model in enumerate(subject.models):
         partitions = subject.partitions(model)
         if not partitions:
-            yield {"name": model.name, "why": "the plugin takes none of its ops"}
+            yield {"source": model.name, "why": "the plugin takes none of its ops"}
             continue
         with subject.plugin() as plugin, plugin.compile(extract_all(partitions)) as result:
             paths = []
@@ -37,12 +38,13 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
             name = model.name if len(partitions) == 1 else f"{model.name}, partition {index}"
             subgraph = extract(partition)
             if why := _why_not(subgraph):
-                yield {"name": name, "why": why}
+                yield {"source": model.name, "why": why}
                 continue
             path = os.path.join(folder, f"{number}_{index}.tflite")
             write_model(model_of(subgraph), path)
             yield {
                 "name": name,
+                "source": model.name,
                 "byte_code": paths[module],
                 "function": function.decode("utf-8", "surrogateescape"),
                 "inputs": _types(subgraph, "inputs"),

@@ -10,11 +10,11 @@ from typing import Any
 from compiler_plugin.native.context import CompilerContext
 from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import PushedOps
+from compiler_plugin.native.plugin import option_payloads
 from litert.abi.conformance.guarded_memory import GuardedMemory
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.symbol_library import load_symbols
-from litert.abi.vendor_flags import vendor_payloads
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.graph import Op
@@ -81,7 +81,7 @@ class PluginHost:
         """Environment options and options, as C has them."""
         if self._options is None:
             given = self.compiler_options
-            payloads = vendor_payloads(self.manufacturer, given.vendor_options)
+            payloads = option_payloads(self.manufacturer, given)
             options = options_table().put_options(payloads, given.custom_op_infos)
             environment = options_table().put_environment(EnvironmentOptions())
             self._options = (

@@ -49,14 +49,10 @@ class NativePlugin(CompilerPlugin):
         self._library = library
         self._context = CompilerContext(manufacturer)
         self._symbols = load_symbols()
-        payloads = dict(vendor_payloads(manufacturer, compiler_options.vendor_options))
-        if compiler_options.max_partitions:
-            line = f"max_partitions = {compiler_options.max_partitions}\n"
-            payloads[_COMPILER_OPTIONS] = line.encode()
-        if flags := write_flags(compiler_options):
-            payloads[PAYLOAD_IDENTIFIER] = flags
         table = options_table()
-        self._options = table.put_options(payloads, compiler_options.custom_op_infos)
+        self._options = table.put_options(
+            option_payloads(manufacturer, compiler_options), compiler_options.custom_op_infos
+        )
         self._environment = table.put_environment(environment_options)
         self._plugin: Any = ffi.NULL
         self._patterns: Sequence[Pattern] | None = None
@@ -212,6 +208,20 @@ class NativePlugin(CompilerPlugin):
     def _nonsense(self, what: str) -> LiteRtError:
         hint = "This is the vendor's to repair."
         return LiteRtError(Status.INVALID_ARGUMENT, what, self._library.path, hint)
+
+
+def option_payloads(manufacturer: str, options: CompilerOptions) -> Mapping[str, bytes]:
+    """What a plugin in C finds of its options, by the names of the opaque options; assets are told otherwise.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that no payload can hold.
+    """
+    payloads = dict(vendor_payloads(manufacturer, options.vendor_options))
+    if options.max_partitions:
+        payloads[_COMPILER_OPTIONS] = f"max_partitions = {options.max_partitions}\n".encode()
+    if flags := write_flags(options):
+        payloads[PAYLOAD_IDENTIFIER] = flags
+    return payloads
 
 
 def _model_of(partitions: Sequence[Subgraph]) -> Model:

@@ -83,7 +83,8 @@ class _Later(AsyncInterface[HostInvocationContext]):
             if self._is_early:
                 event.signal()
             threading.Event().wait(0.05)
-            self._table.invoke(context)
+            if context.outputs[0] is not None:  # who was told too early has taken its buffers
+                self._table.invoke(context)
             if not self._is_early:
                 event.signal()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -172,13 +173,21 @@ def _compile(
         ):
             assert isinstance(answer, dict)
             if "why" in answer:
-                left.setdefault(answer["why"], []).append(answer["name"])
+                left.setdefault(answer["why"], []).append(answer["source"])
             else:
                 add_expected(answer)
                 cases.append(answer)
     except LiteRtError as error:
         remarks.append(f"The plugin did not compile all models: {error}")
     if cases:
-        remarks.append(f"Run: {', '.join(case['name'] for case in cases)}.")
-    remarks += [f"Not run, since {why}: {', '.join(names)}." for why, names in left.items()]
+        remarks.append(f"Run: {_counted([case['source'] for case in cases])}.")
+    remarks += [f"Not run, since {why}: {_counted(names)}." for why, names in left.items()]
     return cases, remarks
+
+
+def _counted(sources: Sequence[str]) -> str:
+    """Names of models, each once, with the number of its partitions where that is not 1."""
+    counts = Counter(sources)
+    return ", ".join(
+        name if count == 1 else f"{name} ({count} partitions)" for name, count in counts.items()
+    )
