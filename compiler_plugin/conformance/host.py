@@ -57,7 +57,7 @@ class PluginHost:
 
     manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
-    _context: CompilerContext = field(default_factory=lambda: CompilerContext("checked"))
+    _context: CompilerContext = field(default_factory=lambda: _make_context())
     _kept: list[object] = field(default_factory=lambda: [load_symbols()])
     _options: tuple[Any, Any] | None = None
 
@@ -93,7 +93,12 @@ class PluginHost:
     @contextmanager
     def call(self) -> Iterator[HostCall]:
         """For one call of the plugin."""
-        try:
+        with self._context.showing(self):
             yield HostCall(self._context.handles)
-        finally:
-            self._context.handles.clear()
+
+
+def _make_context() -> CompilerContext:
+    """A context that leaves to others what only one may have."""
+    context = CompilerContext("checked")
+    context.close()
+    return context
