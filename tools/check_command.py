@@ -14,11 +14,12 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION, ApiVersion
 from litert.model.assets import read_assets
+from litert.model.byte_code_container import carried_assets
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
-from litert.model.stamp import STAMP_KEY, Stamp, read_stamp
+from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 
 from .command import Command
 from .console import print_text
@@ -125,6 +126,10 @@ def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> N
         checks.add("file", Outcome.FAILED, "an NPU call without byte code. Compile it again.")
     else:
         checks.add("file", Outcome.PASSED, f"{count_text(num_calls, 'NPU call')} in {modules}")
+    carried = checks.ask("assets", lambda: carried_assets(model))
+    if carried:
+        names = ", ".join(asset.name for asset in carried)
+        checks.add("assets", Outcome.PASSED, f"carried by the byte code: {names}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
     _check_manifest(checks, model)
@@ -146,6 +151,10 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     checks.add(
         "vendor", Outcome.PASSED, f"{origin}: dispatch API {ApiVersion(*table.api_version)}{build}"
     )
+    if stamp.soc_model == UNSAID_SOC_MODEL:
+        told = "the stamp does not say for which SoC model: stock's compiler was not told"
+        checks.add("device", Outcome.UNKNOWN, told)
+        return
     device = checks.ask("device", lambda: Vendor(table).call("check_device", stamp.soc_model))
     if device:
         checks.add("device", Outcome.PASSED, str(device))

@@ -34,9 +34,7 @@ from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.byte_code_container import pack
 from litert.model.graph import Subgraph
-
-UNSAID_SOC_MODEL = "ExampleSocModel"
-"""What stock's `apply_plugin_main` says where `--soc_model` is not given."""
+from litert.model.stamp import UNSAID_SOC_MODEL
 
 _DYNAMIC = (
     "the shape of its output is known after a run only, and this host's calls have no place for it"

@@ -17,6 +17,9 @@ STAMP_KEY = "LiteRtStamp"
 FIELD_SIZE = 125
 """Bytes of one name with the zero that ends it; stock takes names of at most 123."""
 
+UNSAID_SOC_MODEL = "ExampleSocModel"
+"""What stock's `apply_plugin_main` compiles for, and writes, where `--soc_model` is not given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

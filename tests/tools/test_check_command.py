@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from litert_npu_tools.check_command import CheckReport, Outcome, check_file
 
+from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
+from litert.model.byte_code_container import pack
 from litert.model.graph import Model
 from litert.model.manifest import MANIFEST_KEY, read_manifest, set_manifest
 from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
@@ -179,6 +181,31 @@ def test_the_vendor_says_whether_its_device_is_there(
     report = check_file("acme.tflite", str(in_folder))
     assert [f.outcome for f in report.findings if f.subject == "device"] == [outcome]
     assert report.will_run is (outcome is not Outcome.FAILED)
+
+
+def test_a_soc_model_that_stock_was_not_told_is_not_looked_for(in_folder: Path) -> None:
+    body = "raise AssertionError(soc_model)"
+    (in_folder / "LiteRtDispatch_Acme.py").write_text(ACME.format(body=body))
+    model = compiled_model("Acme")
+    model.metadata = [entry for entry in model.metadata if entry.name != MANIFEST_KEY]
+    set_stamp(model, Stamp("Acme", "ExampleSocModel"))
+    write_model(model, "acme.tflite")
+    report = check_file("acme.tflite", str(in_folder))
+    assert [f.outcome for f in report.findings if f.subject == "device"] == [Outcome.UNKNOWN]
+    assert report.will_run
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_assets_that_byte_code_carries_are_looked_at(in_folder: Path, is_cut: bool) -> None:
+    model = compiled_model(assets={})
+    packed = pack(Blob(b"byte code"), [Asset("MyOp", "", Blob(b"source"))])
+    model.byte_code[0].blob = Blob(packed[:-1] if is_cut else packed)
+    model.metadata = [entry for entry in model.metadata if entry.name != MANIFEST_KEY]
+    write_model(model, "model.tflite")
+    report = check_file("model.tflite")
+    (found,) = [f for f in report.findings if f.subject == "assets"]
+    assert found.outcome is (Outcome.FAILED if is_cut else Outcome.PASSED)
+    assert ("damaged" if is_cut else "MyOp") in found.text
 
 
 def test_a_vendors_table_that_does_not_load_is_a_reason(in_folder: Path) -> None:
