@@ -13,13 +13,14 @@ extern "C" {
 typedef struct LiteRtRuntimeContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: Requirements. */
+  /* 8: Requirements of an input or output. The host takes the object, and destroys it. It lists types of memory, the
+   * best first; strides of number 0 are those of rows in order. Memory is aligned to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
       int num_strides, const uint32_t* strides, LiteRtTensorBufferRequirements* requirements);
 
-  /* 16: Buffers of the host's graph. */
+  /* 16: Buffers of the host's graph: for accelerators, which a dispatch library is none of. */
   LiteRtStatus (*get_external_litert_buffer_context_tensor_buffer)(
       LiteRtExternalLiteRtBufferContext context, const TfLiteTensor* tensor,
       LiteRtTensorBuffer* tensor_buffer);
@@ -40,13 +41,14 @@ typedef struct LiteRtRuntimeContext {
       LiteRtExternalLiteRtBufferContext context, bool* is_async_execution_mode);
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
-  /* 80: Options. */
+  /* 80: Options that the user gave for a vendor are data under the vendor's identifier, which only it can read; NotFound
+   * where there are none. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
   void (*destroy_options)(LiteRtOptions options);
 
-  /* 104: The environment. */
+  /* 104: The environment: an option that is not set is NotFound. */
   LiteRtStatus (*get_environment_options)(LiteRtEnvironment env, LiteRtEnvironmentOptions* options);
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* option_value);
@@ -57,13 +59,16 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*gpu_environment_create)(
       LiteRtEnvironment environment, int num_options, const LiteRtEnvOption* options);
 
-  /* 144: Delegates. */
+  /* 144: Delegates: for accelerators. */
   LiteRtStatus (*wrap_delegate)(
       TfLiteOpaqueDelegate* delegate, void (*deleter)(TfLiteOpaqueDelegate*),
       LiteRtDelegateWrapper* wrapper);
   LiteRtStatus (*unwrap_delegate)(LiteRtDelegateWrapper wrapper, TfLiteOpaqueDelegate** delegate);
 
-  /* 160: Tensor buffers. */
+  /* 160: Tensor buffers. The size is what a buffer has, the packed size what its elements take. Locking waits for the
+   * buffer's event and gives an address; unlock before you lock again, which stock's runtime refuses. Memory of another
+   * kind than is asked for is refused: `get_tensor_buffer_host_memory` is for host memory, and needs no lock;
+   * `get_tensor_buffer_custom_tensor_buffer_handle` gives the `memory_handle` that the vendor's own handlers made. */
   LiteRtStatus (*create_tensor_buffer_from_host_memory)(
       const LiteRtRankedTensorType* tensor_type, void* host_buffer_addr, size_t host_buffer_size,
       LiteRtHostMemoryDeallocator deallocator, LiteRtTensorBuffer* buffer);
@@ -96,7 +101,7 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_tensor_buffer_fast_rpc_buffer)(
       LiteRtTensorBuffer tensor_buffer, void** host_buffer_addr, int* fd);
 
-  /* 296: Events. */
+  /* 296: Events: what a run that does not wait signals, each output's in its buffer. */
   LiteRtStatus (*has_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, bool* has_event);
   LiteRtStatus (*get_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent* event);
   LiteRtStatus (*set_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent event);
@@ -113,7 +118,7 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_custom_event)(LiteRtEvent event, LiteRtCustomEvent* custom_event);
   LiteRtStatus (*wait_event)(LiteRtEvent event, int64_t timeout_in_ms);
 
-  /* 392: Runs. */
+  /* 392: Runs: their options are the host's, and valid during the run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
   /* 400: Since version 1.1. */
