@@ -99,7 +99,7 @@ def test_what_the_factory_says_reaches_the_host() -> None:
         assert exported.call(name, plugin, transformations, number) == 0 and number[0] == 0
 
 
-@pytest.mark.parametrize("size", [1408, 1104])
+@pytest.mark.parametrize("size", [1408, 1104, 1048])
 def test_what_the_vendor_takes_is_pushed_by_partition(size: int, chain: Path) -> None:
     with Exported(TakingFactory(), StockHost(size)) as exported:
         assert exported.partition(chain) == (0, [(0, 1), (2, 2)])
