@@ -8,6 +8,7 @@ from typing import Any
 
 from litert.abi.conformance.call_trace import CallTrace
 from litert.abi.conformance.checks import BrokenRuleError
+from litert.abi.conformance.last_error import LastError
 from litert.abi.conformance.libraries import find_symbol, open_library
 from litert.abi.conformance.statuses import is_status, status_name
 from litert.abi.definitions import ffi
@@ -34,15 +35,18 @@ class PluginFunctions:
       functions: cffi's function pointers.
       kept: what has to live as long as they do.
       strange: what has answered with a number that is no status, each in a phrase.
+      error: what a plugin in Python said last.
     """
 
     functions: Mapping[str, Any]
     trace: CallTrace
     kept: object = None
     strange: list[str] = field(default_factory=list)
+    error: LastError = field(default_factory=LastError)
 
     def call(self, name: str, *arguments: Any) -> int:
         """Calls a function that answers with a status, which is returned."""
+        self.error.forget()
         status = int(self.trace.call(name, self.functions[name], *arguments))
         if not is_status(status):
             self.strange.append(f"{name} answers {status}")
@@ -56,7 +60,11 @@ class PluginFunctions:
         """Calls a function, which must answer Ok."""
         status = self.call(name, *arguments)
         if status:
-            raise BrokenRuleError(f"{name} answers {status_name(status)}")
+            raise self.failure(name, status)
+
+    def failure(self, name: str, status: int) -> BrokenRuleError:
+        """The finding that a function failed, with what the plugin said of it."""
+        return BrokenRuleError(f"{name} answers {status_name(status)}{self.error.told()}")
 
     def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
         """Calls a function that writes one answer, behind its other arguments."""

@@ -76,4 +76,6 @@ def _load(argument: Mapping[str, Any], trace: CallTrace) -> PluginFunctions:
         return load_functions(os.fspath(vendor), trace)
     from compiler_plugin.native.export import export_plugin
 
-    return PluginFunctions(export_plugin(vendor, origin), trace, vendor)
+    functions = PluginFunctions(export_plugin(vendor, origin), trace, vendor)
+    functions.error.listen()
+    return functions

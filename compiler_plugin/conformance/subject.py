@@ -14,7 +14,6 @@ from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, extract, make_partition
 from compiler_plugin.partition import find_partitions
 from litert.abi.conformance.checks import BrokenRuleError, UnseenError
-from litert.abi.conformance.statuses import status_name
 from litert.abi.definitions import ffi
 from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
 
@@ -137,7 +136,7 @@ class Plugin:
                 name, self.handle, soc, call.handle("LiteRtSubgraph", subgraph), pushed.handle
             )
             if status:
-                raise BrokenRuleError(f"{name} answers {status_name(status)}")
+                raise self.functions.failure(name, status)
             positions = {op: index for index, op in enumerate(subgraph.ops)}
             found: dict[int, int] = {}
             for op, partition_index in pushed.ops:
@@ -178,7 +177,7 @@ class Plugin:
         """A compiled result, which is destroyed in the end."""
         status, made = self.try_compile(partitions, soc_model)
         if status:
-            raise BrokenRuleError(f"LiteRtCompilerPluginCompile answers {status_name(status)}")
+            raise self.functions.failure("LiteRtCompilerPluginCompile", status)
         if not made:
             raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")
         try:

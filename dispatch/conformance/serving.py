@@ -83,7 +83,9 @@ def _load(argument: Mapping[str, Any], trace: CallTrace) -> Table:
         "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)",
         exported.register_asset,
     )
-    return Table(get_api, exported.api, register_asset, CheckedHost(), trace, exported)
+    table = Table(get_api, exported.api, register_asset, CheckedHost(), trace, exported)
+    table.error.listen()
+    return table
 
 
 def _read(path: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 from dispatch.conformance.host import CheckedHost
 from litert.abi.conformance.call_trace import CallTrace
 from litert.abi.conformance.checks import BrokenRuleError
+from litert.abi.conformance.last_error import LastError
 from litert.abi.conformance.libraries import find_symbol, open_library
 from litert.abi.conformance.statuses import is_status, status_name
 from litert.abi.definitions import ffi
@@ -33,6 +34,7 @@ class Table:
       host: that the vendor runs in.
       kept: what has to live as long as its functions.
       strange: what has answered with a number that is no status, each in a phrase.
+      error: what a table in Python said last.
     """
 
     get_api: Any
@@ -42,6 +44,7 @@ class Table:
     trace: CallTrace
     kept: object = None
     strange: list[str] = field(default_factory=list)
+    error: LastError = field(default_factory=LastError)
 
     def has(self, slot: str, part: str = "interface") -> bool:
         """Whether a slot is filled."""
@@ -53,6 +56,7 @@ class Table:
         function = getattr(getattr(self.api, part), slot)
         if not function:
             raise BrokenRuleError(f"{slot} is NULL")
+        self.error.forget()
         status = int(self.trace.call(slot, function, *arguments))
         if not is_status(status):
             self.strange.append(f"{slot} answers {status}")
@@ -60,7 +64,7 @@ class Table:
 
     def succeed(self, slot: str, *arguments: Any, part: str = "interface") -> None:
         """Calls a function, which must answer Ok."""
-        expect_ok(slot, self.call(slot, *arguments, part=part))
+        expect_ok(slot, self.call(slot, *arguments, part=part), self.error)
 
     def fill(self, api: Any) -> int:
         """Calls the library's `LiteRtDispatchGetApi`."""
@@ -87,10 +91,11 @@ class Table:
         return int(answer[0])
 
 
-def expect_ok(function: str, status: int) -> None:
-    """Raises where a function failed."""
+def expect_ok(function: str, status: int, error: LastError | None = None) -> None:
+    """Raises where a function failed, with what the vendor said of it."""
     if status:
-        raise BrokenRuleError(f"{function} answers {status_name(status)}")
+        told = error.told() if error else ""
+        raise BrokenRuleError(f"{function} answers {status_name(status)}{told}")
 
 
 def load_table(path: str, trace: CallTrace) -> Table:

@@ -55,6 +55,13 @@ class NothingWritten(Table):
         np.multiply(invocation_context.inputs[0], invocation_context.inputs[-1])
 
 
+class Asleep(Table):
+    """Fails in each run, and says why."""
+
+    def invoke(self, invocation_context: HostInvocationContext) -> None:
+        raise LiteRtError(Status.TIMEOUT_EXPIRED, "the NPU sleeps")
+
+
 class OneScratch(Table):
     """All contexts share an array, and a run leaves it to others for a while."""
 
@@ -120,6 +127,7 @@ def read_functions(byte_code: memoryview) -> dict[str, int]:
 
 
 TABLE = Table()
+ASLEEP = Asleep()
 NOTHING_WRITTEN = NothingWritten()
 ONE_SCRATCH = OneScratch()
 ASYNCHRONOUS = Asynchronous()

@@ -129,3 +129,12 @@ def test_a_rule_that_a_table_in_python_breaks_is_found(
     origin = f"tests.broken_vendors.python_tables:{table}"
     found = failures(argument, cases=cases, assets=[], origin=origin)
     assert {name for name, _ in found} == ({rule} if rule else set())
+
+
+def test_a_finding_has_the_words_of_a_vendor_in_python(argument: dict[str, Any]) -> None:
+    origin = "tests.broken_vendors.python_tables:ASLEEP"
+    cases = [case for case in argument["cases"] if case["name"] != "Gain"]
+    found = failures(argument, cases=cases, assets=[], origin=origin, rules=["dispatch.runs"])
+    assert [name for name, _ in found] == ["dispatch.runs"]
+    assert "invoke answers TIMEOUT_EXPIRED: Broken, invoke: " in found[0][1]
+    assert "the NPU sleeps" in found[0][1]
