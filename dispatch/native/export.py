@@ -68,6 +68,11 @@ class ExportedTable:
             self._graph_interface = ffi.new("LiteRtDispatchGraphInterface*")
             graphs = GraphFunctions(functions, dispatch.graph_interface)
             self._fill(self._graph_interface, graphs.by_slot())
+        self._buffer_handlers: Any = ffi.NULL
+        if functions.memory is not None:
+            self._buffer_handlers = ffi.new("LiteRtCustomTensorBufferHandlersDef*")
+            functions.memory.describe(self._buffer_handlers)
+            self._fill(self._buffer_handlers, functions.memory.by_slot())
         self.api = ffi.new("LiteRtDispatchApi*")
         self._answer(self.api)
         self.get_api = self._export("LiteRtDispatchGetApi", self._get_api)
@@ -83,6 +88,7 @@ class ExportedTable:
         api.interface = self._interface
         api.async_interface = self._async_interface
         api.graph_interface = self._graph_interface
+        api.tensor_buffer_handlers_def = self._buffer_handlers
 
     def _fill(self, table: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
         types = dict(ffi.typeof(table).item.fields)

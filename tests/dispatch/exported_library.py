@@ -21,7 +21,7 @@ class ExportedLibrary(DispatchLibrary):
         self.interface = table.api.interface
         self.async_interface = self._part("async_interface")
         self.graph_interface = self._part("graph_interface")
-        self.buffer_handlers = None
+        self.buffer_handlers = self._part("tensor_buffer_handlers_def")
         self.register_asset = table.register_asset
         self.has_metrics = bool(table.api.interface.start_metrics_collection)
 

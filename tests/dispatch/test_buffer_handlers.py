@@ -4,105 +4,36 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dispatch.api import (
-    BufferHandlers,
-    Dispatch,
-    HostInvocationContext,
-    LockMode,
-    TensorBuffer,
-    TensorBufferRequirements,
-)
+from dispatch.api import Dispatch, TensorBuffer
 from dispatch.device_buffer import DeviceBuffer
+from dispatch.native.export import export_table
 from dispatch.table_check import check_table
+from litert.abi.tensor_types import to_c
 from litert.core.errors import LiteRtError
-from litert.core.tensor_type import RankedTensorType
+from litert.core.status import Status
+from tests.dispatch.exported_library import through_c
 from tests.dispatch.strict_vendor import FLOATS, open_call, open_session
-
-BUFFER_TYPE = 120
-
-
-class Memory:
-    """On the device; the host sees a copy."""
-
-    def __init__(self, size: int) -> None:
-        self.device = bytearray(size)
-        self.host: Any = None
+from tests.dispatch.vendors.LiteRtDispatch_OwnMemory import (
+    BUFFER_TYPE,
+    Handlers,
+    OwnMemoryDispatch,
+)
+from tests.exported_vendors import exported
+from tests.runtime.npu_models import FLOAT, NpuModelBuilder
+from tests.stock_litert import StockRun, run_in_ours, run_in_stock
 
 
-class Handlers(BufferHandlers[Memory]):
-    supported_types: Any = (BUFFER_TYPE,)
-
-    def __init__(self) -> None:
-        self.alive = 0
-
-    def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Memory:
-        assert buffer_type == BUFFER_TYPE and size >= tensor_type.size_bytes
-        self.alive += 1
-        return Memory(size)
-
-    def destroy(self, memory: Memory) -> None:
-        assert memory.host is None
-        self.alive -= 1
-
-    def lock(self, memory: Memory, mode: LockMode) -> int:
-        assert memory.host is None and mode is LockMode.READ_WRITE
-        memory.host = (ctypes.c_char * len(memory.device)).from_buffer_copy(memory.device)
-        return ctypes.addressof(memory.host)
-
-    def unlock(self, memory: Memory) -> None:
-        memory.device[:] = bytes(memory.host)
-        memory.host = None
-
-
-class OwnMemoryDispatch(Dispatch[Any, HostInvocationContext]):
-    """Its NPU turns the bytes around."""
-
-    vendor_id = "Own"
-
-    def __init__(self) -> None:
-        self.buffer_handlers = Handlers()
-
-    def device_context_create(self, options: Any) -> Any:
-        return object()
-
-    def get_input_requirements(
-        self, invocation_context: Any, input_index: int, tensor_type: RankedTensorType
-    ) -> TensorBufferRequirements:
-        return TensorBufferRequirements(tensor_type.size_bytes, (4, BUFFER_TYPE))
-
-    def get_output_requirements(
-        self, invocation_context: Any, output_index: int, tensor_type: RankedTensorType
-    ) -> TensorBufferRequirements:
-        return self.get_input_requirements(invocation_context, output_index, tensor_type)
-
-    def attach_input(
-        self, invocation_context: HostInvocationContext, index: int, handle: Any
-    ) -> None:
-        invocation_context.inputs[index] = handle.memory
-
-    def attach_output(
-        self, invocation_context: HostInvocationContext, index: int, handle: Any
-    ) -> None:
-        invocation_context.outputs[index] = handle.memory
-
-    def detach_input(self, invocation_context: Any, index: int, handle: Any) -> None:
-        pass
-
-    def detach_output(self, invocation_context: Any, index: int, handle: Any) -> None:
-        pass
-
-    def invoke(self, invocation_context: HostInvocationContext) -> None:
-        (source,), (result,) = invocation_context.inputs, invocation_context.outputs
-        assert source.host is None and result.host is None
-        result.device[:] = source.device[::-1]
-
-
-def test_a_run_works_in_the_memory_that_the_table_makes() -> None:
-    table = OwnMemoryDispatch()
+@pytest.mark.parametrize("is_exported", [False, True], ids=["in Python", "through C"])
+def test_a_run_works_in_the_memory_that_the_table_makes(is_exported: bool) -> None:
+    vendor = OwnMemoryDispatch()
+    table: Dispatch[Any, Any] = through_c(vendor) if is_exported else vendor
     with open_session(table) as session:
         call = open_call(session)
         buffers = [
@@ -118,12 +49,30 @@ def test_a_run_works_in_the_memory_that_the_table_makes() -> None:
             ctypes.memmove(x.address, data, 16)
             call.invoke()
             assert ctypes.string_at(y.address, 16) == data[::-1]
-        with pytest.raises(LiteRtError, match="it is HOST_MEMORY, and the vendor takes DMA_BUF"):
+        with pytest.raises(LiteRtError, match="it is HOST_MEMORY, and the vendor takes"):
             call.bind_input(0, TensorBuffer.allocate(FLOATS))
     del x, y, buffers
     gc.collect()
-    handlers: Any = table.buffer_handlers
+    handlers: Any = vendor.buffer_handlers
     assert handlers.alive == 0
+
+
+@pytest.mark.parametrize("run", [run_in_stock, run_in_ours])
+def test_an_exported_table_s_memory_is_made_and_locked_by_any_host(
+    run: Callable[..., StockRun], tmp_path: Path
+) -> None:
+    builder = NpuModelBuilder(manufacturer="OwnMemory")
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.npu("main", [x], [("y", FLOAT, (1, 4))])
+    builder.output(y)
+    builder.signature("serving_default", {"x": x}, {"y": y})
+    (tmp_path / "model.tflite").write_bytes(builder.bytes())
+    vendor = Path(__file__).parent / "vendors" / "LiteRtDispatch_OwnMemory.py"
+    value = np.array([[1, 2, 3, 4]], np.float32)
+    folder = exported("dispatch", str(vendor))
+    found = run(tmp_path / "model.tflite", folder, {"x": value}, runs=2)
+    assert found.exit_status == 0, found.log
+    assert found.outputs["y"].tobytes() == value.tobytes()[::-1]
 
 
 @pytest.mark.parametrize("types", [(), (1,), (0,), "150", ("a",), None, (150, 1)], ids=str)
@@ -151,4 +100,31 @@ def test_a_lock_without_an_address_is_nonsense(
         call = open_call(session)
         with pytest.raises(LiteRtError, match="the address is") as error:
             call.allocate(call.input_requirements[0], FLOATS, 16)
-    assert error.value.where == f"vendor 'Own', lock of buffer type {BUFFER_TYPE}"
+    assert error.value.where == f"vendor 'OwnMemory', lock of buffer type {BUFFER_TYPE}"
+
+
+def test_exported_handlers_take_only_memory_that_they_have_made() -> None:
+    from litert.abi.definitions import ffi
+
+    table = export_table(OwnMemoryDispatch())
+    handlers = table.api.tensor_buffer_handlers_def
+    assert list(handlers.supported_buffer_types[0 : handlers.num_supported_buffer_types]) == [
+        BUFFER_TYPE
+    ]
+    c_type, made = ffi.new("LiteRtRankedTensorType*"), ffi.new("HwMemoryInfoPtr*")
+    to_c(FLOATS, c_type)
+    nothing = ffi.NULL
+    assert handlers.create_func(nothing, nothing, c_type, 121, 16, 16, made) != 0
+    assert handlers.create_func(nothing, nothing, nothing, BUFFER_TYPE, 16, 16, made) != 0
+    assert handlers.create_func(nothing, nothing, c_type, BUFFER_TYPE, 16, 16, nothing) != 0
+    assert handlers.create_func(nothing, nothing, c_type, BUFFER_TYPE, 16, 16, made) == 0
+    foreign = ffi.new("HwMemoryInfoPtr")
+    address = ffi.new("void**")
+    for info in (nothing, foreign):
+        assert handlers.lock_func(info, 2, address) == Status.INVALID_ARGUMENT
+        assert handlers.unlock_func(info) == Status.INVALID_ARGUMENT
+        assert handlers.destroy_func(info) == Status.INVALID_ARGUMENT
+    assert handlers.lock_func(made[0], 2, address) == 0 and address[0]
+    assert handlers.lock_func(made[0], 7, address) != 0  # no such mode
+    assert handlers.unlock_func(made[0]) == 0
+    assert handlers.destroy_func(made[0]) == 0

@@ -15,6 +15,7 @@ from dispatch.mem_buffer import MemBuffer
 from dispatch.native.exported.assets import from_asset, to_mem_buffer
 from dispatch.native.exported.contexts import DeviceContext, InvocationContext, Port, Registration
 from dispatch.native.exported.host import Host
+from dispatch.native.exported.memory import MemoryFunctions
 from dispatch.native.exported.options import options_identifier, parse_options, parse_text
 from dispatch.requirements import find_misfit, find_nonsense
 from dispatch.scheduling import SchedulingInfo
@@ -37,11 +38,14 @@ class Functions:
       vendor: the table.
       handles: of all that the host holds.
       host, environment: what `initialize` was called with.
+      memory: what the vendor makes itself; None where that is nothing.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
         self.vendor = Vendor(dispatch)
         self.handles = Handles()
+        handlers = dispatch.buffer_handlers
+        self.memory = MemoryFunctions(handlers, dispatch.vendor_id) if handlers else None
         self.host: Host | None = None
         self.environment = 0
         self._ids = [ffi.new("char[]", t.encode()) for t in (dispatch.vendor_id, dispatch.build_id)]
@@ -108,7 +112,7 @@ class Functions:
         need(out)
         if not tensor_buffer:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the tensor buffer is NULL")
-        buffer = device.host.wrap_buffer(tensor_buffer)
+        buffer = device.host.wrap_buffer(tensor_buffer, self.memory)
         known = self.vendor.create("register_tensor_buffer", device.context, buffer)
         out[0] = self.handles.put(Registration(device, buffer, known))
 
@@ -244,7 +248,7 @@ class Functions:
             raise self.vendor.nonsense(
                 function + detail, problem, "Return the bytes that the tensor takes on the device."
             )
-        call.device.host.create_requirements(requirements, wanted, out)
+        call.device.host.create_requirements(requirements, wanted, self.memory, out)
         port.requirements, port.tensor_type = requirements, wanted
 
     def _attach(self, kind: str, handle: int, index: int, buffer: int) -> None:

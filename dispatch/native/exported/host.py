@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from dispatch.native.exported.memory import MemoryFunctions
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
@@ -54,15 +55,21 @@ class Host:
         )
         check(function(*given) or 0, f"the host's {slot} failed")
 
-    def wrap_buffer(self, handle: int) -> TensorBuffer:
+    def wrap_buffer(self, handle: int, memory: MemoryFunctions | None) -> TensorBuffer:
         """A tensor buffer of the host's, which has to stay as long as it is used.
 
+        Args:
+          handle: of the buffer.
+          memory: what the vendor makes itself; None where that is nothing.
+
         Raises:
-          LiteRtError: UNSUPPORTED, for memory that is not the host's, or smaller than its tensor.
+          LiteRtError: UNSUPPORTED, for memory that is neither the host's nor the vendor's, or smaller than its
+            tensor.
         """
         kind = ffi.new("LiteRtTensorBufferType*")
         self.call("get_tensor_buffer_type", handle, kind)
-        if kind[0] != BufferType.HOST_MEMORY:
+        own = memory if memory is not None and kind[0] in memory.types else None
+        if kind[0] != BufferType.HOST_MEMORY and own is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"a tensor buffer of type {int(kind[0])}, not in host memory ({int(BufferType.HOST_MEMORY)})",
@@ -73,8 +80,11 @@ class Host:
         self.call("get_tensor_buffer_tensor_type", handle, c_type)
         self.call("get_tensor_buffer_size", handle, size)
         self.call("get_tensor_buffer_offset", handle, offset)
-        self.call("get_tensor_buffer_host_memory", handle, address)
         tensor_type = from_c(c_type)
+        if own is not None:
+            self.call("get_tensor_buffer_custom_tensor_buffer_handle", handle, address)
+            return own.buffer(tensor_type, int(kind[0]), int(size[0]), address[0])
+        self.call("get_tensor_buffer_host_memory", handle, address)
         bytes_there = int(size[0]) - int(offset[0])
         if tensor_type.layout.is_static and bytes_there < tensor_type.size_bytes:
             raise LiteRtError(
@@ -85,22 +95,30 @@ class Host:
         return TensorBuffer(tensor_type, start, bytes_there)
 
     def create_requirements(
-        self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, out: Any
+        self,
+        requirements: TensorBufferRequirements,
+        tensor_type: RankedTensorType,
+        memory: MemoryFunctions | None,
+        out: Any,
     ) -> None:
         """Makes the host's object of what a vendor wants of a tensor, and puts its handle into `out`."""
-        if BufferType.HOST_MEMORY not in requirements.supported_types:
+        there = (BufferType.HOST_MEMORY, *(memory.types if memory is not None else ()))
+        types = [kind for kind in requirements.supported_types if kind in there]
+        if BufferType.HOST_MEMORY in types:
+            types = [BufferType.HOST_MEMORY]  # stock's host takes the first
+        if not types:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"the vendor takes buffers of the types {list(requirements.supported_types)}, and an exported "
-                "table is given host memory alone",
+                "table is given memory of the host's and of its own handlers alone",
             )
         # The vendor's are in bytes, the host's in elements, as a layout's.
         element_bytes = max(tensor_type.element_type.bits // 8, 1)
         strides = [stride // element_bytes for stride in requirements.strides]
         self.call(
             "create_tensor_buffer_requirements",
-            1,
-            ffi.new("LiteRtTensorBufferType[]", [BufferType.HOST_MEMORY]),
+            len(types),
+            ffi.new("LiteRtTensorBufferType[]", [int(kind) for kind in types]),
             requirements.size,
             len(strides),
             ffi.new("uint32_t[]", strides) if strides else ffi.NULL,

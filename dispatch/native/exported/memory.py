@@ -1,0 +1,145 @@
+"""A Python table's memory of its own kinds, as `LiteRtCustomTensorBufferHandlersDef` hands it to a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch.api import BufferHandlers, LockMode
+from dispatch.tensor_buffer import TensorBuffer
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.abi.tensor_types import from_c
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.host.vendor_call import VendorCall
+
+_NO_TAG = 255  # kLiteRtEnvOptionTagNull: no device, no queue
+
+
+@dataclass(slots=True, eq=False)
+class _Memory:
+    """A piece of memory.
+
+    Attributes:
+      value: the vendor's.
+      info: the `HwMemoryInfo*` that the host has.
+    """
+
+    value: Any
+    info: Any
+
+
+class ExportedBuffer(TensorBuffer):
+    """A buffer of the host's in memory of the vendor's own kind.
+
+    Attributes:
+      memory: what the vendor has made.
+    """
+
+    __slots__ = ("buffer_type", "memory")
+
+    def __init__(
+        self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory: Any
+    ) -> None:
+        super().__init__(tensor_type, 0, size)  # the device's, which has no address here
+        self.buffer_type = buffer_type
+        self.memory = memory
+
+
+class MemoryFunctions:
+    """The handlers of one table; memory is known by the number in its `memory_handle`."""
+
+    def __init__(self, handlers: BufferHandlers[Any], vendor_id: str) -> None:
+        self.types = tuple(handlers.supported_types)
+        self._handlers = handlers
+        self._vendor_id = vendor_id
+        self._handles = Handles()
+
+    def by_slot(self) -> Mapping[str, Callable[..., None]]:
+        """The functions, for a `LiteRtCustomTensorBufferHandlersDef`."""
+        return {
+            "create_func": self._create,
+            "destroy_func": self._destroy,
+            "lock_func": self._lock,
+            "unlock_func": self._unlock,
+        }
+
+    def describe(self, definition: Any) -> None:
+        """Writes what is no function into a `LiteRtCustomTensorBufferHandlersDef*`.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, for more types of memory than there is room for.
+        """
+        if len(self.types) > len(definition.supported_buffer_types):
+            raise LiteRtError(
+                Status.DYNAMIC_LOADING,
+                f"buffer_handlers are for {len(self.types)} types of memory; LiteRT's C interface has room "
+                f"for {len(definition.supported_buffer_types)}",
+                f"vendor '{self._vendor_id}'",
+            )
+        definition.abi_header.struct_size = ffi.sizeof("LiteRtCustomTensorBufferHandlersDef")
+        definition.abi_header.major_version = 1
+        definition.device_tag = definition.queue_tag = _NO_TAG
+        definition.num_supported_buffer_types = len(self.types)
+        definition.supported_buffer_types[0 : len(self.types)] = self.types
+
+    def buffer(
+        self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory_handle: Any
+    ) -> ExportedBuffer:
+        """A host's buffer in this memory.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for memory that was not made here, or is gone.
+        """
+        memory = self._handles.get(memory_handle, _Memory)
+        return ExportedBuffer(tensor_type, buffer_type, size, memory.value)
+
+    def _create(
+        self,
+        device: Any,
+        queue: Any,
+        tensor_type: Any,
+        buffer_type: int,
+        size: int,
+        packed_size: int,
+        info: Any,
+    ) -> None:
+        wanted = from_c(tensor_type)
+        if not info or buffer_type not in self.types:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"memory of type {buffer_type} at {info}")
+        with self._calling("create"):
+            value = self._handlers.create(wanted, buffer_type, size)
+        if value is None:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "it returned None", "create")
+        memory = _Memory(value, ffi.new("HwMemoryInfoPtr"))
+        memory.info.memory_handle = ffi.cast("void*", self._handles.put(memory))
+        info[0] = memory.info
+
+    def _destroy(self, info: Any) -> None:
+        memory = self._find(info)
+        self._handles.drop(memory.info.memory_handle)
+        with self._calling("destroy"):
+            self._handlers.destroy(memory.value)
+
+    def _lock(self, info: Any, mode: int, address: Any) -> None:
+        memory = self._find(info)
+        with self._calling("lock"):
+            found = self._handlers.lock(memory.value, LockMode(mode))
+        if not isinstance(found, int) or not found:
+            raise LiteRtError(Status.RUNTIME_FAILURE, f"the address is {found!r:.80}", "lock")
+        address[0] = ffi.cast("void*", found)
+
+    def _unlock(self, info: Any) -> None:
+        with self._calling("unlock"):
+            self._handlers.unlock(self._find(info).value)
+
+    def _find(self, info: Any) -> _Memory:
+        if not info:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the memory is NULL")
+        return self._handles.get(info.memory_handle, _Memory)
+
+    def _calling(self, function: str) -> VendorCall:
+        return VendorCall(self._vendor_id, f"{function} of buffer_handlers")
