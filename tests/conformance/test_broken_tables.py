@@ -82,6 +82,15 @@ def test_a_broken_rule_is_found(
     assert {name for name, _ in found} == {FOUND_BY.get(rule, rule)}
 
 
+def test_how_far_floats_may_be_away_is_the_users_to_say(
+    argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", "invoke.values")  # half as much again
+    ((_, text),) = failures(argument, rules=["invoke.values"])
+    assert text.startswith("MUL, output 0: element ") and "0.01 may be between" in text
+    assert failures(argument, rules=["invoke.values"], tolerance=0.51) == []
+
+
 @pytest.mark.parametrize("rule", CRASHES)
 def test_a_crash_is_a_finding(
     argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch, rule: str

@@ -15,6 +15,7 @@ from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.conformance.broken_libraries import DISPATCH, PLUGIN
+from tests.exported_vendors import exported
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +62,18 @@ def test_a_vendor_in_two_python_files_is_found_in_its_folder(capsys: Capture) ->
     folder = ROOT / "examples" / "03_vendor"
     report = check_json(capsys, folder, f"--npu_custom_op_info=Gain,{folder}/gain.json")
     assert report["vendor"] == "Acme" and not broken_rules(report)
+
+
+def test_a_vendor_in_python_keeps_each_rule_as_shared_libraries_too(capsys: Capture) -> None:
+    folder = ROOT / "examples" / "03_vendor"
+    kinds = {"compiler_plugin": "CompilerPlugin", "dispatch": "Dispatch"}
+    libraries = [
+        exported(kind, str(folder / f"LiteRt{name}_Acme.py")) / f"libLiteRt{name}_Acme.so"
+        for kind, name in kinds.items()
+    ]
+    infos = f"--npu_custom_op_info=Gain,{folder}/gain.json"
+    report = check_json(capsys, *libraries, infos, "--strict")
+    assert not broken_rules(report) and report["counts"]["passed"] > 100
 
 
 def test_the_null_vendor_takes_calls_of_any_number_of_inputs(capsys: Capture) -> None:
