@@ -34,6 +34,20 @@ def chain(num_ops: int) -> Path:
     return written(f"chain_{num_ops}", builder.build())
 
 
+def branches(num_ops: int, count: int) -> Path:
+    """Chains side by side, of ops without constants."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 8, 8, 8))
+    last = [x] * count
+    for i in range(num_ops):
+        name = ("RELU", "TANH", "LOGISTIC", "ABS")[(i + i // count) % 4]
+        output = (f"t{i}", "float32", (1, 8, 8, 8))
+        last[i % count] = _one(builder.op(name, [last[i % count]], [output]))
+    for tensor in last:
+        builder.output(tensor)
+    return written(f"branches_{num_ops}_{count}", builder.build())
+
+
 def swishes(count: int) -> Path:
     """A chain of x * sigmoid(x), then eight other ops; and again."""
     builder = ModelBuilder()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from compiler_plugin.native.builder_slots import builder_slots
-from compiler_plugin.native.fast_ops import FastOps
+from compiler_plugin.native.fast_ops import FUNCTIONS, FastOps
 from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import item, model_slots, op_slots, tensor_slots
 from compiler_plugin.native.option_getters import option_getters
 from compiler_plugin.native.serialization import serialization_slots
 from litert.abi.definitions import ffi
+from litert.abi.handles import STEP
 from litert.abi.options import options_table
 from litert.abi.tables import fill
 from litert.model.graph import Subgraph
@@ -46,10 +47,10 @@ class CompilerContext:
             **options_table().slots(),
         }
         self._kept = fill(self.table, slots, VERSION, f"vendor '{vendor}'", _logger)
-        self._slow_ops = self.table.get_subgraph_op
-        self._fast_ops = FastOps.claim(self._slow_ops)
+        self._slow = {name: getattr(self.table, name) for name in FUNCTIONS}
+        self._fast_ops = FastOps.claim(self._slow)
         if self._fast_ops is not None:
-            self.table.get_subgraph_op = self._fast_ops.function
+            self._set_slots(self._fast_ops.functions)
 
     @contextmanager
     def showing(self, value: object) -> Iterator[int]:
@@ -64,7 +65,7 @@ class CompilerContext:
     def close(self) -> None:
         """Gives up what only one context has at a time; the table stays."""
         if self._fast_ops is not None:
-            self.table.get_subgraph_op = self._slow_ops
+            self._set_slots(self._slow)
             self._fast_ops.release()
             self._fast_ops = None
 
@@ -76,4 +77,13 @@ class CompilerContext:
             self._fast_ops.show(ops)
 
     def _list_ops(self, handle: int, subgraph: Subgraph) -> Any:
-        return FastOps.list_of(handle, [self.handles.of(op) for op in subgraph.ops])
+        """What the fast functions read; NULL where handles of ops are not in a row."""
+        numbers = [self.handles.of(op) for op in subgraph.ops]
+        if numbers != list(range(numbers[0], numbers[0] + STEP * len(numbers), STEP)):
+            return ffi.NULL
+        codes = [op.code.builtin_code for op in subgraph.ops]
+        return FastOps.list_of(handle, numbers[0], codes)
+
+    def _set_slots(self, functions: Mapping[str, Any]) -> None:
+        for name, function in functions.items():
+            setattr(self.table, name, function)

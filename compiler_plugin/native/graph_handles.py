@@ -33,6 +33,8 @@ class GraphHandles:
             number = self._numbers[value] = self._handles.put(value)
             if type(value) is Subgraph:
                 self._places.update({tensor: i for i, tensor in enumerate(value.tensors)})
+                for op in value.ops:  # all at once: their handles are then in a row
+                    self.of(op)
         return number
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:

@@ -10,10 +10,11 @@ import os
 from litert.abi.headers import declarations
 
 # What no header has. cffi makes no callback that takes a struct with bit fields by value: one of words is passed
-# in the same way. The function is of `compiler_plugin/native/fast_ops.py`.
+# in the same way. The functions are of `compiler_plugin/native/fast_ops.py`.
 _OURS = """
 typedef struct { uint32_t words[18]; } LiteRtRankedTensorTypeByValue;
 LiteRtStatus litert_npu_get_subgraph_op(LiteRtSubgraph, LiteRtParamIndex, LiteRtOp*);
+LiteRtStatus litert_npu_get_op_code(LiteRtOp, LiteRtOpCode*);
 """
 
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "definitions.py")

@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+STEP = 16
+"""From a handle to the one that is made next, in any table."""
+
 _Object = TypeVar("_Object")
 
 
@@ -22,7 +25,7 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 # Of all tables together: a handle of one is unknown to the others. No address of a process looks like this.
-_numbers = itertools.count(0x4C52_0000_0000_0010, 0x10)
+_numbers = itertools.count(0x4C52_0000_0000_0010, STEP)
 
 
 class Handles:
