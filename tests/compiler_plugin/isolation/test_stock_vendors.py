@@ -12,10 +12,14 @@ import pytest
 from compiler_plugin.commands import list_plugins
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert.core.compiler_options import CompilerOptions
+from litert.core.errors import LiteRtError
+from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.host.stock_vendors import stock_vendor_folder
+from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 from litert.model.stamp import Stamp, read_stamp
+from litert.model.writer import write_model
 
 FLAG = "intel_openvino_graph_backends"
 
@@ -54,3 +58,22 @@ def test_a_real_network_is_compiled_as_in_the_commands_own_process(
     with read_model(tmp_path / "there") as model:
         assert read_stamp(model) == Stamp("IntelOpenVINO", "PTL")
         assert sum(map(is_dispatch_op, model.ops())) == len(report.calls) >= 1
+
+
+def test_what_crashes_a_real_vendor_is_an_error_here(intel: str, tmp_path: Path) -> None:
+    """Stock's own command ends with a signal on this model: Intel's plugin trips over block-wise scales."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 64))
+    scales = builder.constant("scales", bytes(16), "float16", (4, 2))
+    quantization = Quantization(blockwise=BlockwiseQuantization(scales, None, 32))
+    weights = builder.constant("w", bytes(256), "int8", (4, 64), quantization=quantization)
+    y = builder.tensor("y", "float32", (1, 4))
+    builder.output(builder.op("FULLY_CONNECTED", [x, weights, None], [y]))
+    write_model(builder.build(), tmp_path / "in.tflite")
+    compiler = CompilerOptions(vendor_options={FLAG: "cpu"})
+    options = ApplyOptions("IntelOpenVINO", "PTL", [intel], compiler=compiler)
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
+    assert "crashed in LiteRtCompilerPluginCompile (SIGSEGV" in error.value.what
+    assert "Unsupported Quantization type 3" in error.value.what  # the plugin's last words
+    assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]
