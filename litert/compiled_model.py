@@ -73,18 +73,19 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> CompiledModel:
-        """Loads a model, compiled or not, from a file, which is mapped and not read.
+        """Loads a model from a file, which is mapped and not read; one that is not compiled is, for the NPU.
 
         Args:
           model_path: of the file.
           hardware_accel: what may run it; the CPU, where nothing is said.
-          environment: where dispatch tables are.
-          options: in place of `hardware_accel`.
+          environment: where compiler plugins and dispatch tables are, and where what they compile is kept.
+          options: in place of `hardware_accel`, with what a compiler is told.
 
         Raises:
           ValueError: for both `hardware_accel` and `options`, or an environment that is closed.
           LiteRtError: what is wrong with the file; NOT_FOUND, if there is no dispatch table for the vendor that it
-            was compiled for; COMPILATION, if the NPU alone was asked for and ops are left over.
+            was compiled for; COMPILATION, if the NPU alone was asked for and ops are left over; what goes wrong in
+            compiling, if the options say what for.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
