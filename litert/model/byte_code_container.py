@@ -44,23 +44,24 @@ def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
       assets: in the order in which `unpack` is to give them; no two of one name.
     """
     names = [(a.op_name.encode(), a.companion_path.encode()) for a in assets]
+    blobs = [byte_code, *(asset.blob for asset in assets)]
     place = _HEADER.size + _ENTRY.size * len(assets) + sum(len(o) + len(c) for o, c in names)
+    paddings: list[bytes] = []
     offsets: list[int] = []
-    for blob in (byte_code, *(asset.blob for asset in assets)):
-        place += -place % _ALIGNMENT
-        offsets.append(place)
-        place += blob.size
-    out = bytearray(place)
-    _HEADER.pack_into(out, 0, _MAGIC, _VERSION, len(assets), offsets[0], byte_code.size)
-    at = _HEADER.size
-    for (op_name, path), offset, asset in zip(names, offsets[1:], assets, strict=True):
-        _ENTRY.pack_into(out, at, len(op_name), len(path), offset, asset.blob.size)
-        at += _ENTRY.size
-    text = b"".join(op_name + path for op_name, path in names)
-    out[at : at + len(text)] = text
-    for offset, blob in zip(offsets, (byte_code, *(asset.blob for asset in assets)), strict=True):
-        out[offset : offset + blob.size] = blob.view
-    return bytes(out)
+    for blob in blobs:
+        paddings.append(bytes(-place % _ALIGNMENT))
+        offsets.append(place + len(paddings[-1]))
+        place = offsets[-1] + blob.size
+    entries = zip(names, offsets[1:], blobs[1:], strict=True)
+    data = zip(paddings, (blob.view for blob in blobs), strict=True)
+    return b"".join(
+        [
+            _HEADER.pack(_MAGIC, _VERSION, len(assets), offsets[0], byte_code.size),
+            *(_ENTRY.pack(len(o), len(c), offset, blob.size) for (o, c), offset, blob in entries),
+            *(text for name in names for text in name),
+            *(piece for padded in data for piece in padded),
+        ]
+    )
 
 
 def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
