@@ -23,7 +23,6 @@ from litert.model.atomic_file import open_atomic
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.model.reader import read_model
-from litert.model.writer import write_model
 from litert.runtime.model_digest import SUFFIX as DIGEST_SUFFIX
 from litert.runtime.npu_parts import read_npu_parts
 
@@ -99,6 +98,8 @@ class JitCache:
         Returns:
           The file, open.
         """
+        from litert.model.writer import write_model  # here: what is found needs no writer
+
         path = self._path(key, _COMPILED)
         try:
             os.makedirs(self._folder, exist_ok=True)
