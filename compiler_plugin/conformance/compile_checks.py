@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject, extract_all
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
@@ -16,6 +19,13 @@ from litert.model.graph import Buffer, Subgraph
 
 _NOBODYS_OP = "litert_npu_conformance_op_of_nobody"
 _FAR_INDEX = 1000
+_SLOTS = (
+    "get_num_model_subgraphs", "get_num_subgraph_ops", "get_subgraph_op", "get_op_code",
+    "get_num_op_inputs", "get_op_input", "get_op_output", "get_ranked_tensor_type",
+    "get_tensor_weights", "get_weights_bytes", "push_op",
+)  # fmt: skip
+"""Of the context, that most plugins need."""
+
 _COMPILE, _PARTITION = "LiteRtCompilerPluginCompile", "LiteRtCompilerPluginPartition"
 _BYTE_CODE, _CALL_INFO = "LiteRtGetCompiledResultByteCode", "LiteRtGetCompiledResultCallInfo"
 _NUM_MODULES = "LiteRtCompiledResultNumByteCodeModules"
@@ -91,6 +101,18 @@ def _old_context(subject: PluginSubject) -> None:
         partitions = plugin.plan(taken)
         with plugin.compile([extract(partition) for partition in partitions]):
             pass
+
+
+def _slot_failure(subject: PluginSubject, slot: str) -> None:
+    """A crash is what there is to be found; an answer of any kind will do."""
+    named = subject.taken
+    partitions = extract_all(subject.partitions(named))
+    with subject.plugin(subject.host.failing_table(slot)) as plugin:
+        with suppress(BrokenRuleError):
+            plugin.partition(named.model.subgraphs[0])
+        status, made = plugin.try_compile(partitions)
+        if not status:
+            subject.functions.call_plain("LiteRtDestroyCompiledResult", made)
 
 
 def _compile_soc_model(subject: PluginSubject) -> None:
@@ -226,6 +248,10 @@ CHECKS = (
     Check("partition.reads_only", _reads_only, needs=_BASE),
     Check("compile.ok", _compile, needs=_BASE),
     Check("create.context", _old_context, needs=_COMPILED),
+    *(
+        Check("create.slot_failure", partial(_slot_failure, slot=slot), slot, _COMPILED)
+        for slot in _SLOTS
+    ),
     Check("compile.soc_model", _compile_soc_model, needs=_COMPILED),
     Check("destroy.results", _destroy_results, needs=_COMPILED),
     Check("result.modules", _modules, needs=_COMPILED),

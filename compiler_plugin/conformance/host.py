@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,11 +16,14 @@ from litert.abi.conformance.guarded_memory import GuardedMemory
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.symbol_library import load_symbols
+from litert.abi.tables import make_callback
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.status import Status
 from litert.model.graph import Op
 
 _OLD_VERSION, _OLD_SIZE = (1, 1), 1104
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -75,6 +79,15 @@ class PluginHost:
         table.abi_header.major_version, table.abi_header.minor_version = _OLD_VERSION
         memory.make_read_only()
         self._kept.append(memory)
+        return table
+
+    def failing_table(self, slot: str) -> Any:
+        """The context of a host that fails in one of its functions, each time."""
+        table = ffi.new("LiteRtCompilerContext*", self.table[0])
+        function_type = dict(ffi.typeof("LiteRtCompilerContext").fields)[slot].type
+        failing = make_callback(function_type, lambda *_: Status.RUNTIME_FAILURE, slot, _LOG)
+        setattr(table, slot, ffi.cast(function_type, failing))
+        self._kept += [table, failing]
         return table
 
     def options(self) -> tuple[Any, Any]:

@@ -163,7 +163,9 @@ static LiteRtStatus read_op(const LiteRtCompilerContext* context, LiteRtOp op, F
     const void* bytes = NULL;
     size_t size = 0;
     uint32_t num_elements;
-    TRY(context->get_op_input(op, i, &tensor));
+    LiteRtStatus status = context->get_op_input(op, i, &tensor);
+    if (status != kLiteRtStatusOk && breaks("create.slot_failure")) crash();
+    TRY(status);
     TRY(context->get_tensor_weights(tensor, &weights));
     TRY(context->get_weights_bytes(weights, &bytes, &size));
     if (size > 0 && breaks("partition.reads_only")) *(volatile char*)bytes += 1;

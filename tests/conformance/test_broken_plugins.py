@@ -22,6 +22,7 @@ CRASHES = {
     "create.again": "crashed (SIGSEGV",
     "create.context": "crashed (SIGSEGV",
     "create.no_options": "crashed (SIGSEGV",
+    "create.slot_failure": "crashed (SIGSEGV",
     "destroy.null": "crashed (SIGSEGV",
     "exit": "ended with status 3, in LiteRtCompilerPluginCompile",
     "hang": "was not done after 5 s, and was stopped, in LiteRtCompilerPluginCompile",

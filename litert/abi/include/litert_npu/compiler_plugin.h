@@ -50,6 +50,8 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
  * [create.no_options] `env` and `options` may be NULL: no options were given.
  * [create.context] The context is the host's and lives as long as the process; slots are called only if they are there
  * (LITERT_HAS).
+ * [create.slot_failure] Recommended: a slot that answers with a failure makes `partition` or `compile` fail, or leave the
+ * op, and no more than that.
  * [create.failure] After a failure nothing is left to destroy: what the out argument points to is unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
     const LiteRtCompilerContext* compiler_context, LiteRtCompilerPlugin* compiler_plugin,
