@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dispatch.conformance import (
     buffer_checks,
+    memory_checks,
     null_checks,
     optional_checks,
     run_checks,
@@ -23,6 +24,7 @@ CHECKS = (
     *table_checks.CHECKS,
     *run_checks.CHECKS,
     *buffer_checks.CHECKS,
+    *memory_checks.CHECKS,
     *thread_checks.CHECKS,
     *optional_checks.CHECKS,
     *null_checks.CHECKS,

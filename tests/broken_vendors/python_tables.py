@@ -9,9 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from dispatch.api import AsyncInterface, Capability, Dispatch, Event, HostInvocationContext
+from dispatch.api import (
+    AsyncInterface,
+    BufferHandlers,
+    Capability,
+    Dispatch,
+    Event,
+    HostInvocationContext,
+    LockMode,
+    TensorBufferRequirements,
+)
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 
 _MAGIC = 0x314B5242
 _FUNCTION = struct.Struct("24sIII")
@@ -73,6 +83,70 @@ class OneScratch(Table):
         invocation_context.outputs[0][...] = OneScratch.scratch
 
 
+class _Memories(BufferHandlers[Any]):
+    """Memory of the vendor's own kind.
+
+    Attributes:
+      breaks: `shared`, if all memory is one; `forgets`, if what the host writes is lost; `early`, if it cannot be
+        destroyed.
+    """
+
+    supported_types = (123,)
+
+    def __init__(self, breaks: str = "") -> None:
+        self.breaks = breaks
+        self._one = np.zeros(1 << 16, np.uint8)
+
+    def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Any:
+        return self._one if self.breaks == "shared" else np.zeros(size, np.uint8)
+
+    def destroy(self, memory: Any) -> None:
+        if self.breaks == "early":
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the device is closed")
+
+    def lock(self, memory: Any, mode: LockMode) -> int:
+        return int(memory.ctypes.data)
+
+    def unlock(self, memory: Any) -> None:
+        if self.breaks == "forgets":
+            memory[:] = 0
+
+
+class OwnMemory(Table):
+    """Breaks nothing, and takes no host memory."""
+
+    def __init__(self, breaks: str = "") -> None:
+        self.buffer_handlers = _Memories(breaks)
+
+    def get_input_requirements(
+        self, invocation_context: Any, input_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        return TensorBufferRequirements(tensor_type.size_bytes, _Memories.supported_types)
+
+    def get_output_requirements(
+        self, invocation_context: Any, output_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        return self.get_input_requirements(invocation_context, output_index, tensor_type)
+
+    def attach_input(
+        self, invocation_context: HostInvocationContext, index: int, handle: Any
+    ) -> None:
+        invocation_context.inputs[index] = self._look(handle)
+        invocation_context.attached["input", index] = handle
+
+    def attach_output(
+        self, invocation_context: HostInvocationContext, index: int, handle: Any
+    ) -> None:
+        invocation_context.outputs[index] = self._look(handle)
+        invocation_context.attached["output", index] = handle
+
+    def _look(self, buffer: Any) -> Any:
+        count = buffer.tensor_type.num_elements
+        if buffer.memory.nbytes < 4 * count:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the memory is too small")
+        return buffer.memory[: 4 * count].view(np.float32).reshape(buffer.tensor_type.shape)
+
+
 class _Later(AsyncInterface[HostInvocationContext]):
     """Runs in a thread; the event is signalled by the thread that the function says."""
 
@@ -132,3 +206,7 @@ NOTHING_WRITTEN = NothingWritten()
 ONE_SCRATCH = OneScratch()
 ASYNCHRONOUS = Asynchronous()
 EARLY_EVENT = EarlyEvent()
+OWN_MEMORY = OwnMemory()
+SHARED_MEMORY = OwnMemory("shared")
+FORGETFUL_MEMORY = OwnMemory("forgets")
+MEMORY_OF_THE_DEVICE = OwnMemory("early")

@@ -126,6 +126,7 @@ def test_another_exit_status_is_a_finding(
         ("TABLE", ""),
         ("NOTHING_WRITTEN", "invoke.written"),
         ("ONE_SCRATCH", "invoke.threads"),
+        ("OWN_MEMORY", ""),
         ("ASYNCHRONOUS", ""),
         ("EARLY_EVENT", "async.events"),
     ],
@@ -147,3 +148,21 @@ def test_a_finding_has_the_words_of_a_vendor_in_python(argument: dict[str, Any])
     assert [name for name, _ in found] == ["dispatch.runs"]
     assert "invoke answers TIMEOUT_EXPIRED: Broken, invoke: " in found[0][1]
     assert "the NPU sleeps" in found[0][1]
+
+
+@pytest.mark.parametrize(
+    ("table", "rule", "text"),
+    [
+        ("SHARED_MEMORY", "memory.lock", "a lock does not show what was written at the one before"),
+        ("FORGETFUL_MEMORY", "memory.lock", "a lock does not show what was written"),
+        ("MEMORY_OF_THE_DEVICE", "memory.ends", "destroy_func answers RUNTIME_FAILURE"),
+    ],
+    ids=lambda value: value,
+)
+def test_memory_of_a_table_s_own_that_breaks_a_rule_is_found(
+    argument: dict[str, Any], table: str, rule: str, text: str
+) -> None:
+    cases = [case for case in argument["cases"] if case["name"] != "Gain"]
+    origin = f"tests.broken_vendors.python_tables:{table}"
+    found = failures(argument, cases=cases, assets=[], origin=origin, rules=[rule])
+    assert [name for name, _ in found] == [rule] and text in found[0][1]

@@ -282,7 +282,12 @@ typedef struct LiteRtDispatchApi {
  * [api.loads] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL, and answers Ok.
  * [api.version] The version is 0.1.0.
  * [api.interface] `interface` is filled, and lives as long as the library. `abi_header` may be left as it is.
- * [api.null] Recommended: NULL is refused with InvalidArgument. No host does that. */
+ * [api.null] Recommended: NULL is refused with InvalidArgument. No host does that.
+ * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or has create, destroy, lock and unlock, for 1 to 16 types of
+ * memory, none of them the host's. Clear and import may be NULL.
+ * [memory.lock] `lock_func` gives an address where the host reads and writes all bytes until `unlock_func`, the same one
+ * each time or not. What it has written, the next lock shows; no other memory does.
+ * [memory.ends] Memory may be destroyed when the device context is gone. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
 /* Optional: takes one of the model's assets, an op's or a companion file as `<op>/<relative path>`. This host calls it
