@@ -7,6 +7,7 @@ them. The child ends when this process does, however that ends.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import mmap
@@ -31,6 +32,8 @@ FILE_START = 4096
 
 Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
 """What the child answers each call with, by the call's name: JSON in, JSON out."""
+
+_EXIT_S = 1
 
 _logger = logging.getLogger(__name__)
 
@@ -172,6 +175,7 @@ class _Running:
 
 def serve(target: str, fd: str, log_level: str) -> None:
     """The child's side: reads a line for each call, and writes one for each answer."""
+    gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
     channel = _Channel(become_child())
     logging.basicConfig(format="%(message)s", level=int(log_level), handlers=[channel])
     _Call.page = mmap.mmap(int(fd), FILE_START)
@@ -190,6 +194,8 @@ def serve(target: str, fd: str, log_level: str) -> None:
         set_alarm(0)
         is_busy.clear()
         channel.say(answer)
+    gc.freeze()  # the collections at exit find nothing to do
+    set_alarm(_EXIT_S)  # what native code does at exit may hang as well
 
 
 @contextmanager
