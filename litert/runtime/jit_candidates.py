@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +17,8 @@ from litert.core.status import Status
 from litert.host.extensions import EntryPoint, find_entry_points
 from litert.host.stock_vendors import stock_vendor_folder
 from litert.runtime.jit_settings import JitSettings
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,7 @@ def name_manufacturers(candidates: Candidates, settings: JitSettings) -> list[st
     if candidates.is_named:
         names = [settings.soc_manufacturer]
     else:
-        in_folders = find_plugins(candidates.libs).plugins if candidates.libs else ()
-        names = [plugin.factory.soc_manufacturer for plugin in in_folders]
+        names = _names_in_folders(candidates.libs) if candidates.libs else []
         names += [point.name for point in candidates.installed]
     for option in settings.compiler.vendor_options:
         if not any(is_option_of(name, option) for name in names):
@@ -85,6 +87,13 @@ def name_manufacturers(candidates: Candidates, settings: JitSettings) -> list[st
                 f"There is {', '.join(names) or 'none'}; options begin with their vendor's name.",
             )
     return names
+
+
+def _names_in_folders(libs: Sequence[str]) -> list[str]:
+    registry = find_plugins(libs)
+    for path, error in registry.broken.items():
+        _LOG.warning("%s is not asked to compile: %s", path, error)
+    return [plugin.factory.soc_manufacturer for plugin in registry.plugins]
 
 
 def host_fingerprint() -> Sequence[str]:

@@ -415,3 +415,12 @@ def test_the_digest_of_a_file_that_is_just_being_written_is_not_kept(
     with MappedFile(path) as file:
         model_digest.model_digest(file, str(tmp_path))
     assert not list(tmp_path.glob("*.digest"))
+
+
+def test_a_plugin_that_cannot_be_loaded_is_told_of(
+    load: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = copy_vendor(tmp_path / "plugins")
+    (plugins / "LiteRtCompilerPlugin_Torn.py").write_text("PLUGIN = 1 +")
+    assert doubled(load(raw("double"), plugins=str(plugins))) == 1
+    assert "LiteRtCompilerPlugin_Torn.py is not asked to compile: DYNAMIC_LOADING" in caplog.text
