@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,33 @@ def branches(num_ops: int, count: int) -> Path:
     for tensor in last:
         builder.output(tensor)
     return written(f"branches_{num_ops}_{count}", builder.build())
+
+
+def mobile_blocks(num_ops: int) -> Path:
+    """Blocks as MobileNet has them, of four ops: CONV_2D, DEPTHWISE_CONV_2D, CONV_2D, ADD."""
+    builder = ModelBuilder()
+    generator = np.random.default_rng(0)
+    shape = (1, 14, 14, 16)
+
+    def weights(name: str, *size: int) -> Tensor:
+        return builder.constant(name, generator.normal(size=size).astype(np.float32) / 10)
+
+    def convolve(name: str, x: Tensor, op: str, *kernel: int) -> Tensor:
+        options: dict[str, Any] = {"padding": "SAME", "fused_activation_function": "RELU6"}
+        options |= {"stride_w": 1, "stride_h": 1}
+        if op == "DEPTHWISE_CONV_2D":
+            options["depth_multiplier"] = 1
+        inputs = [x, weights(f"{name}_weights", *kernel), weights(f"{name}_bias", 16)]
+        return _one(builder.op(op, inputs, [(name, "float32", shape)], **options))
+
+    last = builder.input("x", "float32", shape)
+    for i in range(num_ops // 4):
+        inner = convolve(f"expand{i}", last, "CONV_2D", 16, 1, 1, 16)
+        inner = convolve(f"filter{i}", inner, "DEPTHWISE_CONV_2D", 1, 3, 3, 16)
+        inner = convolve(f"project{i}", inner, "CONV_2D", 16, 1, 1, 16)
+        last = _one(builder.op("ADD", [last, inner], [(f"block{i}", "float32", shape)]))
+    builder.output(last)
+    return written(f"mobile_blocks_{num_ops}", builder.build())
 
 
 def swishes(count: int) -> Path:
