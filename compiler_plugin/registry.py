@@ -86,7 +86,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
             factory = _load_library(path, hosting) if is_library else load_file(path, _CONSTANT)
             plugins.append(check_factory(factory, path))
         except LiteRtError as error:
-            broken[path] = error
+            broken[path] = error.with_traceback(None)  # which would keep the others' processes
     names = [(point.name, str(point)) for point in entry_points]
     names += [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
     check_unique(names, "Uninstall the package, or leave the folder out of --libs.")

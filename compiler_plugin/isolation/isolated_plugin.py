@@ -6,7 +6,8 @@ created; it ends with it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from compiler_plugin.isolation.hosting import DEFAULT_TIMEOUT_S, NATIVE_LOADER, Session
 from compiler_plugin.isolation.options_transport import pack_environment, pack_options, unpack_infos
@@ -62,7 +63,8 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         self._loader = loader
         self._timeout_s = timeout_s
         session = session or Session(path, timeout_s, loader)
-        said = session.load()
+        with _ending_on_error(session):
+            said = session.load()
         self.api_version = ApiVersion(*said["api_version"])
         self.soc_manufacturer = said["soc_manufacturer"]
         self.soc_models = said["soc_models"]
@@ -74,23 +76,25 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
     ) -> None:
         session = self._take_session()
-        session.ask(
-            "check_compiler_compatibility",
-            [list(host_version), soc_model, pack_options(compiler_options)],
-        )
+        arguments = [list(host_version), soc_model, pack_options(compiler_options)]
+        with _ending_on_error(session):
+            session.ask("check_compiler_compatibility", arguments)
         self._idle = session
 
     def create(
         self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
     ) -> CompilerPlugin:
-        return IsolatedPlugin(self._take_session(), environment_options, compiler_options)
+        session = self._take_session()
+        with _ending_on_error(session):
+            return IsolatedPlugin(session, environment_options, compiler_options)
 
     def _take_session(self) -> Session:
         """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
         session, self._idle = self._idle, None
         if session is None:
             session = Session(self.path, self._timeout_s, self._loader)
-            session.load()
+            with _ending_on_error(session):
+                session.load()
         return session
 
 
@@ -152,3 +156,13 @@ class IsolatedPlugin(CompilerPlugin):
             self._session.ask("close")
         finally:
             self._session.close()
+
+
+@contextmanager
+def _ending_on_error(session: Session) -> Iterator[None]:
+    """Ends a session that an error leaves without use, though the error's traceback still has it."""
+    try:
+        yield
+    except BaseException:
+        session.close()
+        raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -209,3 +211,32 @@ def test_an_installed_package_may_offer_the_path_of_its_library(
     monkeypatch.setenv("BEFALL", "LiteRtGetCompilerPluginVersion:abort")
     with pytest.raises(LiteRtError, match="crashed in LiteRtGetCompilerPluginVersion"):
         load_point(point)
+
+
+def num_children() -> int:
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            found += path.read_text().rsplit(")", 1)[1].split()[1] == str(os.getpid())
+    return found
+
+
+@pytest.mark.parametrize(
+    "befall", ["", "LiteRtCreateCompilerPlugin:segv", "LiteRtCompilerPluginPartition:segv"]
+)
+def test_no_process_is_left_for_the_collector(
+    chain: Chain, befallen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, befall: str
+) -> None:
+    libs = [befallen, str(tmp_path)]
+    (tmp_path / "libLiteRtCompilerPlugin_Broken.so").touch()
+    monkeypatch.setenv("BEFALL", befall)
+    before = num_children()
+    gc.disable()
+    try:
+        with suppress(LiteRtError):
+            apply_plugin(chain("A"), "", ApplyOptions("Befallen", libs=libs))
+        assert apply_plugin(chain("A"), "", ApplyOptions("Null", libs=libs)).soc_model == "NULL1"
+        assert [info.problem for info in list_plugins(libs) if info.origin.endswith("Broken.so")]
+        assert num_children() == before
+    finally:
+        gc.enable()
