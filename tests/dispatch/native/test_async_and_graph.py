@@ -68,10 +68,15 @@ def test_an_event_of_the_host_s_is_waited_for_by_the_host(make_probe: MakeProbe)
     with open_session(probe) as session:
         call = open_call(session)
         x, y = bind_all(call)
-        x.event = Event()
-        threading.Timer(0.02, x.event.signal).start()
+        x.event = written = Event()
+
+        def write() -> None:
+            x.array()[:] = 7
+            written.signal()
+
+        threading.Timer(0.02, write).start()
         call.invoke_async()[0].wait()
-        assert values(y) == [2, 3, 4, 5]
+        assert values(y) == [8] * 4
     assert "attach_input_event" not in probe.calls and not probe.broken
 
 

@@ -176,6 +176,21 @@ def test_a_missing_asset_is_the_library_s_to_refuse(make_probe: MakeProbe) -> No
     assert error.value.where == "vendor 'Probe Inc.', invoke of 'main'"
 
 
+def test_what_an_asset_is_described_by_lives_as_long_as_the_asset(make_probe: MakeProbe) -> None:
+    """The library keeps the pointer that it was given, not what it points to."""
+    from litert.abi.definitions import ffi
+
+    other = ffi.new("char[]", b"9")
+    with open_session(make_probe(), Gain=b"2") as session:
+        call = open_call(session, b"gain")
+        output = bind_all(call)[1]
+        gc.collect()
+        kept = [ffi.new("LiteRtMemBuffer*", [-1, other, 0, 1, 0]) for _ in range(1000)]
+        call.invoke()
+        assert values(output) == [3, 5, 7, 9]
+    assert len(kept) == 1000
+
+
 def test_slots_that_may_be_null_are_not_called(make_probe: MakeProbe) -> None:
     slots = (
         "invocation_context_set_scheduling_info", "invocation_context_set_options",

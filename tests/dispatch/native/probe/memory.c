@@ -13,6 +13,7 @@ static LiteRtStatus create_memory(
   if (fault("null-memory")) return kLiteRtStatusOk;
   Memory* made = calloc(1, sizeof(*made));
   made->info.memory_handle = made;
+  made->library = &handlers;
   made->moves = kind == MOVING;
   made->size = bytes;
   made->device = malloc(bytes);

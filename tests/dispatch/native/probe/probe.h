@@ -43,6 +43,7 @@ struct LiteRtDispatchInvocationContextT {
 
 typedef struct {
   struct HwMemoryInfo info;
+  const void* library; /* that has made it: copies have data of their own */
   bool moves, locked;
   int turn;
   size_t size;

@@ -5,6 +5,7 @@ static float* look(LiteRtDispatchInvocationContext context, LiteRtTensorBuffer b
   const LiteRtRuntimeContext* runtime = context->device->runtime;
   void* memory = NULL;
   if (runtime->get_tensor_buffer_custom_tensor_buffer_handle(buffer, &memory) == kLiteRtStatusOk) {
+    if (((Memory*)memory)->library != &handlers) note("BROKEN a run on another library's memory");
     if (((Memory*)memory)->locked) note("BROKEN a run on locked memory");
     return (float*)((Memory*)memory)->device;
   }
