@@ -11,10 +11,11 @@ import pytest
 
 from compiler_plugin.native.option_slots import option_slots
 from litert.abi.vendor_flags import vendor_payloads
-from litert.core.quantization import Quantization
+from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import find_options_type
 from litert.model.graph import Model
+from litert.model.reader import read_model
 from litert.model.schema import ENUMS
 from litert.model.schema_types import Kind, table_schema
 from litert.model.table import Table
@@ -147,6 +148,44 @@ def test_composites_look_as_in_stock(both_hosts: BothHosts) -> None:
     stock, ours = both_hosts.calls(builder.build(), SCRIBE_TAKE="0")
     assert ours[0] == stock[0]
     assert "composite acme.neg 1 3 01 02 ff" in ours[0].text
+
+
+def test_block_wise_quantization_looks_as_in_stock(both_hosts: BothHosts) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 8))
+    scales = builder.constant("scales", np.full((4, 2), 0.5, np.float16))
+    blocks = Quantization(blockwise=BlockwiseQuantization(scales, None, 4))
+    weights = builder.constant(
+        "weights", np.arange(32, dtype=np.int8).reshape(4, 8), quantization=blocks
+    )
+    builder.output(builder.op("FULLY_CONNECTED", [x, weights], [("y", "float32", (1, 4))]))
+    stock, ours = both_hosts.calls(builder.build(), SCRIBE_TAKE="all")
+    assert ours == stock
+    assert " blocks 0:4 by scales " in ours[0].text
+
+
+def test_a_plugin_gets_its_partitions_as_a_model(both_hosts: BothHosts) -> None:
+    model = both_hosts.written(_two_chains())
+    both_hosts.setenv("SCRIBE_TAKE", "0,2,3,5")
+    serialized: list[list[object]] = []
+    for run in (both_hosts.stock, both_hosts.ours):
+        path = both_hosts.folder / "partitions.tflite"
+        both_hosts.setenv("SCRIBE_FILE", str(path))
+        run(model)
+        with read_model(path) as partitions:
+            serialized.append(
+                [
+                    (
+                        signature.key,
+                        [name for name, _ in signature.inputs],
+                        [name for name, _ in signature.outputs],
+                        [op.name for op in signature.subgraph.ops],
+                    )
+                    for signature in partitions.signatures
+                ]
+            )
+    assert serialized[0] == serialized[1]
+    assert [entry[0] for entry in serialized[1]] == ["first", "second", "third"]  # type: ignore[index]
 
 
 _FLAGS = {

@@ -42,6 +42,12 @@ static void describe_quantization(FILE* out, const LiteRtCompilerContext* c, Lit
   fprintf(out, " many %d:%d", status, status ? 0 : many.quantized_dimension);
   for (uint64_t i = 0; !status && i < many.num_channels; i++)
     fprintf(out, ",%a,%lld", many.scales[i], (long long)many.zero_points[i]);
+  LiteRtQuantizationBlockWise blocks = {NULL, NULL, 0};
+  status = c->get_block_wise_quantization(tensor, &blocks);
+  fprintf(out, " blocks %d:%d", status, blocks.block_size);
+  const char* name = NULL;
+  if (!status && blocks.scales && !c->get_tensor_name(blocks.scales, &name))
+    fprintf(out, " by %s%s", name, blocks.zero_points ? " and zero points" : "");
 }
 
 static void describe_tensor(FILE* out, const LiteRtCompilerContext* c, LiteRtTensor tensor) {
@@ -54,6 +60,9 @@ static void describe_tensor(FILE* out, const LiteRtCompilerContext* c, LiteRtTen
   fprintf(out, "%d", c->get_tensor_name(tensor, &name));
   fprintf(out, ":%s", name ? name : "(null)");
   LiteRtTensorTypeId id = -1;
+  uint32_t index = 99;
+  fprintf(out, " index %d", c->get_tensor_index(tensor, &index));
+  if (getenv("SCRIBE_INDICES")) fprintf(out, ":%u", index);
   fprintf(out, " kind %d", c->get_tensor_type_id(tensor, &id));
   fprintf(out, ":%d", id);
   LiteRtRankedTensorType type;
@@ -84,6 +93,8 @@ static void describe_tensor(FILE* out, const LiteRtCompilerContext* c, LiteRtTen
   const void* data = NULL;
   size_t size = 0;
   fprintf(out, " weights %d", c->get_tensor_weights(tensor, &weights));
+  int32_t buffer = -77;
+  fprintf(out, " buffer %d:%s", c->get_weights_buffer_id(weights, &buffer), buffer ? "one" : "none");
   fprintf(out, " %d", c->get_weights_bytes(weights, &data, &size));
   uint32_t sum = 0;
   for (size_t i = 0; i < size; i++) sum = sum * 31 + ((const uint8_t*)data)[i];
@@ -301,6 +312,26 @@ LiteRtStatus LiteRtCompilerPluginPartition(LiteRtCompilerPlugin plugin, const ch
   return kLiteRtStatusOk;
 }
 
+/* SCRIBE_FILE is a file that gets the partitions as a model, with a signature for each. */
+static LiteRtStatus serialize(const LiteRtCompilerContext* c, LiteRtModel model, size_t count) {
+  static char* keys[] = {"first", "second", "third"};
+  const char* path = getenv("SCRIBE_FILE");
+  LiteRtModelSerializationOptions options = {1};
+  uint8_t* data = NULL;
+  size_t size = 0, offset = 0;
+  if (!path) return kLiteRtStatusOk;
+  if (c->serialize_model_with_signatures(model, &data, &size, &offset, false, keys, count + 1,
+                                         options) != kLiteRtStatusErrorInvalidArgument)
+    return kLiteRtStatusErrorUnknown;
+  REQUIRE(c->serialize_model_with_signatures(model, &data, &size, &offset, false, keys, count,
+                                             options));
+  FILE* out = fopen(path, "wb");
+  fwrite(data + offset, 1, size, out);
+  fclose(out);
+  free(data);
+  return kLiteRtStatusOk;
+}
+
 LiteRtStatus LiteRtCompilerPluginCompile(LiteRtCompilerPlugin plugin, const char* soc_model,
                                          LiteRtModel partitions, LiteRtCompiledResult* result) {
   const LiteRtCompilerContext* c = plugin->context;
@@ -318,7 +349,7 @@ LiteRtStatus LiteRtCompilerPluginCompile(LiteRtCompilerPlugin plugin, const char
     REQUIRE(status);
   }
   *result = made;
-  return kLiteRtStatusOk;
+  return serialize(c, partitions, made->count);
 }
 
 void LiteRtDestroyCompiledResult(LiteRtCompiledResult result) {
