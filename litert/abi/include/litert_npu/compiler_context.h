@@ -76,9 +76,9 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: The plugin's answers and options. `push_op` takes an op for the NPU: ops of one index may become one partition,
-   * and index 0 for all leaves it to the host, which goes by what is connected. Options that the user gave for a vendor
-   * are data under the vendor's identifier; what they look like is the vendor's affair. */
+  /* 264: The plugin's answers and options. `push_op` takes an op for the NPU: ops of one index that run one after the
+   * other, joined or not, become one partition; what is not taken, or has another index, ends it. Options that the user
+   * gave for a vendor are data under the vendor's identifier; what they look like is the vendor's affair. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(

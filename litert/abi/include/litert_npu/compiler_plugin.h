@@ -110,8 +110,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
 
 /* Says which ops of a subgraph the NPU takes, by the context's `push_op`.
  *
- * [partition.ops] Each op is of this subgraph, and pushed once. Ops of one index may share a partition; the host groups
- * them so that no cycle runs through the CPU.
+ * [partition.ops] Each op is of this subgraph, and pushed once. Ops of one index that run one after the other
+ * become a partition, so that no cycle runs through the CPU.
  * [partition.reads_only] The subgraph is not changed.
  * [partition.soc_model] `soc_model` may be NULL: the plugin chooses.
  * [partition.repeatable] It is called for each subgraph, again after a change, and gives the same answer for the same
