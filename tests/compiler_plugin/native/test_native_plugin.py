@@ -200,6 +200,13 @@ _FLAGS = {
         "qualcomm_optimization_level": "O1",
         "qualcomm_dump_tensor_ids": "1,2",
         "qualcomm_htp_performance_mode": "balanced",
+        "qualcomm_htp_pd_session": "signed",
+        "qualcomm_dsp_pd_session": "adaptive",
+        "qualcomm_dsp_encoding": "dynamic",
+        "qualcomm_graph_priority": "normal_high",
+        "qualcomm_profiling": "optrace",
+        "qualcomm_lpai_target": "arm",
+        "qualcomm_graph_io_tensor_mem_type": "raw",
         "qualcomm_ir_json_dir": "/tmp/x y",
     },
     "mediatek": {
