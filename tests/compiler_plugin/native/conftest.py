@@ -74,6 +74,13 @@ class BothHosts:
         self.reports.append(apply_plugin(model, output, options))
         return output
 
+    def isolated(self, model: Path) -> Path:
+        """The file that we write with the plugin in a process of its own, as it is by default."""
+        output = self.folder / "isolated.tflite"
+        options = ApplyOptions("Scribe", "quill", [str(self.library.parent)])
+        self.reports.append(apply_plugin(model, output, options))
+        return output
+
     def calls(self, model: Model | Path, **environment: str) -> tuple[list[Call], list[Call]]:
         """What stock and we make of a model, with the scribe told by the environment what to do."""
         path = self.written(model) if isinstance(model, Model) else model

@@ -20,7 +20,7 @@ from litert.model.schema import ENUMS
 from litert.model.schema_types import Kind, table_schema
 from litert.model.table import Table
 from litert.model.writer import write_model
-from tests.compiler_plugin.native.conftest import BothHosts
+from tests.compiler_plugin.native.conftest import BothHosts, read_calls
 
 
 def _two_chains() -> Model:
@@ -75,6 +75,14 @@ def test_real_networks_look_as_in_stock(both_hosts: BothHosts, networks: Path) -
     for network in sorted(networks.glob("*.tflite")):
         stock, ours = both_hosts.calls(network, SCRIBE_TAKE="all")
         assert ours == stock, network.name
+
+
+def test_in_a_process_of_its_own_a_plugin_sees_the_same(
+    both_hosts: BothHosts, networks: Path
+) -> None:
+    network = networks / "selfie_segmentation.tflite"
+    both_hosts.setenv("SCRIBE_TAKE", "all")
+    assert read_calls(both_hosts.isolated(network)) == read_calls(both_hosts.ours(network))
 
 
 def _option_value(type_name: str, field: Any) -> Any:

@@ -10,7 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
-from tests.compiler_plugin.native.conftest import BothHosts
+from tests.compiler_plugin.native.conftest import BothHosts, read_calls
 
 F32 = ("float32", (2, 3))
 
@@ -51,6 +51,21 @@ def _model() -> Model:
 def test_patterns_make_the_same_graph_as_in_stock(both_hosts: BothHosts, rewrites: str) -> None:
     stock, ours = both_hosts.calls(_model(), SCRIBE_TAKE="all", SCRIBE_REWRITES=rewrites)
     assert ours == stock
+
+
+@pytest.mark.parametrize("rewrites", ["fuse,split,share,cancel", ""])
+def test_in_a_process_of_its_own_a_plugin_makes_the_same(
+    both_hosts: BothHosts, rewrites: str
+) -> None:
+    both_hosts.setenv("SCRIBE_TAKE", "all")
+    both_hosts.setenv("SCRIBE_REWRITES", rewrites)
+    model = both_hosts.written(_model())
+    assert read_calls(both_hosts.isolated(model)) == read_calls(both_hosts.ours(model))
+    isolated, ours = (
+        [(item.name, item.matches) for item in report.transformations]
+        for report in both_hosts.reports
+    )
+    assert isolated == ours and len(ours) == len(rewrites.split(",")) * bool(rewrites)
 
 
 def test_the_report_says_how_often_each_pattern_has_matched(both_hosts: BothHosts) -> None:
