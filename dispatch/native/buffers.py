@@ -21,21 +21,16 @@ class Buffers:
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
-        self._host_memory: dict[int, Any] = {}  # by buffer: its address, for functions of each run
         self._events: dict[int, list[int]] = {}  # by buffer: handles of its events
 
     def put(self, buffer: TensorBuffer) -> int:
         """Makes a `LiteRtTensorBuffer`, to be dropped."""
-        handle = self._handles.put(buffer)
-        if buffer.buffer_type == BufferType.HOST_MEMORY:
-            self._host_memory[handle] = ffi.cast("void*", buffer.address)
-        return handle
+        return self._handles.put(buffer)
 
     def drop(self, handle: int) -> None:
         """Forgets a buffer, and its events."""
         for event in self._events.pop(handle, ()):
             self._handles.drop(event)
-        self._host_memory.pop(handle, None)
         self._handles.drop(handle)
 
     def slots(self) -> Mapping[str, Callable[..., Status | None]]:
