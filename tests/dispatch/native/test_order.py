@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -259,3 +260,24 @@ def test_the_host_s_other_functions_answer_as_stock_s(
     missing = "called get_tensor_buffer_opencl_memory, which this host does not have"
     assert [line for line in caplog.messages if missing in line] == [f"vendor 'Probe' {missing}"]
     assert len(os.listdir("/proc/self/fd")) <= files + 1  # the fence's, which nobody has released
+
+
+def test_sessions_run_side_by_side_in_threads(make_probe: MakeProbe) -> None:
+    probe = make_probe()
+    found: list[list[float]] = []
+
+    def run(gain: bytes) -> None:
+        with open_session(probe, Gain=gain) as session:
+            call = open_call(session, b"gain,own")
+            output = bind_all(call)[1]
+            for _ in range(100):
+                call.invoke()
+            found.append(values(output))
+
+    threads = [threading.Thread(target=run, args=[b"%d" % gain]) for gain in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = [[gain * value + 1 for value in (1, 2, 3, 4)] for gain in range(1, 5)]
+    assert sorted(found) == expected and not probe.broken
