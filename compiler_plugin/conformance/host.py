@@ -112,6 +112,6 @@ class PluginHost:
 
 def _make_context() -> CompilerContext:
     """A context that leaves to others what only one may have."""
-    context = CompilerContext("checked")
+    context = CompilerContext.take("checked")
     context.close()
     return context

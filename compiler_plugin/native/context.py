@@ -24,9 +24,13 @@ VERSION = (1, 3)
 
 _logger = logging.getLogger(__name__)
 
+# Of vendors whose plugins are closed. A library may keep the pointer that it got first: no context is ever freed,
+# and there are as many as there were plugins at one time.
+_idle: dict[str, list[CompilerContext]] = {}
+
 
 class CompilerContext:
-    """A table for one plugin, which may be called until the process ends.
+    """A table for one plugin, which may be called until the process ends; `take` gives one, until its `close`.
 
     Attributes:
       table: the `LiteRtCompilerContext*`.
@@ -34,6 +38,8 @@ class CompilerContext:
     """
 
     def __init__(self, vendor: str) -> None:
+        """For `take`."""
+        self._vendor = vendor
         self.handles = GraphHandles()
         self.table: Any = ffi.new("LiteRtCompilerContext*")
         slots = {
@@ -48,9 +54,19 @@ class CompilerContext:
         }
         self._kept = fill(self.table, slots, VERSION, f"vendor '{vendor}'", _logger)
         self._slow = {name: getattr(self.table, name) for name in FUNCTIONS}
-        self._fast_ops = FastOps.claim(self._slow)
-        if self._fast_ops is not None:
-            self._set_slots(self._fast_ops.functions)
+        self._fast_ops: FastOps | None = None
+
+    @classmethod
+    def take(cls, vendor: str) -> CompilerContext:
+        """A context that no other plugin has at the moment."""
+        try:
+            context = _idle.setdefault(vendor, []).pop()
+        except IndexError:
+            context = cls(vendor)
+        context._fast_ops = FastOps.claim(context._slow)
+        if context._fast_ops is not None:
+            context._set_slots(context._fast_ops.functions)
+        return context
 
     @contextmanager
     def showing(self, value: object) -> Iterator[int]:
@@ -63,11 +79,12 @@ class CompilerContext:
             self.handles.clear()
 
     def close(self) -> None:
-        """Gives up what only one context has at a time; the table stays."""
+        """Leaves it to the vendor's next plugin; handles that the plugin still has are unknown."""
         if self._fast_ops is not None:
             self._set_slots(self._slow)
             self._fast_ops.release()
             self._fast_ops = None
+        _idle[self._vendor].append(self)
 
     def _get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
         found = self.handles.get(subgraph, Subgraph)

@@ -46,13 +46,12 @@ class NativePlugin(CompilerPlugin):
           LiteRtError: the plugin's status; DYNAMIC_LOADING, where it gives nothing.
         """
         manufacturer = library.soc_manufacturer()
+        payloads = option_payloads(manufacturer, compiler_options)
         self._library = library
-        self._context = CompilerContext(manufacturer)
         self._symbols = load_symbols()
         table = options_table()
-        self._options = table.put_options(
-            option_payloads(manufacturer, compiler_options), compiler_options.custom_op_infos
-        )
+        self._context = CompilerContext.take(manufacturer)
+        self._options = table.put_options(payloads, compiler_options.custom_op_infos)
         self._environment = table.put_environment(environment_options)
         self._plugin: Any = ffi.NULL
         self._patterns: Sequence[Pattern] | None = None
@@ -70,9 +69,7 @@ class NativePlugin(CompilerPlugin):
                 )
             self._plugin = plugin[0]
         except LiteRtError:
-            self._plugin = plugin[
-                0
-            ]  # as in stock: what was given in spite of the failure is destroyed
+            self._plugin = plugin[0]  # is destroyed although it failed, as in stock
             self.close()
             raise
 

@@ -93,7 +93,7 @@ def test_two_contexts_answer_alike() -> None:
             builder.op("NEG", [builder.input(f"x{i}", "int8", ())], [(f"y{i}", "int8", ())])
         )
     subgraph = builder.build().subgraphs[0]
-    contexts = [CompilerContext("Acme"), CompilerContext("Bolt")]
+    contexts = [CompilerContext.take("Acme"), CompilerContext.take("Acme")]
     op, code = ffi.new("LiteRtOp*"), ffi.new("LiteRtOpCode*")
     for context in contexts:
         with context.showing(subgraph) as handle:
@@ -108,6 +108,21 @@ def test_two_contexts_answer_alike() -> None:
         assert gone == Status.INVALID_ARGUMENT
     for context in contexts:
         context.close()
+
+
+def test_a_context_outlives_its_plugin_and_serves_the_next() -> None:
+    first, second = CompilerContext.take("Outliving"), CompilerContext.take("Outliving")
+    assert first.table != second.table
+    with first.showing(ModelBuilder().build().subgraphs[0]) as handle:
+        pass
+    first.close()
+    number = ffi.new("LiteRtParamIndex*")
+    gone = ffi.cast("LiteRtSubgraph", handle)
+    assert first.table.get_num_subgraph_ops(gone, number) == Status.INVALID_ARGUMENT
+    third = CompilerContext.take("Outliving")
+    assert third.table == first.table
+    second.close()
+    third.close()
 
 
 @pytest.mark.parametrize(
