@@ -61,7 +61,7 @@ class PluginHost:
 
     manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
-    _context: CompilerContext = field(default_factory=lambda: _make_context())
+    _context: CompilerContext = field(default_factory=lambda: CompilerContext("checked"))
     _kept: list[object] = field(default_factory=lambda: [load_symbols()])
     _options: tuple[Any, Any] | None = None
 
@@ -108,10 +108,3 @@ class PluginHost:
         """For one call of the plugin."""
         with self._context.showing(self):
             yield HostCall(self._context.handles)
-
-
-def _make_context() -> CompilerContext:
-    """A context that leaves to others what only one may have."""
-    context = CompilerContext.take("checked")
-    context.close()
-    return context

@@ -38,7 +38,7 @@ class CompilerContext:
     """
 
     def __init__(self, vendor: str) -> None:
-        """For `take`."""
+        """A context of the caller's own, which answers everything in Python; `take` is for plugins."""
         self._vendor = vendor
         self.handles = GraphHandles()
         self.table: Any = ffi.new("LiteRtCompilerContext*")
