@@ -44,6 +44,10 @@ def test_a_new_vendor_does_what_its_readme_says(
     assert "3 passed" in printed
     assert "NPU: 2 of 2 ops in 2 calls" in printed
     assert "Tin keeps the contract" in printed
+    # from outside, too, where the folder v has the package's name
+    (tmp_path / "v").rename(tmp_path / "tin_npu")
+    install = "python -m pip install -q -e tin_npu"
+    assert "3 passed" in run(f"{install} && python -m pytest tin_npu", tmp_path, own_environment)
     if lang == "c":
         export = "! litert-npu vendor export --manufacturer=Tin"
         assert "shared library already" in run(export, tmp_path, own_environment)
@@ -72,6 +76,14 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None
     with pytest.raises(LiteRtError) as error:
         main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])
     assert error.value.status is Status.INVALID_ARGUMENT
+    assert not (tmp_path / "v").exists()
+
+
+@pytest.mark.parametrize("name", ["LiteRT", "Reference"])
+def test_a_name_of_another_package_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LiteRtError, match="taken by the installed package litert-npu") as error:
+        main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])
+    assert error.value.status is Status.ALREADY_EXISTS
     assert not (tmp_path / "v").exists()
 
 

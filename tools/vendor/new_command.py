@@ -39,7 +39,7 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
       lang: `python` or `c`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a name that cannot be one.
+      LiteRtError: INVALID_ARGUMENT, for a name that cannot be one; ALREADY_EXISTS, for another package's.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,23}", name):
         raise LiteRtError(
@@ -47,6 +47,7 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
             f"'{name}' is no name for a vendor's files and packages",
             hint="Take up to 24 letters and digits, a letter first.",
         )
+    _check_free(name)
     root = os.path.join(TEMPLATES, lang)
     files: dict[str, str] = {}
     for folder, below, names in os.walk(root):
@@ -57,6 +58,23 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
                 text = stream.read()
             files[_renamed(os.path.relpath(path, root), lang, name)] = _renamed(text, lang, name)
     return files
+
+
+def _check_free(name: str) -> None:
+    """Nobody else is the manufacturer, or has the package's name: pip would put the new one in its place."""
+    from importlib import metadata
+
+    package = f"{name.lower()}-npu"
+    takers = {package} if package == "litert-npu" else set()
+    for group in ("litert_npu.compiler_plugin", "litert_npu.dispatch"):
+        points = metadata.entry_points(group=group, name=name)
+        takers |= {point.dist.name for point in points if point.dist and point.dist.name != package}
+    if takers:
+        raise LiteRtError(
+            Status.ALREADY_EXISTS,
+            f"the name '{name}' is taken by the installed package {min(takers)}",
+            hint="Take another, or uninstall that.",
+        )
 
 
 def _is_made(entry: str) -> bool:

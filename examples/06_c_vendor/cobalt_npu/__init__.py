@@ -1,6 +1,1 @@
-"""Cobalt: a compiler plugin and a dispatch library for LiteRT, in C. `make` builds them into this folder."""
-
-from pathlib import Path
-
-PLUGIN = Path(__file__).with_name("libLiteRtCompilerPlugin_Cobalt.so")
-DISPATCH = Path(__file__).with_name("libLiteRtDispatch_Cobalt.so")
+"""Cobalt: a compiler plugin and a dispatch library for LiteRT, in C."""
