@@ -6,6 +6,7 @@ is released nobody may touch it either.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +14,13 @@ from dispatch.api import Dispatch
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.native.buffer_handlers import NativeBufferHandlers
+from dispatch.native.buffers import Buffers
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor
 from litert.abi.conformance.guarded_memory import GuardedMemory
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -63,7 +67,7 @@ class CheckedBuffer:
 class CheckedHost:
     """A runtime context, and what was made through it."""
 
-    runtime: RuntimeContext = field(default_factory=lambda: RuntimeContext(_OWNER))
+    runtime: RuntimeContext = field(default_factory=lambda: RuntimeContext(_OWNER, _CountedLocks))
     _released: list[GuardedMemory] = field(default_factory=list)
 
     @property
@@ -78,6 +82,11 @@ class CheckedHost:
     def event(self, handle: Any) -> Event:
         """What stands behind a handle of an event."""
         return self.runtime.events.take(handle)
+
+    def take_lock_fault(self) -> str:
+        """What is wrong with the vendor's locks until now, which are forgotten; "" for nothing."""
+        assert isinstance(self.runtime.buffers, _CountedLocks)
+        return self.runtime.buffers.take_fault()
 
     def make_buffer(
         self,
@@ -116,6 +125,46 @@ class CheckedHost:
         if checked.memory is not None:
             checked.memory.make_forbidden()
             self._released.append(checked.memory)
+
+
+class _CountedLocks(Buffers):
+    """Buffers that know which of them are locked."""
+
+    def __init__(self, handles: Handles) -> None:
+        super().__init__(handles)
+        self._locked: set[int] = set()
+        self._fault = ""
+
+    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
+        """The functions, of which two keep count."""
+        slots = super().slots()
+        lock, unlock = slots["lock_tensor_buffer"], slots["unlock_tensor_buffer"]
+
+        def count_lock(buffer: Any, address: Any, mode: int) -> Status | None:
+            number = int(ffi.cast("uintptr_t", buffer))
+            if number in self._locked:
+                self._fault = self._fault or "a buffer is locked that is locked already"
+            status = lock(buffer, address, mode)
+            self._locked.add(number)
+            return status
+
+        def count_unlock(buffer: Any) -> Status | None:
+            number = int(ffi.cast("uintptr_t", buffer))
+            if number not in self._locked:
+                self._fault = self._fault or "a buffer is unlocked that is not locked"
+            self._locked.discard(number)
+            return unlock(buffer)
+
+        return {**slots, "lock_tensor_buffer": count_lock, "unlock_tensor_buffer": count_unlock}
+
+    def take_fault(self) -> str:
+        """What is wrong until now."""
+        fault = self._fault
+        if not fault and self._locked:
+            fault = f"{len(self._locked)} of the buffers are locked still"
+        self._locked.clear()
+        self._fault = ""
+        return fault
 
 
 class _Handling(Dispatch[Any, Any]):

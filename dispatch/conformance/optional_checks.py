@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dispatch.conformance.case import Case
 from dispatch.conformance.session import Call, Device
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import METRICS_SLOTS, expect_ok
@@ -153,19 +154,30 @@ def _asset_again(subject: DispatchSubject) -> None:
 
 
 def _asset_many(subject: DispatchSubject) -> None:
+    """The other's asset comes before a call is made, when some vendors look at theirs, and after."""
     _need_assets(subject)
     case = subject.case
     with subject.call() as call:
         expected = call.run(case.data)
-        with Device(subject.ready(), {}) as other:
-            for name in case.assets:
-                other.offer(name, b"0")  # taken or not, it is the other's
+    text = "an asset of another device context changes the outputs of this one"
+    with subject.device(case) as device, Device(subject.ready(), {}) as other:
+        _offer_others(other, case)
+        with Call(device, case) as call:
+            call.attach_all()
             if call.run(case.data) != expected:
-                raise BrokenRuleError(
-                    "an asset of another device context changes the outputs of this one"
-                )
+                raise BrokenRuleError(text)
+    with subject.call() as call:
+        with Device(subject.ready(), {}) as other:
+            _offer_others(other, case)
+            if call.run(case.data) != expected:
+                raise BrokenRuleError(text)
         if call.run(case.data) != expected:
             raise BrokenRuleError("the outputs are others, once another device context is gone")
+
+
+def _offer_others(device: Device, case: Case) -> None:
+    for name in case.assets:
+        device.offer(name, b"0")  # taken or not, it is this device context's
 
 
 def _asset_null(subject: DispatchSubject) -> None:

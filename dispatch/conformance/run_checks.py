@@ -221,6 +221,34 @@ def _missing(subject: DispatchSubject) -> None:
         call.run(case.data)
 
 
+def _missing_again(subject: DispatchSubject, kind: str) -> None:
+    case = subject.case
+    with subject.call() as call:
+        expected = call.run(case.data)
+        group = call.inputs if kind == "input" else call.outputs
+        attached = group[0]
+        call.table.succeed(f"detach_{kind}", call.context, 0, attached.handle)
+        if not call.table.call("invoke", call.context):
+            raise BrokenRuleError(f"invoke answers OK when {kind} 0 is detached")
+        call.table.succeed(f"attach_{kind}", call.context, 0, attached.handle)
+        if call.run(case.data) != expected:
+            raise BrokenRuleError(f"the outputs are others, once {kind} 0 is attached again")
+
+
+def _unlocks(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device, Call(device, case) as call:
+        device.table.host.take_lock_fault()
+        call.attach_all()
+        call.run(case.data)
+        if fault := device.table.host.take_lock_fault():
+            raise BrokenRuleError(f"after a run {fault}")
+        call.table.succeed("detach_output", call.context, 0, call.outputs[0].handle)
+        status = call.table.call("invoke", call.context)
+        if status and (fault := device.table.host.take_lock_fault()):
+            raise BrokenRuleError(f"after a run that fails, {fault}")
+
+
 def _scheduling(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_scheduling_info"
     if not subject.table.has(slot):
@@ -264,6 +292,11 @@ CHECKS = (
     Check("invoke.values", _values, needs=(*_BASE, "invoke.written")),
     Check("invoke.repeatable", _repeatable, needs=_BASE),
     Check("invoke.missing", _missing, needs=_BASE),
+    *(
+        Check("invoke.missing", partial(_missing_again, kind=kind), f"a detached {kind}", _SAME)
+        for kind in ("input", "output")
+    ),
+    Check("invoke.unlocks", _unlocks, needs=_BASE),
     Check("invocation.byte_code", _byte_code_misplaced, "an odd offset", needs=_SAME),
     *(
         Check("invocation.byte_code", partial(_refuse, data=data), name, _BASE)

@@ -42,10 +42,10 @@ class RuntimeContext:
       handles: of buffers, requirements, events and environments.
     """
 
-    def __init__(self, owner: str) -> None:
-        """Fills the table; `owner` is whom it is for, in messages."""
+    def __init__(self, owner: str, buffers: type[Buffers] = Buffers) -> None:
+        """Fills the table; `owner` is whom it is for, in messages, and `buffers` what answers for buffers."""
         self.handles = Handles()
-        self.buffers = Buffers(self.handles)
+        self.buffers = buffers(self.handles)
         self.events = Events(self.handles)
         self._options = options_table()
         self.table = ffi.new("LiteRtRuntimeContext*")

@@ -24,6 +24,7 @@ struct LiteRtDispatchInvocationContextT {
   Function function;
   uint64_t inputs[2], output; /* handles; MAX_BUFFERS where nothing is attached */
   int is_measuring, num_runs;
+  float early_gain; /* of the asset that was there when the context was made */
 };
 
 struct LiteRtDispatchMetricsT {
@@ -34,6 +35,8 @@ static const LiteRtRuntimeContext* runtime;
 static int num_devices, num_calls;
 static struct LiteRtDispatchDeviceContextT everybody; /* of the rule that there is none */
 static float shared_output[1 << 16];
+
+static int is_global(void) { return breaks("register_asset.many") || breaks("register_asset.early"); }
 
 __attribute__((destructor)) static void end(void) {
   if (breaks("dispatch.ends")) _exit(7);
@@ -148,6 +151,19 @@ static LiteRtStatus unregister_tensor_buffer(
   return kLiteRtStatusOk;
 }
 
+static LiteRtStatus read_gain(LiteRtDispatchInvocationContext call, float* gain) {
+  LiteRtDispatchDeviceContext device = is_global() ? &everybody : call->device;
+  for (int i = 0; i < device->num_assets; ++i) {
+    Asset* asset = &device->assets[i];
+    char text[32] = {0};
+    if (strcmp(asset->name, "Gain") != 0 || asset->size >= sizeof text) continue;
+    memcpy(text, asset->bytes, asset->size);
+    *gain = strtof(text, NULL);
+    return kLiteRtStatusOk;
+  }
+  return kLiteRtStatusErrorNotFound;
+}
+
 static LiteRtStatus invocation_context_create(const LiteRtRuntimeContext* context,
     LiteRtDispatchDeviceContext device, LiteRtDispatchExecutableType type,
     const LiteRtMemBuffer* byte_code, const char* name, int num_inputs, int num_outputs,
@@ -177,7 +193,8 @@ static LiteRtStatus invocation_context_create(const LiteRtRuntimeContext* contex
     if (*call == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
     ++num_calls;
     **call = (struct LiteRtDispatchInvocationContextT){
-        device, *function, {MAX_BUFFERS, MAX_BUFFERS}, MAX_BUFFERS, 0, 0};
+        device, *function, {MAX_BUFFERS, MAX_BUFFERS}, MAX_BUFFERS, 0, 0, 0};
+    if (function->kind == kGain) (void)read_gain(*call, &(*call)->early_gain);
     return kLiteRtStatusOk;
   }
   return kLiteRtStatusErrorNotFound;
@@ -233,27 +250,15 @@ static LiteRtStatus detach_input(
 static LiteRtStatus detach_output(
     LiteRtDispatchInvocationContext call, int index, LiteRtTensorBufferHandle handle) {
   CHECK(call != NULL && index == 0);
-  if (call->output == handle) call->output = MAX_BUFFERS;
+  if (call->output == handle && !breaks("invoke.detached")) call->output = MAX_BUFFERS;
   return kLiteRtStatusOk;
-}
-
-static LiteRtStatus read_gain(LiteRtDispatchInvocationContext call, float* gain) {
-  LiteRtDispatchDeviceContext device = breaks("register_asset.many") ? &everybody : call->device;
-  for (int i = 0; i < device->num_assets; ++i) {
-    Asset* asset = &device->assets[i];
-    char text[32] = {0};
-    if (strcmp(asset->name, "Gain") != 0 || asset->size >= sizeof text) continue;
-    memcpy(text, asset->bytes, asset->size);
-    *gain = strtof(text, NULL);
-    return kLiteRtStatusOk;
-  }
-  return kLiteRtStatusErrorNotFound;
 }
 
 static LiteRtStatus compute(LiteRtDispatchInvocationContext call, float* const* inputs, float* output) {
   uint32_t n = call->function.num_elements;
   float gain = 1;
   if (call->function.kind == kGain) TRY(read_gain(call, &gain));
+  if (breaks("register_asset.early")) gain = call->early_gain;
   const float* other = call->function.num_inputs == 2 ? inputs[1] : inputs[0];
   float* target = breaks("invoke.threads") ? shared_output : output;
   for (uint32_t i = 0; i < n; ++i) {
@@ -284,7 +289,7 @@ static LiteRtStatus invoke(LiteRtDispatchInvocationContext call) {
   TRY(runtime->lock_tensor_buffer(
       buffers[call->output], &output, kLiteRtTensorBufferLockModeWrite));
   LiteRtStatus status = compute(call, (float**)inputs, output);
-  TRY(runtime->unlock_tensor_buffer(buffers[call->output]));
+  if (!breaks("invoke.unlocks")) TRY(runtime->unlock_tensor_buffer(buffers[call->output]));
   for (uint32_t i = 0; i < num_inputs; ++i)
     TRY(runtime->unlock_tensor_buffer(buffers[call->inputs[i]]));
   return status;
@@ -348,7 +353,7 @@ LiteRtStatus LiteRtDispatchRegisterAsset(
   CHECK(device != NULL && name != NULL && buffer != NULL && buffer->base_addr != NULL);
   if (strcmp(name, "Gain") != 0 && breaks("register_asset.unknown"))
     return kLiteRtStatusErrorNotFound;
-  if (breaks("register_asset.many")) device = &everybody;
+  if (is_global()) device = &everybody;
   int index = 0;
   while (index < device->num_assets && strcmp(device->assets[index].name, name) != 0) ++index;
   CHECK(index == device->num_assets || !breaks("register_asset.again"));

@@ -29,7 +29,11 @@ CRASHES = {
 }
 """What happens to a process that meets these."""
 
-FOUND_BY = {"invocation.offset": "invocation.byte_code"}
+FOUND_BY = {
+    "invocation.offset": "invocation.byte_code",
+    "invoke.detached": "invoke.missing",
+    "register_asset.early": "register_asset.many",
+}
 SURVIVED = [rule for rule in rules_of("dispatch.c") if rule not in {*CRASHES, "dispatch.ends"}]
 
 

@@ -165,7 +165,9 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.values] They are those of LiteRT's CPU kernels, as near as the NPU's arithmetic lets them: floats within a
    * hundredth of the largest (`--tolerance`), integers of 8 and 16 bits within one step, all others the same.
    * [invoke.repeatable] It gives the same outputs for the same inputs, also after other runs.
-   * [invoke.missing] With a buffer missing it fails, and can be used again.
+   * [invoke.missing] With a buffer missing, never attached or detached, it fails, and can be used again.
+   * [invoke.unlocks] What it locks it unlocks before it returns, also when it fails, and has no buffer locked twice at a
+   * time, such as one that is attached to two inputs: stock's runtime refuses that.
    * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, but for all five or none: measures from now on.
