@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,8 @@ from tests.dispatch.vendors.LiteRtDispatch_OwnMemory import (
 from tests.exported_vendors import exported
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder
 from tests.stock_litert import StockRun, run_in_ours, run_in_stock
+
+VENDOR = Path(__file__).parent / "vendors" / "LiteRtDispatch_OwnMemory.py"
 
 
 @pytest.mark.parametrize("is_exported", [False, True], ids=["in Python", "through C"])
@@ -57,22 +62,62 @@ def test_a_run_works_in_the_memory_that_the_table_makes(is_exported: bool) -> No
     assert handlers.alive == 0
 
 
-@pytest.mark.parametrize("run", [run_in_stock, run_in_ours])
-def test_an_exported_table_s_memory_is_made_and_locked_by_any_host(
-    run: Callable[..., StockRun], tmp_path: Path
-) -> None:
+@pytest.fixture
+def reversing(tmp_path: Path) -> Path:
+    """A model for the vendor, which turns the bytes around."""
     builder = NpuModelBuilder(manufacturer="OwnMemory")
     x = builder.input("x", FLOAT, (1, 4))
     y = builder.npu("main", [x], [("y", FLOAT, (1, 4))])
     builder.output(y)
     builder.signature("serving_default", {"x": x}, {"y": y})
     (tmp_path / "model.tflite").write_bytes(builder.bytes())
-    vendor = Path(__file__).parent / "vendors" / "LiteRtDispatch_OwnMemory.py"
+    return tmp_path / "model.tflite"
+
+
+@pytest.mark.parametrize("run", [run_in_stock, run_in_ours])
+def test_an_exported_table_s_memory_is_made_and_locked_by_any_host(
+    run: Callable[..., StockRun], reversing: Path
+) -> None:
     value = np.array([[1, 2, 3, 4]], np.float32)
-    folder = exported("dispatch", str(vendor))
-    found = run(tmp_path / "model.tflite", folder, {"x": value}, runs=2)
+    found = run(reversing, exported("dispatch", str(VENDOR)), {"x": value}, runs=2)
     assert found.exit_status == 0, found.log
     assert found.outputs["y"].tobytes() == value.tobytes()[::-1]
+
+
+KEEPING = """
+    import atexit, importlib, sys
+    import numpy as np
+
+    def part(name):
+        return importlib.import_module(f"{sys.argv[1]}.{name}")
+
+    def late():
+        try:
+            inputs["x"].write(np.ones(4, np.float32))
+        except RuntimeError:
+            print("too late")
+
+    atexit.register(late)
+    hardware = part("hardware_accelerator").HardwareAccelerator
+    environment = part("environment").Environment.create(dispatch_library_path=sys.argv[3])
+    model = part("compiled_model").CompiledModel.from_file(
+        sys.argv[2], hardware.NPU | hardware.CPU, environment=environment
+    )
+    inputs = {"x": model.create_input_buffer_by_name("serving_default", "x")}
+    outputs = {"y": model.create_output_buffer_by_name("serving_default", "y")}
+    inputs["x"].write(np.ones(4, np.float32))
+    model.run_by_name("serving_default", inputs, outputs)
+    sys.kept = model, inputs, outputs, environment  # for as long as there is Python, and longer
+"""
+
+
+@pytest.mark.parametrize("package", ["ai_edge_litert", "litert"])
+def test_memory_of_an_exported_table_may_outlive_python(package: str, reversing: Path) -> None:
+    arguments = [package, reversing, exported("dispatch", str(VENDOR))]
+    command: list[str | Path] = [sys.executable, "-c", textwrap.dedent(KEEPING), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "too late" in done.stdout and "ERROR" not in done.stderr
 
 
 @pytest.mark.parametrize("types", [(), (1,), (0,), "150", ("a",), None, (150, 1)], ids=str)

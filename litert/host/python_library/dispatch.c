@@ -1,5 +1,6 @@
 /* What a dispatch library exports, for a table in Python. The host calls the table's functions as Python has made them,
- * with nothing between; the tables themselves are here, since they outlive Python in a program that is Python. */
+ * with nothing between, but for those of memory; the tables themselves are here, since they outlive Python in a program
+ * that is Python. */
 #include "litert_npu/dispatch.h"
 
 #include <pthread.h>
@@ -18,10 +19,40 @@ static _Atomic bool is_closed;
 static LiteRtDispatchInterface interface;
 static LiteRtDispatchAsyncInterface async_interface;
 static LiteRtDispatchGraphInterface graph_interface;
+static LiteRtCustomTensorBufferHandlersDef buffer_handlers;
+static LiteRtCustomTensorBufferHandlersDef python_handlers;
 
 /* In place of functions that are gone. What they are called with is the caller's to remove, in all ABIs of Linux. */
 static LiteRtStatus refuse(void) { return kLiteRtStatusErrorRuntimeFailure; }
 static LiteRtStatus let_go(void) { return kLiteRtStatusOk; }
+
+/* Hosts copy the handlers, and memory may outlive all else: these are asked in place of Python's own, all along. */
+static LiteRtStatus create_memory(
+    void* device, void* queue, const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferType buffer_type,
+    size_t bytes, size_t packed_bytes, HwMemoryInfoPtr* info) {
+  if (is_closed) return kLiteRtStatusErrorRuntimeFailure;
+  return python_handlers.create_func(device, queue, tensor_type, buffer_type, bytes, packed_bytes, info);
+}
+
+static LiteRtStatus lock_memory(HwMemoryInfoPtr info, LiteRtTensorBufferLockMode mode, void** address) {
+  return is_closed ? kLiteRtStatusErrorRuntimeFailure : python_handlers.lock_func(info, mode, address);
+}
+
+static LiteRtStatus unlock_memory(HwMemoryInfoPtr info) {
+  return is_closed ? kLiteRtStatusOk : python_handlers.unlock_func(info);
+}
+
+static LiteRtStatus destroy_memory(HwMemoryInfoPtr info) {
+  return is_closed ? kLiteRtStatusOk : python_handlers.destroy_func(info);
+}
+
+static void fill_handlers(const LiteRtCustomTensorBufferHandlersDef* given) {
+  buffer_handlers = python_handlers = *given;
+  buffer_handlers.create_func = create_memory;
+  buffer_handlers.lock_func = lock_memory;
+  buffer_handlers.unlock_func = unlock_memory;
+  buffer_handlers.destroy_func = destroy_memory;
+}
 
 static void refuse_all(void* table, size_t size) {
   python_function* slots = table;
@@ -63,12 +94,14 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
     interface = *found.interface;
     if (found.async_interface) async_interface = *found.async_interface;
     if (found.graph_interface) graph_interface = *found.graph_interface;
+    if (found.tensor_buffer_handlers_def) fill_handlers(found.tensor_buffer_handlers_def);
     is_filled = true;
   }
   pthread_mutex_unlock(&lock);
   found.interface = &interface;
   if (found.async_interface) found.async_interface = &async_interface;
   if (found.graph_interface) found.graph_interface = &graph_interface;
+  if (found.tensor_buffer_handlers_def) found.tensor_buffer_handlers_def = &buffer_handlers;
   *api = found;
   return kLiteRtStatusOk;
 }
