@@ -113,9 +113,9 @@ KEEPING = """
 
 @pytest.mark.parametrize("package", ["ai_edge_litert", "litert"])
 def test_memory_of_an_exported_table_may_outlive_python(package: str, reversing: Path) -> None:
-    arguments = [package, reversing, exported("dispatch", str(VENDOR))]
-    command: list[str | Path] = [sys.executable, "-c", textwrap.dedent(KEEPING), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    command: list[str | Path] = [sys.executable, "-c", textwrap.dedent(KEEPING), package, reversing]
+    folder = exported("dispatch", str(VENDOR))
+    done = subprocess.run([*command, folder], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "too late" in done.stdout and "ERROR" not in done.stderr
 
