@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -116,27 +116,32 @@ class ChildProcess:
         """
         child = self._process
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        readers: list[IO[bytes]] = [child.stdout, child.stderr]
         unsent, total = memoryview(request), 0
-        while child.stdout in readers:
-            writers = [child.stdin] if unsent else []
-            readable, writable, _ = select.select(readers, writers, [], self._time_left())
-            if writable:
-                unsent = _send(child.stdin, unsent)
-                if is_last and not unsent:
-                    child.stdin.close()
-            for stream in readable:
-                data = os.read(stream.fileno(), 1 << 16)
-                if not data:
-                    readers.remove(stream)
-                elif stream is child.stderr:
-                    self._keep(data)
-                else:
-                    total += len(data)
-                    *lines, self._received = (self._received + data).split(b"\n")
-                    yield from lines
-            if total > _ANSWER_LIMIT:
-                raise self.error(f"said more than {_ANSWER_LIMIT >> 20} MiB")
+        with selectors.PollSelector() as selector:  # not select, which fails with many open files
+            for reader in (child.stdout, child.stderr):
+                selector.register(reader, selectors.EVENT_READ)
+            if unsent:
+                selector.register(child.stdin, selectors.EVENT_WRITE)
+            while child.stdout in selector.get_map():
+                for key, _ in selector.select(self._time_left()):
+                    if key.fileobj is child.stdin:
+                        unsent = _send(child.stdin, unsent)
+                        if not unsent:
+                            selector.unregister(child.stdin)
+                            if is_last:
+                                child.stdin.close()
+                        continue
+                    data = os.read(key.fd, 1 << 16)
+                    if not data:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is child.stderr:
+                        self._keep(data)
+                    else:
+                        total += len(data)
+                        *lines, self._received = (self._received + data).split(b"\n")
+                        yield from lines
+                if total > _ANSWER_LIMIT:
+                    raise self.error(f"said more than {_ANSWER_LIMIT >> 20} MiB")
 
     def said(self) -> str:
         """What it has printed since the last call of this; nothing where `hear` gets it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -265,3 +266,21 @@ def all_processes() -> list[list[str]]:
         with suppress(OSError):  # it ended meanwhile
             found.append(path.read_text().rsplit(")", 1)[1].split())
     return found
+
+
+MANY_FILES = """
+import os, resource
+from litert.host.child import call_in_child
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (1400, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+files = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+print(*call_in_child("json:dumps", "x", timeout_s=30, subject="a child"))
+"""
+
+
+def test_a_program_with_more_than_a_thousand_open_files_may_have_children() -> None:
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 1400:
+        pytest.skip("this user may not open as many files")
+    done = subprocess.run([sys.executable, "-c", MANY_FILES], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == list('"x"')
