@@ -128,9 +128,9 @@ class JitCache:
 
     def _trim(self, newest: str) -> None:
         files = []
-        with os.scandir(self._folder) as entries:
+        with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # another process was faster
+                with suppress(OSError):  # another process was faster, or another user's file
                     stat = entry.stat(follow_symlinks=False)
                     if _OURS.fullmatch(entry.name):
                         files.append((stat.st_mtime_ns, stat.st_size, entry.path))
@@ -142,8 +142,12 @@ class JitCache:
                 return
             if path == newest:
                 continue
-            with suppress(FileNotFoundError):
+            try:
                 os.unlink(path)
+            except FileNotFoundError:  # another process was faster
+                pass
+            except OSError:  # another user's: it stays, and the next goes in its place
+                continue
             excess -= size
 
 

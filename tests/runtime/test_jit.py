@@ -371,6 +371,27 @@ print(*sorted(m for m in sys.modules if m.endswith("LiteRtCompilerPlugin_Test"))
 """
 
 
+def test_a_result_that_cannot_be_removed_stays_and_the_next_oldest_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder for several users may let each remove only what is their own."""
+    unlink = os.unlink
+    cache = JitCache(str(tmp_path), limit_bytes=5)
+    paths = [tmp_path / f"{number * 64}.nothing" for number in "012"]
+    for age, path in enumerate(paths[:2], 1):
+        path.write_text("why")
+        os.utime(path, (age, age))
+
+    def refuse_the_first(path: str) -> None:
+        if path == str(paths[0]):
+            raise PermissionError(1, "Operation not permitted", path)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", refuse_the_first)
+    cache.store_nothing("2" * 64, Nothing("why"))
+    assert [path.exists() for path in paths] == [True, False, True]
+
+
 def test_processes_share_a_cache_and_a_plugin_is_not_imported_for_what_is_in_it(
     tmp_path: Path, cache: Path
 ) -> None:
