@@ -46,7 +46,7 @@ def broken_rules(report: dict[str, Any], outcome: str = "failed") -> set[str]:
 def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
     gain = f"Gain,{ROOT}/examples/06_c_vendor/gain.txt"
     report = check_json(capsys, c_vendor, f"--npu_custom_op_info={gain}", "--strict")
-    assert not broken_rules(report) and report["counts"]["passed"] > 100
+    assert not broken_rules(report) and report["counts"]["passed"] > 100 and not report["gaps"]
     (remark, *_) = report["parts"][0]["remarks"]
     assert remark == "Run: Gain, MUL, MUL of one input, SUB, then MUL."
 
@@ -143,6 +143,10 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
     (part,) = report["parts"]
     outcomes = {finding["rule"]: finding["outcome"] for finding in part["findings"]}
     assert outcomes["device.many"] == "passed" and outcomes["dispatch.runs"] == "unseen"
+    assert report["gaps"] == ["nothing was run"]
+    check(broken_vendor / DISPATCH)
+    end = capsys.readouterr().out.splitlines()[-1]
+    assert end.startswith("Broken breaks no rule that was looked at, but nothing was run: ")
 
 
 @pytest.mark.parametrize(

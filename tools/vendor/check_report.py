@@ -27,6 +27,9 @@ NOT_CHECKABLE = {
 }
 """Rules without a check of their own, and why."""
 
+_WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run"}
+"""Rules without which the others say little of a vendor, and what it means that one was not looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -68,12 +71,19 @@ class ConformanceReport:
         """Whether a rule is broken that is more than recommended."""
         return any(finding.outcome is Outcome.FAILED for finding in self.findings)
 
+    @property
+    def gaps(self) -> Sequence[str]:
+        """Why that no rule is broken says little, in phrases; none where the vendor has done its work."""
+        unseen = {f.rule for f in self.findings if f.outcome is Outcome.UNSEEN}
+        return [phrase for rule, phrase in _WORK.items() if rule in unseen]
+
     def to_json(self) -> str:
         """All of it, as one JSON object."""
         return json_text(
             {
                 "vendor": self.vendor,
                 "conforms": not self.has_failed,
+                "gaps": self.gaps,
                 "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
                 "parts": [
                     {
@@ -114,6 +124,8 @@ class ConformanceReport:
             )
         )
         answer = "breaks the contract" if self.has_failed else "keeps the contract"
+        if self.gaps and not self.has_failed:
+            answer = f"breaks no rule that was looked at, but {' and '.join(self.gaps)}"
         checks = count_text(len(self.findings), "check")
         return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])
 
