@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler_plugin.native.library import FUNCTIONS
 from litert.abi.conformance.call_trace import CallTrace
 from litert.abi.conformance.checks import BrokenRuleError
 from litert.abi.conformance.last_error import LastError
@@ -13,18 +14,6 @@ from litert.abi.conformance.libraries import find_symbol, open_library
 from litert.abi.conformance.statuses import is_status, status_name
 from litert.abi.definitions import ffi
 from litert.abi.loading_flags import plugin_loading_flags
-
-NAMES = (
-    "LiteRtGetCompilerPluginVersion", "LiteRtGetCompilerPluginSocManufacturer",
-    "LiteRtCreateCompilerPlugin", "LiteRtDestroyCompilerPlugin",
-    "LiteRtGetCompilerPluginSupportedHardware", "LiteRtGetNumCompilerPluginSupportedSocModels",
-    "LiteRtGetCompilerPluginSupportedSocModel", "LiteRtGetCompilerPluginSDKVersion",
-    "LiteRtCompilerPluginCheckCompilerCompatibility",
-    "LiteRtCompilerPluginRegisterAllTransformations", "LiteRtCompilerPluginPartition",
-    "LiteRtCompilerPluginCompile", "LiteRtDestroyCompiledResult",
-    "LiteRtCompiledResultNumByteCodeModules", "LiteRtGetCompiledResultByteCode",
-    "LiteRtGetNumCompiledResultCalls", "LiteRtGetCompiledResultCallInfo",
-)  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +65,7 @@ class PluginFunctions:
 def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
     """Loads a plugin as LiteRT does."""
     library = open_library(path, plugin_loading_flags(), trace)
-    found = {name: find_symbol(library, name) for name in NAMES}
+    found = {name: find_symbol(library, name) for name in FUNCTIONS}
     return PluginFunctions(found, trace, library)
 
 

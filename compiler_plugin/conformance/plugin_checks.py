@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler_plugin.conformance.functions import NAMES, text_of
+from compiler_plugin.conformance.functions import text_of
 from compiler_plugin.conformance.subject import PluginSubject
+from compiler_plugin.native.library import FUNCTIONS
 from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
 from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
@@ -21,7 +22,7 @@ _COMPATIBLE = "LiteRtCompilerPluginCheckCompilerCompatibility"
 
 
 def _symbols(subject: PluginSubject) -> None:
-    missing = [name for name in NAMES if not subject.functions.functions.get(name)]
+    missing = [name for name in FUNCTIONS if not subject.functions.functions.get(name)]
     if missing:
         raise BrokenRuleError(f"it does not export {', '.join(missing)}")
 

@@ -36,9 +36,6 @@ from litert.model.byte_code_container import pack
 from litert.model.graph import Subgraph
 from litert.model.stamp import UNSAID_SOC_MODEL
 
-_DYNAMIC = (
-    "the shape of its output is known after a run only, and this host's calls have no place for it"
-)
 _logger = logging.getLogger(__name__)
 
 

@@ -41,7 +41,8 @@ class Check(Generic[Subject]):
 
     Attributes:
       rule: its name in the contract.
-      run: raises `BrokenRuleError` or `UnseenError`; any other exception is a broken rule, too.
+      run: raises `BrokenRuleError` or `UnseenError`; a `LiteRtError` is a broken rule, too. Any other exception is
+        a defect of the check.
       case: what distinguishes it from other checks of the rule, in a few words; "" for the only one.
       needs: names of rules, or keys of checks; where one of them is broken, this one would say nothing of its own.
     """
