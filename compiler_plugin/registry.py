@@ -25,7 +25,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import stock_vendor_folder
+from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 ENTRY_POINT_GROUP = "litert_npu.compiler_plugin"
 DEFAULT_MANUFACTURER = "Reference"
@@ -120,10 +120,12 @@ def load_plugin(
         return load_plugin(soc_manufacturer, [*libs, stock], hosting)
     found = [point.name for point in registry.entry_points]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
+    wheels = ", ".join(stock_vendor_folders("compiler"))
+    wheels = f"; in stock LiteRT's wheel: {wheels}" if wheels else ""
     reasons = "".join(f"; not loaded: {e.what} ({e.where})" for e in registry.broken.values())
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"no compiler plugin of '{soc_manufacturer}'; found: {', '.join(found) or 'none'}{reasons}",
+        f"no compiler plugin of '{soc_manufacturer}'; found: {', '.join(found) or 'none'}{wheels}{reasons}",
         hint="Install the vendor's package, or name the folder of its plugin with --libs.",
     )
 

@@ -2,7 +2,8 @@
 
 `--intel_openvino_graph_backends=cpu` is `graph.-1.graph_backend = 0` for `intel_openvino`. Of the vendors in
 LiteRT's `litert/tools/flags/vendors`, flags whose key or value another name or number stands for are listed here;
-all others, and those of other vendors, keep their name without its prefix.
+all others, and those of other vendors, keep their name without its prefix. Intel's are all known, as its plugin
+says nothing of a flag that is not its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -102,6 +104,9 @@ _FLAGS: Mapping[str, Mapping[str, _Flag]] = {
 }  # fmt: skip
 
 _INTEL = "intel_openvino"
+_INTEL_FLAGS = (
+    "configs_map", "enable_weight_sharing", "graph_backends", "graph_configs_map", "performance_mode",
+)  # fmt: skip
 _INTEL_BACKENDS = _words("cpu", "gpu", "npu")
 _INTEL_MODES = _words("latency", "throughput", "cumulative_throughput")
 _LITERAL = re.compile(r"true|false|[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -118,7 +123,7 @@ def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[st
       Payloads by their identifiers; none where there are no flags.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that the flag cannot have.
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that the flag cannot have; for a flag that Intel does not have.
     """
     payloads: dict[str, list[str]] = {}
     for name, value in options.items():
@@ -192,8 +197,16 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
             for key, text in _pairs(name, [pair], "="):
                 index = _graph(name, value, graph)
                 yield f"graph.{index}.configs_map.{key} = {_quoted(name, text)}"
-    else:
+    elif suffix == "enable_weight_sharing":
         yield f"{suffix} = {_spell(_Flag(), name, value)}"
+    else:  # the plugin would pass over it in silence
+        flags = [f"{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
+        near = get_close_matches(name, flags, n=1)
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"no flag --{name}; there are {', '.join(f'--{flag}' for flag in flags)}",
+            hint=f"Do you mean --{near[0]}?" if near else "",
+        )
 
 
 def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str, str]]:

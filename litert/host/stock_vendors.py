@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Literal
 
 
@@ -13,17 +14,23 @@ def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> s
       vendor: as its folder is called (`intel_openvino`) or as its manufacturer (`IntelOpenVINO`).
       kind: of its libraries.
     """
+    folders = stock_vendor_folders(kind)
+    return next((f for name, f in folders.items() if plain_name(name) == plain_name(vendor)), "")
+
+
+def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, str]:
+    """The folders with libraries of a kind, by their vendors' names: `intel_openvino`. Nothing is imported."""
     from importlib.util import find_spec
 
     spec = find_spec("ai_edge_litert")
+    found: dict[str, str] = {}
     for package in (spec and spec.submodule_search_locations) or ():
         vendors = os.path.join(package, "vendors")
-        names = sorted(os.listdir(vendors)) if os.path.isdir(vendors) else []
-        for name in names:
+        for name in sorted(os.listdir(vendors)) if os.path.isdir(vendors) else []:
             folder = os.path.join(vendors, name, kind)
-            if plain_name(name) == plain_name(vendor) and os.path.isdir(folder):
-                return folder
-    return ""
+            if os.path.isdir(folder):
+                found.setdefault(name, folder)
+    return found
 
 
 def plain_name(name: str) -> str:

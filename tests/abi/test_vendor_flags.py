@@ -73,3 +73,9 @@ def test_a_value_that_a_flag_cannot_have_is_refused(flag: str, value: str, says:
     with pytest.raises(LiteRtError, match=says) as error:
         vendor_payloads("IntelOpenVINO", {flag: value})
     assert error.value.status is Status.INVALID_TOOL_CONFIG
+
+
+def test_a_flag_that_intel_s_plugin_would_pass_over_is_refused() -> None:
+    with pytest.raises(LiteRtError, match="mean --intel_openvino_graph_backends") as error:
+        vendor_payloads("IntelOpenVINO", {"intel_openvino_graph_backend": "cpu"})
+    assert error.value.status is Status.INVALID_TOOL_CONFIG

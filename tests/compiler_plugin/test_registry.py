@@ -43,7 +43,7 @@ def test_a_vendor_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pa
     with pytest.raises(LiteRtError) as error:
         load_plugin("Nobody", write(tmp_path))
     assert error.value.status is Status.NOT_FOUND
-    for name in ("Nobody", "Acme", "Null", "Reference", "--libs"):
+    for name in ("Nobody", "Acme", "Null", "Reference", "intel_openvino", "--libs"):
         assert name in str(error.value)
 
 
