@@ -11,6 +11,7 @@ from absl import flags
 
 from .command import describe_flags, usage_error
 from .destinations import STDOUT
+from .seconds_flag import define_seconds
 from .transform_flags import define_transform_flags, dump_folder, read_transform_options
 
 if TYPE_CHECKING:
@@ -91,12 +92,12 @@ def define_flags() -> flags.FlagValues:
     flags.DEFINE_list(
         "libs", [], "Folders with plugins, beside those that are installed.", flag_values=values
     )
-    flags.DEFINE_float(
+    define_seconds(
         "plugin_timeout",
         600,
         "Seconds that each call of a plugin in a shared library may take.",
-        lower_bound=0.001,
-        flag_values=values,
+        least=0.001,
+        values=values,
     )
     switch(
         "plugin_in_process",

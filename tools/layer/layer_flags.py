@@ -70,7 +70,9 @@ def define_op_flags(flags: FlagValues) -> None:
 
 def define_layer_flags(flags: FlagValues) -> None:
     """Defines the flags that say how a layer is compiled, and for what."""
-    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string, DEFINE_string
+    from absl.flags import DEFINE_bool, DEFINE_multi_string, DEFINE_string
+
+    from ..seconds_flag import define_seconds
 
     define_op_flags(flags)
     DEFINE_string(
@@ -102,12 +104,12 @@ def define_layer_flags(flags: FlagValues) -> None:
     DEFINE_bool(
         "allow_native_assets", False, "Whether machine code in FILE may run.", flag_values=flags
     )
-    DEFINE_float(
+    define_seconds(
         "timeout_s",
         60.0,
         "Seconds after which a build or a run is stopped.",
-        lower_bound=0.1,
-        flag_values=flags,
+        least=0.1,
+        values=flags,
     )
 
 

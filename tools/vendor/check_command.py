@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def _define_flags(flags: FlagValues) -> None:
     from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string, DEFINE_string
 
+    from ..seconds_flag import define_seconds
+
     DEFINE_multi_string(
         "model",
         [],
@@ -42,7 +44,7 @@ def _define_flags(flags: FlagValues) -> None:
         "How far floats may be from LiteRT's on the CPU, as a part of the largest.",
         flag_values=flags,
     )
-    DEFINE_float("timeout", 60, "Seconds that each check may take.", flag_values=flags)
+    define_seconds("timeout", 60, "Seconds that each check may take.", least=0.1, values=flags)
     DEFINE_bool("strict", False, "Recommendations are rules, too.", flag_values=flags)
     DEFINE_bool("verbose", False, "Shows the checks that passed, too.", flag_values=flags)
     DEFINE_bool("json", False, "The report as JSON.", flag_values=flags)
