@@ -37,7 +37,7 @@ from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
 from compiler_plugin.transforming import prepare_partitions, transform_flags, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo, check_is_list
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset
 from litert.model.blob import Blob
@@ -81,6 +81,10 @@ class ApplyOptions:
     compiler: CompilerOptions = field(default_factory=CompilerOptions)
     transform: TransformOptions | None = None
     hosting: Hosting = field(default_factory=Hosting)
+
+    def __post_init__(self) -> None:
+        check_is_list("libs", self.libs)
+        check_is_list("require_npu", self.require_npu)
 
     @property
     def asset_paths(self) -> Sequence[str]:

@@ -86,6 +86,7 @@ class CompilerOptions:
     dump: DumpOptions = DumpOptions()
 
     def __post_init__(self) -> None:
+        check_is_list("custom_layers", self.custom_layers)
         seen: dict[str, CustomOpInfo] = {}
         for info in self.custom_op_infos:
             if info.op_name in seen:
@@ -114,6 +115,24 @@ class CompilerOptions:
             )
         info = self.custom_op_infos[index]
         return info.op_name, info.asset_path
+
+
+def check_is_list(name: str, value: Sequence[str]) -> None:
+    """Refuses a text where several are meant: Python would take its letters for them.
+
+    Args:
+      name: of the option.
+      value: of it.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG.
+    """
+    if isinstance(value, str):
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"{name} is the text {value!r:.100}, not a list of texts",
+            hint=f"Write {name}=[{value!r:.100}].",
+        )
 
 
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:

@@ -24,3 +24,10 @@ def test_an_index_past_the_custom_op_infos_is_refused(index: int) -> None:
         OPTIONS.get_custom_op_info(index)
     assert error.value.status is Status.INDEX_OOB
     assert f"custom op info {index} of 2" in str(error.value)
+
+
+def test_a_text_is_no_list_of_texts() -> None:
+    with pytest.raises(LiteRtError, match="not a list") as error:
+        CompilerOptions(custom_layers="layers/all.xml")
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
+    assert "custom_layers=['layers/all.xml']" in error.value.hint
