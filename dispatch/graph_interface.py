@@ -75,7 +75,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
     def assign_node_function(
         self, graph: Graph, node_id: int, executable_id: int, function_name: str
     ) -> None:
-        """Says which function of which module a node runs."""
+        """Says which function of which module a node runs; "" where the module has one."""
 
     @abstractmethod
     def annotate_graph(self, graph: Graph, key: str, value: str) -> None:

@@ -498,3 +498,23 @@ def test_a_graph_is_built_and_run() -> None:
     assert vendor.graph_interface.graph[-1] == "destroyed" and not vendor.graph_interface.loaded
     with pytest.raises(LiteRtError):
         graphs.graph_destroy(graph)
+
+
+def test_a_node_s_function_may_have_no_name_and_a_call_no_graph() -> None:
+    vendor = GraphDispatch()
+    host = RawHost(vendor)
+    graphs, device = host.table.api.graph_interface, host.device()
+    graph, executable = ffi.new("LiteRtDispatchGraph*"), ffi.new("LiteRtDispatchExecutableHandle*")
+    code = ffi.from_buffer(b"byte code")
+    module = ffi.new("LiteRtMemBuffer*", [-1, code, 0, len(code), 0])
+    assert graphs.graph_create(device, graph) == Status.OK
+    assert graphs.load_executable(device, ExecutableType.ML_MODEL, module, executable) == Status.OK
+    assert graphs.assign_node_function(graph[0], 1, executable[0], ffi.NULL) == Status.OK
+    call = ffi.new("LiteRtDispatchInvocationContext*")
+    assert graphs.invocation_context_create_from_graph(device, graph[0], call) == Status.OK
+    assert vendor.graph_interface.graph == ["created", "node 1 executable 7 "]
+    found = ffi.new("LiteRtDispatchGraph*")
+    assert graphs.invocation_context_get_graph(call[0], found) == Status.OK
+    assert found[0] == graph[0]
+    assert graphs.invocation_context_get_graph(host.invocation(device), found) == Status.OK
+    assert not found[0]

@@ -121,9 +121,8 @@ class GraphFunctions:
     def _assign(self, handle: int, node_id: int, executable_handle: int, name: Any) -> None:
         graph = self._handles.get(handle, _Graph)
         executable = self._handles.get(executable_handle, _Executable)
-        self._interface.assign_node_function(
-            graph.graph, node_id, executable.number, read_text(name, "function's name")
-        )
+        function = read_text(name, "function's name") if name else ""
+        self._interface.assign_node_function(graph.graph, node_id, executable.number, function)
 
     def _create_call(self, device_handle: int, handle: int, out: Any) -> None:
         device = self._handles.get(device_handle, DeviceContext)
@@ -138,7 +137,4 @@ class GraphFunctions:
 
     def _get_graph(self, handle: int, out: Any) -> None:
         call = self._handles.get(handle, InvocationContext)
-        need(out)
-        if not call.graph:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the call was not made from a graph")
-        out[0] = call.graph
+        need(out)[0] = call.graph
