@@ -61,7 +61,7 @@ def _ask(subject: PluginSubject, entry: Any, model: Model, subgraph: Subgraph, o
             call.handle("LiteRtOp", op),
         )
     expect_status(f"pattern '{name}' at {op.name}", status, Status.OK, Status.PATTERN_NO_MATCH)
-    if status and (builder.tensors or builder.ops or builder.erased):
+    if status and builder.is_used:
         raise BrokenRuleError(f"pattern '{name}' does not match {op.name}, and changes the graph")
 
 

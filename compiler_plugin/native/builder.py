@@ -66,6 +66,11 @@ class GraphBuilder:
         self.erased: dict[Op, None] = {}
         self._data: dict[Tensor, Buffer] = {}  # of tensors that erased ops write
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is recorded."""
+        return bool(self.tensors or self.ops or self.erased or self._data)
+
     def add_tensor(self, tensor: Tensor) -> None:
         """A tensor, whose buffer is another's or the model's empty one."""
         self.tensors[tensor] = None

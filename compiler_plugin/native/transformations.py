@@ -7,7 +7,7 @@ its changes are made, and the scan begins again. Any status but Ok is "no match"
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,40 +100,48 @@ def _match_one(
     where: str,
 ) -> str:
     """Makes the first match; its pattern's name, or "" where there is none."""
-    for op in subgraph.ops:
-        for pattern in patterns:
-            if _matches(context, pattern, model, subgraph, op, where):
-                return pattern.name
-    return ""
+    pairs = ((op, pattern) for op in subgraph.ops for pattern in patterns)
+    while True:
+        builder = GraphBuilder(model, subgraph)
+        with context.showing(subgraph):
+            found = _ask_each(context, pairs, builder, where)
+        if found is None:
+            return ""
+        op, pattern, is_match = found
+        if is_match:
+            _apply(builder, pattern, op, where)
+            return pattern.name
 
 
-def _matches(
+def _ask_each(
     context: CompilerContext,
-    pattern: Pattern,
-    model: Model,
-    subgraph: Subgraph,
-    op: Op,
+    pairs: Iterator[tuple[Op, Pattern]],
+    builder: GraphBuilder,
     where: str,
-) -> bool:
-    builder = GraphBuilder(model, subgraph)
-    with context.showing(op) as op_handle:
-        context.handles.of(subgraph)
+) -> tuple[Op, Pattern, bool] | None:
+    """Asks until a pattern matches, or has recorded changes all the same; None where the pairs end before.
+
+    They all see one subgraph, since to show it costs more than to ask.
+    """
+    for op, pattern in pairs:
         with native_call(f"transformation '{pattern.name}'"):
             status = pattern.function(
                 context.table,
                 ffi.cast("LiteRtBuilder", context.handles.of(builder)),
-                ffi.cast("LiteRtOp", op_handle),
+                ffi.cast("LiteRtOp", context.handles.of(op)),
             )
-    if status == Status.PATTERN_NO_MATCH:
-        return False
-    if status:
-        _logger.debug(
-            "%s: transformation %s: status %d at %s", where, pattern.name, status, op.name
-        )
-        return False
+        if status not in (Status.OK, Status.PATTERN_NO_MATCH):
+            _logger.debug(
+                "%s: transformation %s: status %d at %s", where, pattern.name, status, op.name
+            )
+        if status == Status.OK or builder.is_used:
+            return op, pattern, status == Status.OK
+    return None
+
+
+def _apply(builder: GraphBuilder, pattern: Pattern, op: Op, where: str) -> None:
     try:
         builder.apply()
     except LiteRtError as error:
         place = f"{where}, transformation '{pattern.name}' at {op.name}"
         raise LiteRtError(error.status, error.what, place, error.hint) from error
-    return True

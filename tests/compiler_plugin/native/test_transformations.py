@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from compiler_plugin.native.builder_options import OPTIONS
+from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.transformations import Pattern, apply_patterns
+from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
@@ -66,6 +69,22 @@ def test_in_a_process_of_its_own_a_plugin_makes_the_same(
         for report in both_hosts.reports
     )
     assert isolated == ours and len(ours) == len(rewrites.split(",")) * bool(rewrites)
+
+
+def test_the_graph_is_shown_once_to_all_patterns_that_leave_it_alone() -> None:
+    """To show it takes longer, the more ops there are: for each op anew it would be the square."""
+    asked: list[int] = []
+
+    def match(_context: object, _builder: object, op: object) -> int:
+        asked.append(int(ffi.cast("uintptr_t", op)))
+        return Status.PATTERN_NO_MATCH
+
+    callback = ffi.callback("LiteRtPatternFn", match)
+    patterns = [Pattern(name, 1, callback) for name in ("first", "second")]
+    model = _model()
+    assert not apply_patterns(CompilerContext("a test"), patterns, model, "here")
+    number = len(model.subgraphs[0].ops)
+    assert len(asked) == 2 * number and len(set(asked)) == number
 
 
 def test_the_report_says_how_often_each_pattern_has_matched(both_hosts: BothHosts) -> None:
