@@ -147,10 +147,12 @@ class OptionsTable:
         op_name[0], asset_path[0] = infos[index]
 
 
-@cache
+_table = OptionsTable()
+
+
 def options_table() -> OptionsTable:
     """The table of this process: functions that C code finds by name read it."""
-    return OptionsTable()
+    return _table
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -26,12 +27,12 @@ SYMBOLS = (
 
 _SONAME = "liblitert_npu_symbols.so"
 
+_loading = threading.Lock()
 _logger = logging.getLogger(__name__)
 
 
-@cache
 def load_symbols() -> Sequence[object]:
-    """Makes the functions findable in this process; a second call does nothing.
+    """Makes the functions findable in this process; a second call does nothing, from whatever thread it comes.
 
     Returns:
       What keeps them alive.
@@ -39,6 +40,19 @@ def load_symbols() -> Sequence[object]:
     Raises:
       LiteRtError: UNSUPPORTED, on a machine of another kind; DYNAMIC_LOADING.
     """
+    # Of two libraries all would find the first, and jump to functions that are gone.
+    with _loading:
+        return _load_symbols()
+
+
+def symbol_library(machine: str = "") -> bytes:
+    """The library as it lies in a file, for this machine or another that `elf_library` knows."""
+    functions = [(name, jump_through(8 * index)) for index, name in enumerate(SYMBOLS)]
+    return elf_library(_SONAME, functions, 8 * len(SYMBOLS), machine)
+
+
+@cache
+def _load_symbols() -> Sequence[object]:
     library = load_library(symbol_library(), _SONAME, ffi.RTLD_GLOBAL)
     table = options_table()
     functions: Sequence[Callable[..., object]] = (
@@ -56,12 +70,6 @@ def load_symbols() -> Sequence[object]:
         slots[index] = int(ffi.cast("uintptr_t", callback))
         kept.append(callback)
     return kept
-
-
-def symbol_library(machine: str = "") -> bytes:
-    """The library as it lies in a file, for this machine or another that `elf_library` knows."""
-    functions = [(name, jump_through(8 * index)) for index, name in enumerate(SYMBOLS)]
-    return elf_library(_SONAME, functions, 8 * len(SYMBOLS), machine)
 
 
 def jump_through(slot: int) -> Code:

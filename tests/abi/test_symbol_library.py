@@ -108,3 +108,28 @@ def test_other_machines_are_told() -> None:
     with pytest.raises(LiteRtError, match="riscv64") as error:
         symbol_library("riscv64")
     assert error.value.status is Status.UNSUPPORTED
+
+
+_THREADS = """
+import sys, threading
+from litert.abi.symbol_library import load_symbols
+
+sys.setswitchinterval(1e-6)
+start, found = threading.Barrier(4), []
+
+def load():
+    start.wait()
+    found.append(load_symbols())
+
+threads = [threading.Thread(target=load) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len({id(each) for each in found}))
+"""
+
+
+def test_threads_that_come_at_once_load_one_library() -> None:
+    done = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip() == "1", done.stdout + done.stderr
