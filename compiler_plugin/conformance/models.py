@@ -1,4 +1,4 @@
-"""Small models of common ops, for vendors that were given none of their own."""
+"""Small models of common ops, and of what is easily forgotten about them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def default_models(custom_ops: Sequence[str]) -> list[NamedModel]:
     models.append(_make("MUL of one input", _square))
     models.append(_make("MUL by a constant", _scale))
     models.append(_make("SUB, then MUL", _chain))
+    models += [_make(f"{name} of a row", partial(_broadcast, name=name)) for name in _BINARY]
+    models += [_make(f"{name} with RELU", partial(_fused, name=name)) for name in _BINARY]
     models += [_make(name, partial(_unary, name=name)) for name in _UNARY]
     models.append(_make("CONV_2D", _conv))
     models.append(_make("MAX_POOL_2D", _pool))
@@ -59,6 +61,15 @@ def _unary(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
 
 def _binary(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
     return _op(builder, name, [x, builder.input("z", "float32", _SHAPE)])
+
+
+def _broadcast(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
+    return _op(builder, name, [x, builder.input("z", "float32", (1, 1, 4, 1))])
+
+
+def _fused(builder: ModelBuilder, x: Tensor, name: str) -> Tensor:
+    z = builder.input("z", "float32", _SHAPE)
+    return _op(builder, name, [x, z], fused_activation_function="RELU")
 
 
 def _square(builder: ModelBuilder, x: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ def make_subject(argument: Mapping[str, Any]) -> PluginSubject:
     return PluginSubject(
         lambda: _load(argument, trace),
         PluginHost(argument["manufacturer"], options),
-        models or default_models([info.op_name for info in infos]),
+        models + default_models([info.op_name for info in infos]),
         argument["soc_model"],
     )
 

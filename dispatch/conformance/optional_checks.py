@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dispatch.conformance.case import Case
@@ -96,18 +97,23 @@ def _async_events(subject: DispatchSubject) -> None:
             raise BrokenRuleError("the outputs are others once the events are signalled")
 
 
-def _need_assets(subject: DispatchSubject) -> None:
-    if subject.table.register_asset is None:
-        raise UnseenError("the vendor takes no assets")
-    if not subject.case.assets:
-        raise UnseenError("the models that it was checked with have no assets")
+def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[DispatchSubject], None]:
+    """A check of all cases, since none says whether its op has an asset."""
+
+    def check_all(subject: DispatchSubject) -> None:
+        if subject.table.register_asset is None:
+            raise UnseenError("the vendor takes no assets")
+        if not subject.case.assets:
+            raise UnseenError("the models that it was checked with have no assets")
+        for case in subject.cases:
+            check(subject, case)
+
+    return check_all
 
 
-def _asset_lifetime(subject: DispatchSubject) -> None:
+def _asset_lifetime(subject: DispatchSubject, case: Case) -> None:
     """Names are gone after the call; the bytes of another, closed device context are, too."""
-    _need_assets(subject)
-    case = subject.case
-    with subject.call() as call:
+    with subject.call(case) as call:
         expected = call.run(case.data)
     with subject.device() as device:
         for name, data in case.assets.items():
@@ -132,10 +138,8 @@ def _asset_unknown(subject: DispatchSubject) -> None:
             expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
 
 
-def _asset_again(subject: DispatchSubject) -> None:
-    _need_assets(subject)
-    case = subject.case
-    with subject.call() as call:
+def _asset_again(subject: DispatchSubject, case: Case) -> None:
+    with subject.call(case) as call:
         expected = call.run(case.data)
     with subject.device() as device:
         for name, data in case.assets.items():
@@ -153,11 +157,9 @@ def _asset_again(subject: DispatchSubject) -> None:
                 )
 
 
-def _asset_many(subject: DispatchSubject) -> None:
+def _asset_many(subject: DispatchSubject, case: Case) -> None:
     """The other's asset comes before a call is made, when some vendors look at theirs, and after."""
-    _need_assets(subject)
-    case = subject.case
-    with subject.call() as call:
+    with subject.call(case) as call:
         expected = call.run(case.data)
     text = "an asset of another device context changes the outputs of this one"
     with subject.device(case) as device, Device(subject.ready(), {}) as other:
@@ -166,7 +168,7 @@ def _asset_many(subject: DispatchSubject) -> None:
             call.attach_all()
             if call.run(case.data) != expected:
                 raise BrokenRuleError(text)
-    with subject.call() as call:
+    with subject.call(case) as call:
         with Device(subject.ready(), {}) as other:
             _offer_others(other, case)
             if call.run(case.data) != expected:
@@ -198,11 +200,11 @@ CHECKS = (
     Check("metrics.order", _metrics_order, needs=_METRICS),
     Check("metrics.each", _metrics_each, needs=_METRICS),
     Check("async.events", _async_events, needs=(*_SAME, "capabilities.parts")),
-    Check("register_asset.lifetime", _asset_lifetime, needs=_SAME),
+    Check("register_asset.lifetime", _with_each(_asset_lifetime), needs=_SAME),
     Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),
-    Check("register_asset.again", _asset_again, needs=_SAME),
+    Check("register_asset.again", _with_each(_asset_again), needs=_SAME),
     Check(
         "dispatch.null_arguments", _asset_null, "LiteRtDispatchRegisterAsset, argument 0", _BASE[:3]
     ),
-    Check("register_asset.many", _asset_many, needs=(*_SAME, "device.many")),
+    Check("register_asset.many", _with_each(_asset_many), needs=(*_SAME, "device.many")),
 )

@@ -68,7 +68,17 @@ class SubgraphBuilder:
           quantization: of its elements.
           shape_signature: with -1 for dimensions that are unknown until run time.
           is_variable: whether it keeps its value between runs.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a negative dimension in the shape.
         """
+        if any(dimension < 0 for dimension in shape):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"a tensor of shape {list(shape)}",
+                f"tensor '{name}'",
+                "Say with 1 what is not known, and with -1 in shape_signature that it is not.",
+            )
         tensor = Tensor(
             name, as_element_type(element_type), tuple(shape), self._model.buffers[0], quantization
         )

@@ -117,6 +117,12 @@ LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
   return kLiteRtStatusOk;
 }
 
+/* Breaks no rule of the plugin's: what it takes is computed otherwise. */
+static int forgets(const char* what) {
+  const char* rule = getenv("BROKEN_RULE");
+  return rule != NULL && strncmp(rule, "forgets ", 8) == 0 && strcmp(rule + 8, what) == 0;
+}
+
 static LiteRtStatus describe(const LiteRtCompilerContext* context, LiteRtTensor tensor,
     LiteRtRankedTensorType* type, uint32_t* num_elements) {
   LiteRtTensorTypeId id;
@@ -149,7 +155,7 @@ static LiteRtStatus read_op(const LiteRtCompilerContext* context, LiteRtOp op, F
   } else if (code == 18 && num_inputs == 2) {
     uint32_t activation;
     TRY(context->get_mul_fused_activation_option(op, &activation));
-    if (activation != 0) return kLiteRtStatusErrorUnsupported;
+    if (activation != 0 && !forgets("RELU")) return kLiteRtStatusErrorUnsupported;
     function->kind = kMul;
   } else {
     return kLiteRtStatusErrorUnsupported;
@@ -171,7 +177,7 @@ static LiteRtStatus read_op(const LiteRtCompilerContext* context, LiteRtOp op, F
     if (size > 0 && breaks("partition.reads_only")) *(volatile char*)bytes += 1;
     if (size > 0) return kLiteRtStatusErrorUnsupported;
     TRY(describe(context, tensor, &type, &num_elements));
-    if (num_elements != function->num_elements) return kLiteRtStatusErrorUnsupported;
+    if (num_elements != function->num_elements && !forgets("a row")) return kLiteRtStatusErrorUnsupported;
   }
   return kLiteRtStatusOk;
 }

@@ -133,7 +133,18 @@ def test_models_of_the_users_are_checked_with(
     write_model(builder.build(), tmp_path / "mine.tflite")
     report = check_json(capsys, broken_vendor, f"--model={tmp_path}/mine.tflite", "--rule=invoke")
     assert report["conforms"]
-    assert report["parts"][0]["remarks"] == ["Run: mine.tflite."]
+    assert report["parts"][0]["remarks"][0].startswith("Run: mine.tflite, MUL, ")
+
+
+@pytest.mark.parametrize("forgotten", ["RELU", "a row"])
+def test_what_is_forgotten_of_an_op_is_found_whatever_models_there_are(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, forgotten: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", f"forgets {forgotten}")
+    report = check_json(capsys, broken_vendor, "--rule=invoke.values")
+    assert broken_rules(report) == {"invoke.values"}
+    (failed,) = [f for f in report["parts"][1]["findings"] if f["outcome"] == "failed"]
+    assert forgotten in failed["text"]
 
 
 def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(

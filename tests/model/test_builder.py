@@ -160,12 +160,13 @@ def output_of_another_subgraph(b: SubgraphBuilder) -> None:
         lambda b: b.constant("c", Blob(b"12"), "int8", (3,)),
         lambda b: b.constant("c", [1, 2], "int8", (2,), sparsity=Table.make("SparsityParameters")),
         lambda b: b.input("x", "float33", (1,)),
+        lambda b: b.input("x", F32, (-1, 3)),
         use_of_another_subgraph,
         second_producer,
         output_of_another_subgraph,
     ],
     ids=["operator", "option", "enum", "type", "no options", "value", "huge", "size", "sparse",
-         "element type", "other subgraph", "second producer", "other output"],
+         "element type", "negative", "other subgraph", "second producer", "other output"],
 )  # fmt: skip
 def test_what_no_model_can_hold_is_refused(build: Callable[[ModelBuilder], object]) -> None:
     b = ModelBuilder()

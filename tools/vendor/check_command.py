@@ -21,7 +21,7 @@ def _define_flags(flags: FlagValues) -> None:
     DEFINE_multi_string(
         "model",
         [],
-        "A TFLite model to check with, in place of small ones of common ops.",
+        "A TFLite model to check with, before small ones of common ops.",
         flag_values=flags,
     )
     DEFINE_multi_string(

@@ -52,7 +52,7 @@ class CheckOptions:
     """How a vendor is checked.
 
     Attributes:
-      models: files; none for small models of common ops.
+      models: files; what follows them is small models of common ops.
       soc_model: to compile for; "" for the plugin's first.
       assets: pairs of an op and its asset's path.
       companions: pairs of a name, `<op>/<relative path>`, and a path.
