@@ -165,6 +165,10 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
     [
         (["Nobody"], Status.NOT_FOUND),
         (["./nowhere.so"], Status.NOT_FOUND),
+        (["Null", "--npu_custom_op_info=Copy,nowhere.txt"], Status.NOT_FOUND),
+        (["Null", "--companion=Copy/a,nowhere.txt"], Status.NOT_FOUND),
+        (["Null", "--model=nowhere.tflite"], Status.NOT_FOUND),
+        (["Null", "--tolerance=-1"], Status.INVALID_TOOL_CONFIG),
         ([__file__], Status.INVALID_TOOL_CONFIG),
         ([], Status.INVALID_TOOL_CONFIG),
         (["Null", "--rule=no.such_rule"], Status.INVALID_TOOL_CONFIG),

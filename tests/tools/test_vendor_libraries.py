@@ -32,6 +32,11 @@ def test_a_vendor_in_a_folder_is_named_by_its_files(tmp_path: Path) -> None:
     assert found.manufacturer == "Tin" and list(found.origins) == ["dispatch"]
 
 
+def test_a_library_that_is_not_there_is_no_vendor_s_name() -> None:
+    with pytest.raises(LiteRtError, match="no such file"):
+        find_libraries(["libLiteRtDispatch_Tin.so"])
+
+
 def test_a_vendor_that_is_not_there_is_told_of() -> None:
     with pytest.raises(LiteRtError, match="no installed vendor 'Nobody', only Null") as error:
         find_libraries(["Nobody"])

@@ -42,6 +42,7 @@ def _define_flags(flags: FlagValues) -> None:
         "tolerance",
         0.01,
         "How far floats may be from LiteRT's on the CPU, as a part of the largest.",
+        lower_bound=0,
         flag_values=flags,
     )
     define_seconds("timeout", 60, "Seconds that each check may take.", least=0.1, values=flags)

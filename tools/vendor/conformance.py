@@ -82,6 +82,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     """
     contract = read_contract()
     _check_names(options.rules, contract)
+    _check_files([*options.models, *(path for _, path in (*options.assets, *options.companions))])
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
     parts: list[Part] = []
@@ -142,6 +143,12 @@ def _check_names(names: Sequence[str], contract: Mapping[str, object]) -> None:
                 f"the contract has no rule '{name}'",
                 hint="docs/vendor_contract.md has their names.",
             )
+
+
+def _check_files(paths: Sequence[str]) -> None:
+    for path in paths:
+        if not os.path.isfile(path):
+            raise LiteRtError(Status.NOT_FOUND, "no such file", path)
 
 
 def _part(

@@ -59,7 +59,11 @@ def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
             "it is a shared library already, and runs in stock LiteRT as it is",
             os.fspath(vendor),
         )
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot make the folder: {reason}", folder) from error
     path = os.path.join(folder, _LIBRARIES[kind].format(manufacturer))
     interpreter = Interpreter.of_this_process()
     build_library(kind, path, spec=spec, include_folder=INCLUDE_FOLDER, interpreter=interpreter)

@@ -37,7 +37,8 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
       LiteRtError: NOT_FOUND; INVALID_TOOL_CONFIG, for two libraries of a kind.
     """
     manufacturer = ""
-    if len(names) == 1 and not os.path.exists(names[0]) and os.sep not in names[0]:
+    is_path = any(os.sep in name or name.endswith((".so", ".py")) for name in names)
+    if len(names) == 1 and not is_path and not os.path.exists(names[0]):
         manufacturer = names[0]
         names = _in_wheel(manufacturer)
         if not names:

@@ -95,6 +95,15 @@ def test_what_cannot_be_exported_is_said(
     assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
+def test_a_folder_that_cannot_be_made_is_told_of(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("mine")
+    arguments = ("--manufacturer=Null", "-o", str(tmp_path / "taken"))
+    assert litert_npu("vendor", "export", *arguments) == 1
+    assert "FILE_IO: cannot make the folder: file exists" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
