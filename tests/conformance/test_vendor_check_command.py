@@ -173,6 +173,7 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
         ([], Status.INVALID_TOOL_CONFIG),
         (["Null", "--rule=no.such_rule"], Status.INVALID_TOOL_CONFIG),
         (["Null", "--option==x"], Status.INVALID_TOOL_CONFIG),
+        (["Null", "--option=zinc_tiles=4"], Status.INVALID_TOOL_CONFIG),
     ],
     ids=lambda value: " ".join(value)[-20:] if isinstance(value, list) else value.name,
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler_plugin.vendor_options import is_option_of
 from litert.abi.conformance.checks import Finding
 from litert.abi.headers import read_contract
 from litert.core.errors import LiteRtError
@@ -83,6 +84,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     contract = read_contract()
     _check_names(options.rules, contract)
     _check_files([*options.models, *(path for _, path in (*options.assets, *options.companions))])
+    _check_options(options.vendor_options, libraries.manufacturer)
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
     parts: list[Part] = []
@@ -149,6 +151,16 @@ def _check_files(paths: Sequence[str]) -> None:
     for path in paths:
         if not os.path.isfile(path):
             raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+
+
+def _check_options(names: Iterable[str], manufacturer: str) -> None:
+    for name in names:
+        if manufacturer and not is_option_of(manufacturer, name):
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"'{name}' is no option of {manufacturer}'s",
+                hint="A vendor's options begin with its name: no host hands it others.",
+            )
 
 
 def _part(
