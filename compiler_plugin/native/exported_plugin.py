@@ -109,6 +109,7 @@ class ExportedPlugin:
         prepare = prepare_partitions(vendor.data_layout, None, None)
         plan = make_offer(vendor, stock.subgraph, choice, limit, prepare)
         self._report(plan)
+        self._report_unused(stock.subgraph)
         return [
             (stock.handles[op], number)
             for number, partition in enumerate(plan.partitions, 1)
@@ -229,6 +230,31 @@ class ExportedPlugin:
                 level = logging.DEBUG
             _logger.log(level, "%s leaves %d %s on the CPU: %s", vendor, number, name, reason)
         self._warn()
+
+    def _report_unused(self, subgraph: Subgraph) -> None:
+        """What the user has given for a model that is not as the host shows it."""
+        vendor, wishes = self._registered.factory.soc_manufacturer, self._wishes
+        ops = {op.name for op in subgraph.ops}
+        for info in wishes.compiler.custom_op_infos:
+            if info.op_name not in {*ops, *wishes.embedded}:
+                _logger.warning(
+                    "%s: the subgraph has no op '%s', which there is an asset for",
+                    vendor,
+                    info.op_name,
+                )
+        tensors = {tensor.name: tensor for tensor in subgraph.tensors}
+        for name in wishes.compiler.shape_bounds:
+            if name not in tensors:
+                _logger.warning(
+                    "%s: the subgraph has no tensor '%s', which there is a bound for", vendor, name
+                )
+            elif tensors[name].type.layout.is_static:
+                _logger.warning(
+                    "%s: the bound of '%s' is not used, as the host shows it with a fixed shape, %s",
+                    vendor,
+                    name,
+                    tensors[name].type,
+                )
 
     def _warn(self) -> None:
         for warning in self._warnings:

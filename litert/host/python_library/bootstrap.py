@@ -21,6 +21,11 @@ _PACKAGES = ("litert", "compiler_plugin", "dispatch")
 _REPORTING = "compiler_plugin.native"
 """Logs, at level INFO, what our own host has a report for; of the others the log has warnings and errors."""
 
+_FLAGS_IN_STOCK = (
+    "In stock LiteRT, --npu_custom_op_info=op,path is LITERT_NPU_CUSTOM_OP_INFO=op,path in the environment, "
+    "another flag of a plugin LITERT_NPU_OPTIONS=name=value, of a driver LITERT_NPU_DISPATCH_OPTIONS=name=value"
+)
+
 _lock = threading.RLock()
 _loaded: dict[int, str] = {}  # what `load` answered, by the address of a library's table
 _kept: list[object] = []  # functions that C has pointers to
@@ -100,13 +105,22 @@ def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, clos
 
 
 class _StandardError(logging.Handler):
-    """Writes to the host's log, which is standard error; a program that keeps a log in Python is left alone."""
+    """Writes to the host's log, which is standard error; a program that keeps a log in Python is left alone.
+
+    Once it says what the flags that vendors speak of are in stock.
+    """
+
+    has_told_of_flags = False
 
     def emit(self, record: logging.LogRecord) -> None:
         if logging.getLogger().handlers or sys.stderr is None:
             return
+        text = self.format(record) + "\n"
+        if not _StandardError.has_told_of_flags and " --" in text:
+            _StandardError.has_told_of_flags = True
+            text += f"INFO: [litert_npu] {_FLAGS_IN_STOCK}\n"
         try:
-            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.write(text)
             sys.stderr.flush()
         except OSError:  # closed: there is nowhere left to say it
             return

@@ -233,6 +233,19 @@ def test_an_asset_that_is_not_there_is_named(
     assert "asset of op 'MyOp'" in caplog.text and "/nowhere/my.cl" in caplog.text
 
 
+def test_what_is_given_for_a_model_that_is_not_so_is_told(
+    chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "my.cl").touch()
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_OP_INFO", f"MyOp,{tmp_path / 'my.cl'}")
+    monkeypatch.setenv("LITERT_NPU_OPTIONS", "shape_bounds=x:8x4;shape_bounds=nowhere:8")
+    with Exported(TakingFactory()) as exported:
+        assert exported.partition(chain)[0] == 0
+    assert "no op 'MyOp', which there is an asset for" in caplog.text
+    assert "the bound of 'x' is not used" in caplog.text
+    assert "no tensor 'nowhere', which there is a bound for" in caplog.text
+
+
 def refuse_relu_behind_tanh(partitions: Sequence[Subgraph]) -> None:
     if any(partition.inputs[0].name == "t1" for partition in partitions):
         raise LiteRtError(Status.UNSUPPORTED, "this RELU is too much")
