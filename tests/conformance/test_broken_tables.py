@@ -33,6 +33,7 @@ FOUND_BY = {
     "invocation.offset": "invocation.byte_code",
     "invoke.detached": "invoke.missing",
     "register_asset.early": "register_asset.many",
+    "register_asset.first": "register_asset.again",
 }
 SURVIVED = [rule for rule in rules_of("dispatch.c") if rule not in {*CRASHES, "dispatch.ends"}]
 
