@@ -40,11 +40,11 @@ def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
       Its path.
 
     Raises:
-      LiteRtError: what is missing here, or wrong with the vendor; no library is left then.
+      LiteRtError: what is missing here, or wrong with the vendor; a library that was there stays as it is.
     """
     from litert.abi.headers import INCLUDE_FOLDER
     from litert.host.python_library.bootstrap import find_vendor
-    from litert.host.python_library.building import Interpreter, build_library, try_library
+    from litert.host.python_library.building import Interpreter, build_library
 
     spec = {
         "manufacturer": manufacturer,
@@ -66,13 +66,14 @@ def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
         raise LiteRtError(Status.FILE_IO, f"cannot make the folder: {reason}", folder) from error
     path = os.path.join(folder, _LIBRARIES[kind].format(manufacturer))
     interpreter = Interpreter.of_this_process()
-    build_library(kind, path, spec=spec, include_folder=INCLUDE_FOLDER, interpreter=interpreter)
-    if interpreter.libpython:
-        try:
-            try_library(kind, path)
-        except BaseException:
-            os.remove(path)
-            raise
+    build_library(
+        kind,
+        path,
+        spec=spec,
+        include_folder=INCLUDE_FOLDER,
+        interpreter=interpreter,
+        is_tried=bool(interpreter.libpython),
+    )
     return path
 
 

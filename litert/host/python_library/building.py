@@ -98,6 +98,7 @@ def build_library(
     spec: Mapping[str, str],
     include_folder: str,
     interpreter: Interpreter,
+    is_tried: bool,
 ) -> None:
     """Makes a library.
 
@@ -107,10 +108,11 @@ def build_library(
       spec: what `bootstrap.load` gets.
       include_folder: where LiteRT's C interfaces are declared.
       interpreter: what it starts.
+      is_tried: whether a program that has no Python loads and calls it first.
 
     Raises:
       LiteRtError: UNSUPPORTED on another system than Linux; NOT_FOUND without a C compiler; COMPILATION, with what
-        it said; FILE_IO.
+        it said; DYNAMIC_LOADING, with what the library said; FILE_IO.
     """
     if sys.platform != "linux":
         raise LiteRtError(
@@ -126,27 +128,24 @@ def build_library(
             includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
             # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.
             _compile([*compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
+            if is_tried:
+                _try_library(kind, built, output)
             os.replace(built, output)
     except OSError as error:
         raise LiteRtError(Status.FILE_IO, f"cannot write: {error}", output) from error
 
 
-def try_library(kind: str, library: str) -> None:
-    """Loads a library in a program that has no Python, and calls it.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, with what the library said.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        program = os.path.join(folder, "trial")
-        _compile([*find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
-        command = [program, os.path.abspath(library), _TRIALS[kind]]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+def _try_library(kind: str, library: str, where: str) -> None:
+    """Loads a library in a program that has no Python, and calls it."""
+    program = os.path.join(os.path.dirname(library), "trial")
+    _compile([*find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
+    command = [program, os.path.abspath(library), _TRIALS[kind]]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"it was built, and a program without Python cannot use it:\n{done.stderr.strip()}",
-            library,
+            where,
         )
 
 

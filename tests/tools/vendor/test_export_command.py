@@ -15,6 +15,11 @@ from tests.tools.conftest import LitertNpu
 
 Capture = pytest.CaptureFixture[str]
 ACME = Path(__file__).resolve().parents[3] / "examples" / "03_vendor"
+_OF_USE_HERE = (
+    "import sys\nif 'pytest' not in sys.modules: raise ImportError('elsewhere')\n"
+    "from litert_npu_null.dispatch import DISPATCH"
+)
+"""A vendor that a process of its own cannot import."""
 
 
 @pytest.fixture(autouse=True)
@@ -111,11 +116,7 @@ def test_a_folder_that_cannot_be_made_is_told_of(
         ("DISPATCH = 3", "DISPATCH is of the type int, not a Dispatch"),
         ("TABLE = 3", "no 'DISPATCH' in it"),
         ("DISPATCH = '/opt/libLiteRtDispatch_Bad.so'", "it is a shared library already"),
-        (
-            "import sys\nif 'pytest' not in sys.modules: raise ImportError('elsewhere')\n"
-            "from litert_npu_null.dispatch import DISPATCH",
-            "elsewhere",
-        ),
+        (_OF_USE_HERE, "elsewhere"),
     ],
     ids=["import", "type", "name", "library", "another process"],
 )
@@ -127,6 +128,18 @@ def test_a_vendor_of_no_use_leaves_no_library(
     assert litert_npu("vendor", "export", file, "-o", str(output)) == 1
     assert said in capsys.readouterr().err
     assert not output.exists() or not list(output.iterdir())
+
+
+def test_a_library_that_was_there_stays_where_the_new_one_is_of_no_use(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path
+) -> None:
+    file, library = tmp_path / "LiteRtDispatch_Bad.py", tmp_path / "libLiteRtDispatch_Bad.so"
+    file.write_text(_OF_USE_HERE)
+    library.write_text("that worked")
+    assert litert_npu("vendor", "export", str(file), "-o", str(tmp_path)) == 1
+    assert f"elsewhere ({file}" in capsys.readouterr().err.replace("\n", " ")
+    assert library.read_text() == "that worked"
+    assert sorted(path.name for path in tmp_path.glob("*.so")) == [library.name]
 
 
 @pytest.mark.parametrize(
