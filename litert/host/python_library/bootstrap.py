@@ -138,4 +138,5 @@ def _join_the_log(spec: Mapping[str, str]) -> None:
         logger = logging.getLogger(package)
         if not any(isinstance(other, _StandardError) for other in logger.handlers):
             logger.addHandler(handler)
-    logging.getLogger(_REPORTING).setLevel(logging.INFO)
+    if not logging.getLogger().handlers:  # else it is for the program to say
+        logging.getLogger(_REPORTING).setLevel(logging.INFO)

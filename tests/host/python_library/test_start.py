@@ -56,7 +56,14 @@ def library(vendor: Path | str) -> Path:
 def build(path: Path, spec: Mapping[str, str], interpreter: Interpreter) -> Path:
     needs_compiler()
     kind, include = "dispatch", INCLUDE_FOLDER
-    build_library(kind, str(path), spec=spec, include_folder=include, interpreter=interpreter)
+    build_library(
+        kind,
+        str(path),
+        spec=spec,
+        include_folder=include,
+        interpreter=interpreter,
+        is_tried=False,
+    )
     return path
 
 
@@ -206,3 +213,22 @@ def test_an_interpreter_without_our_packages_is_said(tmp_path: Path) -> None:
     # The variable names an interpreter that has them; the vendor is none all the same.
     done = load(built, environment={"LITERT_NPU_PYTHON": sys.executable})
     assert "cannot import" in done.stderr and "No module named 'x'" in done.stderr
+
+
+LOGGING = """
+    import logging, sys
+    from ctypes import CDLL, create_string_buffer
+
+    if sys.argv[2] == "keeps a log":
+        logging.basicConfig(level=logging.WARNING)
+    assert CDLL(sys.argv[1]).LiteRtDispatchGetApi(create_string_buffer(56)) == 0
+    logging.getLogger("compiler_plugin.native.exported_plugin").info("a report")
+"""
+
+
+@pytest.mark.parametrize("program", ["keeps a log", "keeps none"])
+def test_reports_are_for_programs_that_keep_no_log_of_their_own(program: str) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(LOGGING), str(library("Null")), program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert ("a report" in done.stderr) == (program == "keeps none")
