@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 
 from dispatch.conformance.session import Call
 from dispatch.conformance.subject import DispatchSubject
@@ -13,10 +14,11 @@ _NUM_THREADS, _NUM_RUNS = 3, 6
 
 
 def _threads(subject: DispatchSubject) -> None:
+    """The device context that they share gets one call at a time: only runs are side by side."""
     case = subject.case
     errors: list[str] = []
     start = threading.Barrier(_NUM_THREADS)
-    with subject.device(case) as device:
+    with subject.device(case) as device, ExitStack() as stack:
         byte_code = device.keep(case.byte_code)
         data = [subject.other_data(10 + index) for index in range(_NUM_THREADS)]
         expected = []
@@ -25,14 +27,16 @@ def _threads(subject: DispatchSubject) -> None:
                 call.attach_all()
                 expected.append(call.run(values))
 
+        calls = [stack.enter_context(Call(device, case, byte_code)) for _ in data]
+        for call in calls:
+            call.attach_all()
+
         def work(index: int) -> None:
             try:
-                with Call(device, case, byte_code) as call:
-                    call.attach_all()
-                    start.wait()
-                    for _ in range(_NUM_RUNS):
-                        if call.run(data[index]) != expected[index]:
-                            raise BrokenRuleError("outputs differ from those of a run alone")
+                start.wait()
+                for _ in range(_NUM_RUNS):
+                    if calls[index].run(data[index]) != expected[index]:
+                        raise BrokenRuleError("outputs differ from those of a run alone")
             except threading.BrokenBarrierError:  # another thread has failed, and says why
                 return
             except (BrokenRuleError, LiteRtError) as error:
