@@ -469,6 +469,17 @@ def test_a_vendor_may_look_at_all_that_it_is_asked_about(
     assert [op.name for op in report.npu_ops] == ["RELU"]
 
 
+def test_a_vendor_may_rewrite_the_model_as_graphs(
+    chain: Chain, fake_options: Options, tmp_path: Path
+) -> None:
+    options = fake_options(fake_mode="transform_edits", fake_ops="B")
+    report = apply_plugin(chain("A", "B", "C"), tmp_path / "out.tflite", options)
+    assert [(item.name, item.matches) for item in report.transformations] == [("no_a", 1)]
+    assert [op.name for op in report.npu_ops] == ["B"]
+    with read_model(tmp_path / "out.tflite") as model:
+        assert ops(model) == ["DISPATCH_OP", "C"]
+
+
 def test_a_vendor_may_rewrite_the_model_before_it_is_partitioned(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:

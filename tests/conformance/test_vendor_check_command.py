@@ -136,6 +136,19 @@ def test_models_of_the_users_are_checked_with(
     assert report["parts"][0]["remarks"][0].startswith("Run: mine.tflite, MUL, ")
 
 
+def test_a_model_of_open_shape_is_not_looked_at_and_that_is_said(
+    broken_vendor: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 5), shape_signature=(-1, 5))
+    y = builder.tensor("y", "float32", (1, 5), shape_signature=(-1, 5))
+    builder.output(builder.op("MUL", [x, x], [y]))
+    write_model(builder.build(), tmp_path / "open.tflite")
+    report = check_json(capsys, broken_vendor, f"--model={tmp_path}/open.tflite", "--rule=result")
+    (left,) = [r for r in report["parts"][0]["remarks"] if "open.tflite" in r]
+    assert left.startswith("Not run") and "shapes that only a run tells" in left
+
+
 @pytest.mark.parametrize("forgotten", ["RELU", "a row"])
 def test_what_is_forgotten_of_an_op_is_found_whatever_models_there_are(
     broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, forgotten: str

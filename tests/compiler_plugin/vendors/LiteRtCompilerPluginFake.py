@@ -115,6 +115,23 @@ class _Modes:
         plugin.transform = transform
         return plugin
 
+    def transform_edits(self, plugin: Any) -> Any:
+        """Not wrong: a graph's ops called A go."""
+
+        def transform(model: Model) -> Mapping[str, int]:
+            from compiler_plugin.transformations import edit_model
+
+            with edit_model(model) as (graph,):
+                found = graph.get_op_nodes(op="A")
+                for node in found:
+                    source = node.in_port(0).get_source()
+                    assert source is not None
+                    node.out_port(0).get_connection().set_source(source)
+            return {"no_a": len(found)}
+
+        plugin.transform = transform
+        return plugin
+
     def transform_raises(self, plugin: Any) -> Any:
         plugin.transform = lambda model: _EMPTY["missing"]
         return plugin
