@@ -21,7 +21,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import stock_vendor_folder
+from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 ENTRY_POINT_GROUP = "litert_npu.dispatch"
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
@@ -30,6 +30,10 @@ compiled for manufacturer Acme."""
 
 _LOG = logging.getLogger(__name__)
 _MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
+_TWICE = (
+    "Take one of them away: a vendor that is installed is found without dispatch_library_path, also one that is "
+    "exported for stock LiteRT."
+)
 
 _found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
 _libraries: dict[str, Dispatch[Any, Any]] = {}
@@ -112,7 +116,7 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     candidates: list[tuple[str, EntryPoint | str]] = [*entry_points.items(), *files]
     for is_named in (_is_same, _is_alike):
         found = [origin for name, origin in candidates if is_named(name, manufacturer)]
-        check_unique([(manufacturer, str(origin)) for origin in found], "Take one of them away.")
+        check_unique([(manufacturer, str(origin)) for origin in found], _TWICE)
         if found:
             if problem:
                 _LOG.warning("%s", problem)
@@ -169,6 +173,7 @@ def _not_found(
     problem: str,
 ) -> LiteRtError:
     there = sorted({*entry_points, *(name or path for name, path in files)})
+    there += [f"{name} of stock LiteRT's wheel" for name in stock_vendor_folders("dispatch")]
     return LiteRtError(
         Status.NOT_FOUND,
         f"no dispatch table for manufacturer '{manufacturer}', "

@@ -89,6 +89,12 @@ class CompilerOptions:
         check_is_list("custom_layers", self.custom_layers)
         seen: dict[str, CustomOpInfo] = {}
         for info in self.custom_op_infos:
+            if not isinstance(info, CustomOpInfo):
+                raise LiteRtError(
+                    Status.INVALID_TOOL_CONFIG,
+                    f"custom_op_infos has {info!r:.100}, which is no CustomOpInfo",
+                    hint="Write CustomOpInfo(op, path).",
+                )
             if info.op_name in seen:
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,

@@ -13,6 +13,13 @@ from litert.runtime.abi_check import check_abi
 from litert.runtime.delegate import MakeKernel, NpuDelegate
 from litert.runtime.subgraph import InterpreterSubgraph
 
+_MOST_LETTERS = 600
+_SMALL_CONSTANT = "required_bytes <= bytes was not true"
+_SPARSITY_IS_LOST = (
+    "A constant has fewer bytes than its tensor: LiteRT's own tools lose the sparsity of constants. Compile the "
+    "original model with this project's apply_plugin."
+)
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -140,10 +147,9 @@ class GraphInterpreter:
         if not isinstance(error, (RuntimeError, ValueError)):
             raise error
         reason = " ".join(message.split())
-        is_custom_op = "custom op" in message
-        raise LiteRtError(
-            status,
-            f"{what}: {reason}",
-            self._where,
-            self._custom_op_hint if is_custom_op else "",
-        ) from None
+        hint = self._custom_op_hint if "custom op" in message else ""
+        if _SMALL_CONSTANT in message:
+            hint = _SPARSITY_IS_LOST
+        if len(reason) > _MOST_LETTERS:  # one sentence for each tensor at fault
+            reason = f"{reason[:_MOST_LETTERS]}…"
+        raise LiteRtError(status, f"{what}: {reason}", self._where, hint) from None

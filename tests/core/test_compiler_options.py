@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
@@ -31,3 +33,9 @@ def test_a_text_is_no_list_of_texts() -> None:
         CompilerOptions(custom_layers="layers/all.xml")
     assert error.value.status is Status.INVALID_TOOL_CONFIG
     assert "custom_layers=['layers/all.xml']" in error.value.hint
+
+
+def test_a_pair_is_no_custom_op_info() -> None:
+    pairs: Any = [("Sinh", "sinh.cl")]
+    with pytest.raises(LiteRtError, match="Write CustomOpInfo"):
+        CompilerOptions(pairs)

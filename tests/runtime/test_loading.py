@@ -111,6 +111,18 @@ def no_shape_output() -> bytes:
     return builder.bytes()
 
 
+def sparsity_lost() -> bytes:
+    """What stock's `apply_plugin_main` makes of sparse constants."""
+    builder = NpuModelBuilder()
+    y = builder.npu("double", [builder.input("x", FLOAT, (1, 4))], [("y", FLOAT, (1, 4))])
+    for index in range(20):
+        weights = builder.constant(f"w{index}", np.ones((1, 2), np.float32))
+        weights.shape = (1, 4)
+        y = builder.op("ADD", [y, weights], [(f"y{index}", FLOAT, (1, 4))])
+    builder.output(y)
+    return builder.bytes()
+
+
 BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "no vendor": (other_manufacturer, Status.NOT_FOUND, "no dispatch table.*'Nobody'"),
     "no stamp": (lambda: edited(drop_stamp), Status.INVALID_FLATBUFFER, "no stamp"),
@@ -122,6 +134,11 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
         unknown_custom_op_beside_the_npu,
         Status.RUNTIME_FAILURE,
         "Mystery.*apply_plugin has left the op on the CPU.*report.*--require_npu",
+    ),
+    "a constant that is too small": (
+        sparsity_lost,
+        Status.INVALID_FLATBUFFER,
+        "^.{,800}… .*lose the sparsity.*this project's apply_plugin",
     ),
     "no shape output": (no_shape_output, Status.INVALID_FLATBUFFER, "shape output 1 of 1"),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
