@@ -12,6 +12,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 
 _SHAPE = (1, 4, 4, 8)
+_LARGE = (1, 64, 64, 8)
 _UNARY: Mapping[str, Mapping[str, Any]] = {
     "RELU": {}, "LOGISTIC": {}, "TANH": {}, "ABS": {},
     "SOFTMAX": {"beta": 1.0},
@@ -26,6 +27,7 @@ def default_models(custom_ops: Sequence[str]) -> list[NamedModel]:
     models.append(_make("MUL of one input", _square))
     models.append(_make("MUL by a constant", _scale))
     models.append(_make("SUB, then MUL", _chain))
+    models += [_large(name) for name in _BINARY]
     models += [_make(f"{name} of a row", partial(_broadcast, name=name)) for name in _BINARY]
     models += [_make(f"{name} with RELU", partial(_fused, name=name)) for name in _BINARY]
     models += [_make(name, partial(_unary, name=name)) for name in _UNARY]
@@ -41,6 +43,14 @@ def _make(name: str, build: Callable[[ModelBuilder, Tensor], Tensor]) -> NamedMo
     x = builder.input("x", "float32", _SHAPE)
     builder.output(build(builder, x))
     return NamedModel(name, builder.build())
+
+
+def _large(name: str) -> NamedModel:
+    """Runs of it last long enough to meet in threads."""
+    builder = ModelBuilder()
+    inputs = [builder.input(tensor, "float32", _LARGE) for tensor in ("x", "z")]
+    builder.output(builder.op(name, inputs, [("y", "float32", _LARGE)]))
+    return NamedModel(f"{name} of 128 KiB", builder.build())
 
 
 def _op(

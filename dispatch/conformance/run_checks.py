@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +18,7 @@ from litert.core.status import Status
 
 _GARBAGE = {"zeros": bytes(256), "text": b"no byte code of anybody's" * 20, "one byte": b"\x7f"}
 _MISPLACED = 13
+_OPEN_FILES, _ROUNDS = "/proc/self/fd", 6
 
 
 def _runs(subject: DispatchSubject) -> None:
@@ -249,6 +251,21 @@ def _unlocks(subject: DispatchSubject) -> None:
             raise BrokenRuleError(f"after a run that fails, {fault}")
 
 
+def _closes(subject: DispatchSubject) -> None:
+    if not os.path.isdir(_OPEN_FILES):
+        raise UnseenError("this system does not list a process's open files")
+    counts = []
+    for rounds in (2, _ROUNDS):  # the first may open what stays
+        for _ in range(rounds):
+            with subject.call() as call:
+                call.run(subject.case.data)
+        counts.append(len(os.listdir(_OPEN_FILES)))
+    if counts[1] >= counts[0] + _ROUNDS:
+        raise BrokenRuleError(
+            f"{counts[1] - counts[0]} files stay open, once {_ROUNDS} device contexts are gone"
+        )
+
+
 def _scheduling(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_scheduling_info"
     if not subject.table.has(slot):
@@ -291,12 +308,13 @@ CHECKS = (
     Check("invoke.written", _written, needs=_BASE),
     Check("invoke.values", _values, needs=(*_BASE, "invoke.written")),
     Check("invoke.repeatable", _repeatable, needs=_BASE),
-    Check("invoke.missing", _missing, needs=_BASE),
+    Check("invoke.missing", _missing, "nothing attached", _BASE),
     *(
         Check("invoke.missing", partial(_missing_again, kind=kind), f"a detached {kind}", _SAME)
         for kind in ("input", "output")
     ),
     Check("invoke.unlocks", _unlocks, needs=_BASE),
+    Check("device.closes", _closes, needs=_BASE),
     Check("invocation.byte_code", _byte_code_misplaced, "an odd offset", needs=_SAME),
     *(
         Check("invocation.byte_code", partial(_refuse, data=data), name, _BASE)

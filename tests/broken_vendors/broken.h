@@ -5,6 +5,7 @@
 #ifndef BROKEN_H_
 #define BROKEN_H_
 
+#include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

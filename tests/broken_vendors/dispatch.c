@@ -79,6 +79,7 @@ static LiteRtStatus device_context_create(const LiteRtRuntimeContext* context, L
   if (num_devices > 0 && breaks("device.many")) return kLiteRtStatusErrorAlreadyExists;
   *device = calloc(1, sizeof **device);
   if (*device == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
+  if (breaks("device.closes")) (void)fopen("/dev/null", "r");
   ++num_devices;
   return kLiteRtStatusOk;
 }

@@ -48,7 +48,7 @@ def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
     report = check_json(capsys, c_vendor, f"--npu_custom_op_info={gain}", "--strict")
     assert not broken_rules(report) and report["counts"]["passed"] > 100 and not report["gaps"]
     (remark, *_) = report["parts"][0]["remarks"]
-    assert remark == "Run: Gain, MUL, MUL of one input, SUB, then MUL."
+    assert remark == "Run: Gain, MUL, MUL of one input, SUB, then MUL, MUL of 128 KiB."
 
 
 def test_the_reference_vendor_keeps_each_rule(capsys: Capture) -> None:

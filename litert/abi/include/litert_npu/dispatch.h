@@ -85,6 +85,7 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchDeviceContext* device_context);
   /* Closes it; all that was made in it is gone already.
    *
+   * [device.closes] Files that were opened for it and its calls are closed then; those of the whole process may stay open.
    * [dispatch.ends] When the process ends after that, it ends: nothing of the library's crashes, hangs or changes the
    * exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
