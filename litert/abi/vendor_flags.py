@@ -185,7 +185,7 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
     elif suffix == "configs_map":
         for key, text in _pairs(name, value.split(","), "="):
             yield f"configs_map.{key} = {_quoted(name, text)}"
-    elif suffix == "graph_backends":
+    elif suffix in ("graph_backends", "graph_backend"):  # as stock's tool and its options say it
         backends = [("-1", value)]  # of all graphs
         if ":" in value or ";" in value:
             backends = _pairs(name, value.split(";"), ":")

@@ -18,6 +18,11 @@ from litert.core.status import Status
         ),
         (
             "IntelOpenVINO",
+            {"intel_openvino_graph_backend": "0"},
+            {"intel_openvino": b"graph.-1.graph_backend = 0\n"},
+        ),
+        (
+            "IntelOpenVINO",
             {
                 "intel_openvino_performance_mode": "throughput",
                 "intel_openvino_graph_backends": "0:npu;2:gpu",
@@ -77,5 +82,5 @@ def test_a_value_that_a_flag_cannot_have_is_refused(flag: str, value: str, says:
 
 def test_a_flag_that_intel_s_plugin_would_pass_over_is_refused() -> None:
     with pytest.raises(LiteRtError, match="mean --intel_openvino_graph_backends") as error:
-        vendor_payloads("IntelOpenVINO", {"intel_openvino_graph_backend": "cpu"})
+        vendor_payloads("IntelOpenVINO", {"intel_openvino_graph_backens": "cpu"})
     assert error.value.status is Status.INVALID_TOOL_CONFIG
