@@ -1,15 +1,17 @@
 """A folder of models that were compiled when they were loaded; one for several processes.
 
-An entry is a compiled file, or a file that says why there is nothing to compile. Each appears when it is complete,
-and one that is damaged, or whose asset names a file that has changed, is made anew. The least recently used go
-when the folder grows too large.
+An entry is a compiled file, with its digest behind its end, or a file that says why there is nothing to compile.
+Each appears when it is complete, and one that is damaged, or whose asset names a file that has changed, is made
+anew. The least recently used go when the folder grows too large.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +24,7 @@ from litert.model.assets import Asset, read_assets
 from litert.model.atomic_file import open_atomic
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
+from litert.model.manifest import DIGEST_AT_LOAD_LIMIT
 from litert.model.reader import read_model
 from litert.runtime.model_digest import SUFFIX as DIGEST_SUFFIX
 from litert.runtime.npu_parts import read_npu_parts
@@ -33,6 +36,8 @@ _OURS = re.compile(
     rf"[0-9a-f]{{64}}({re.escape(_COMPILED)}|{re.escape(_NOTHING)}|{re.escape(DIGEST_SUFFIX)})"
 )
 _LEFT_OVER = re.compile(r"\.[0-9a-f]{64}\..*\.tmp")  # as `open_atomic` names what it writes
+_SEAL = b"LITERT-NPU-SHA256"
+_DIGEST_SIZE = 32
 _LEFT_OVER_AGE_S = 24 * 3600
 
 
@@ -103,7 +108,14 @@ class JitCache:
         path = self._path(key, _COMPILED)
         try:
             os.makedirs(self._folder, exist_ok=True)
-            write_model(model, path)
+            beside = f"{self._folder}/.{key}.{os.getpid()}-{threading.get_ident()}.tmp"
+            try:
+                write_model(model, beside)
+                _seal(beside)
+                os.replace(beside, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(beside)
             file = MappedFile(path)
         except (OSError, LiteRtError) as error:
             _LOG.warning("What was compiled for loading is not kept: %s", error)
@@ -163,6 +175,8 @@ def _problem(file: MappedFile, infos: Sequence[CustomOpInfo]) -> str:
     Raises:
       LiteRtError: what is wrong with the file.
     """
+    if not _is_sealed(file):
+        return "it is damaged"
     model = read_model(file)
     try:
         read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
@@ -173,6 +187,24 @@ def _problem(file: MappedFile, infos: Sequence[CustomOpInfo]) -> str:
         for op in model.ops():
             op.release()
     return ""
+
+
+def _seal(path: str) -> None:
+    """Appends the digest of a file; zeros, where it is too large to be checked at each load."""
+    digest = bytes(_DIGEST_SIZE)
+    with MappedFile(path) as file:
+        if file.size <= DIGEST_AT_LOAD_LIMIT:
+            digest = hashlib.sha256(file.view).digest()
+    with open(path, "ab") as end:
+        end.write(_SEAL + digest)
+
+
+def _is_sealed(file: MappedFile) -> bool:
+    """Whether a file is as it was stored, or too large to tell."""
+    size = file.size - len(_SEAL) - _DIGEST_SIZE
+    if size > DIGEST_AT_LOAD_LIMIT:
+        return True
+    return size > 0 and file.view[size:] == _SEAL + hashlib.sha256(file.view[:size]).digest()
 
 
 def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo]) -> bool:
