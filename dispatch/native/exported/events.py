@@ -9,7 +9,7 @@ from typing import Any
 from dispatch.event import Event
 from dispatch.native.exported.host import Host
 from litert.abi.definitions import ffi
-from litert.abi.status_codes import answering
+from litert.abi.status_codes import answering, status_of
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -73,7 +73,11 @@ class VendorEvents:
             host.call("create_managed_event", environment, _CUSTOM, handle)
             custom = _CustomEvent(event, self._callbacks)
             self._events[custom.address] = custom
-            host.call("set_custom_event", handle[0], custom.struct)
+            try:
+                host.call("set_custom_event", handle[0], custom.struct)
+            except LiteRtError:
+                del self._events[custom.address]
+                raise
         except LiteRtError as error:
             if error.status not in (Status.UNSUPPORTED, Status.INVALID_ARGUMENT):
                 raise
@@ -97,7 +101,11 @@ class VendorEvents:
         answering(self._events[address].event.wait, "wait", _LOG)(timeout_s)
 
     def _is_signaled(self, address: int) -> int:
-        return int(self._events[address].event.is_signaled())
+        try:
+            return int(self._events[address].event.is_signaled())
+        except Exception as error:  # who waits for it then is not kept waiting
+            status_of(error, _LOG, "is_signaled")
+            return 1
 
 
 class _CustomEvent:
