@@ -35,7 +35,9 @@ _METRICS = (
     "destroy_metrics",
 )  # fmt: skip
 
-_loaded: list[object] = []  # for ever: what a driver starts outlives its models
+_loaded: list[
+    object
+] = []  # for ever: what a driver starts outlives its models, and a table that is refused
 
 
 class DispatchLibrary:
@@ -63,6 +65,7 @@ class DispatchLibrary:
         match = _NAME.fullmatch(file_name)
         self.name = (match[1] if match else "") or file_name
         library = self._open()
+        _loaded.append(library)
         get_api = self._find(library, "LiteRtDispatchGetApi")
         if get_api is None:
             raise self._broken("it does not export LiteRtDispatchGetApi")
@@ -82,7 +85,6 @@ class DispatchLibrary:
         self.register_asset = self._find(library, "LiteRtDispatchRegisterAsset")
         self.has_metrics = not self._missing(self.interface, _METRICS)
         self._warn()
-        _loaded.append(library)
 
     def check_part(self, part: str) -> None:
         """Refuses a part that the library says it has, and that lacks functions.
