@@ -10,6 +10,7 @@ import json
 import os
 
 from compiler_plugin.asset_files import open_assets
+from compiler_plugin.native.exported_options import CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE
 from dispatch.loader import list_dispatch
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.version import SDK_VERSION
@@ -19,7 +20,8 @@ from litert.runtime.jit_candidates import Candidates, host_fingerprint
 from litert.runtime.jit_settings import JitSettings
 from litert.runtime.model_digest import model_digest
 
-_FORMAT = 1
+_FORMAT = 2
+_VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 
 
@@ -62,5 +64,6 @@ def make_key(
         "assets": assets,
         "options": [dict(compiler.vendor_options), dict(settings.stock_flags)],
         "allow_native_assets": compiler.allow_native_assets,
+        "environment": [os.environ.get(name, "") for name in _VARIABLES],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

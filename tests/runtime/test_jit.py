@@ -196,6 +196,17 @@ def test_a_plugin_that_was_changed_compiles_anew(
     assert len(compilations) == 2
 
 
+@pytest.mark.parametrize("variable", ["LITERT_NPU_OPTIONS", "LITERT_NPU_CUSTOM_OP_INFO"])
+def test_what_exported_plugins_read_of_the_environment_compiles_anew(
+    load: Load, compilations: list[str], monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    load(raw("double"))
+    monkeypatch.setenv(variable, "double,/another.asset")
+    load(raw("double"))
+    load(raw("double"))
+    assert len(compilations) == 2
+
+
 @pytest.mark.parametrize(
     "damage",
     [
