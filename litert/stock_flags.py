@@ -7,10 +7,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-_OTHER_NAMES = {
-    "intel_openvino_graph_backend": "intel_openvino_graph_backends",
-    "qualcomm_num_hvx_threads": "qualcomm_num_hvx_thread",
-}
+from litert.abi.vendor_flags import FLAGS_OF_FIELDS
 
 
 def group_flags(group: str, options: Any) -> dict[str, str]:
@@ -29,7 +26,7 @@ def group_flags(group: str, options: Any) -> dict[str, str]:
         value = getattr(options, member.name)
         if value != getattr(defaults, member.name):
             name = f"{group}_{member.name}"
-            found[_OTHER_NAMES.get(name, name)] = _text(value)
+            found[FLAGS_OF_FIELDS.get(name, name)] = _text(value)
     return found
 
 

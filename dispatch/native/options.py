@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from litert.abi.vendor_flags import vendor_payloads
+from litert.abi.vendor_flags import FLAGS_OF_FIELDS, vendor_payloads
 
 
 def options_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
@@ -24,7 +24,7 @@ def options_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, by
             owner, field = vendor.lower(), name
         flags = by_vendor.setdefault(owner, {})
         table, dot, key = field.partition(".")
-        flag = f"{owner}_{table}"
+        flag = FLAGS_OF_FIELDS.get(f"{owner}_{table}", f"{owner}_{table}")
         if dot:
             former = flags.get(flag)
             value = ",".join(filter(None, [former, f"{key}={value}"]))

@@ -17,6 +17,12 @@ from difflib import get_close_matches
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+FLAGS_OF_FIELDS = {
+    "intel_openvino_graph_backend": "intel_openvino_graph_backends",
+    "qualcomm_num_hvx_threads": "qualcomm_num_hvx_thread",
+}
+"""Fields of stock's option groups, with the group's name before them, that flags call otherwise."""
+
 _MODES = (
     "default", "sustained_high_performance", "burst", "high_performance", "power_saver",
     "low_power_saver", "high_power_saver", "low_balanced", "balanced", "extreme_power_saver",

@@ -26,10 +26,12 @@ def test_options_of_several_vendors_are_apart() -> None:
 def test_stock_s_option_group_is_what_its_vendor_reads() -> None:
     options = Options()
     group = options.intel_openvino_options
+    group.graph_backend = group.GRAPH_BACKEND.NPU  # which its flag calls graph_backends
     group.performance_mode = 1  # throughput
     group.configs_map = {"INFERENCE_PRECISION_HINT": "f32", "CACHE_DIR": "/tmp/x"}
     assert options_payloads("IntelOpenvino", options.all_dispatch_options()) == {
-        "intel_openvino": b"performance_mode = 1\n"
+        "intel_openvino": b"graph.-1.graph_backend = 2\n"
+        b"performance_mode = 1\n"
         b'configs_map.INFERENCE_PRECISION_HINT = "f32"\nconfigs_map.CACHE_DIR = "/tmp/x"\n'
     }
 
