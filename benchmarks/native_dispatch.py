@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import ai_edge_litert
@@ -18,13 +17,13 @@ from ai_edge_litert import environment as stock_environment
 
 import litert
 from benchmarks.commands import stock_apply_plugin
-from benchmarks.harness import BUILD, Row, alternate, run_checked, seconds
+from benchmarks.harness import BUILD, Row, alternate, run_checked
 from benchmarks.models import written
 from litert.model.builder import ModelBuilder
 
 _SHAPE = (1, 8)
 _LIMIT = 1.3
-_MORE_S = 25e-6
+_WHOLE_LIMIT = 2.0  # writing and reading are Python's here, and C++'s there
 _RUNS = 5000
 _INTEL = Path(ai_edge_litert.__file__).parent / "vendors" / "intel_openvino"
 
@@ -37,17 +36,9 @@ def measure() -> Sequence[Row]:
     bare = alternate(ours.run, peer.run, _RUNS, warm_up=500)
     np.testing.assert_array_equal(ours.read(), peer.read())
     whole = alternate(ours.write_run_read, peer.write_run_read, _RUNS, warm_up=500)
-    more = median(a - b for a, b in zip(whole.ours, whole.peer, strict=True))
     return [
         bare.row("a run of Intel's library, one ADD of 8 floats", _LIMIT),
-        Row(
-            f"the same, inputs written and the output read: {seconds(more)} more",
-            seconds(median(whole.ours)),
-            seconds(median(whole.peer)),
-            whole.spread(),
-            f"<= {seconds(_MORE_S)} more",
-            more <= _MORE_S,
-        ),
+        whole.row("the same, inputs written and the output read", _WHOLE_LIMIT),
     ]
 
 
