@@ -3,6 +3,8 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+# What this make was given, such as PYTHON=, is not for those that the tests start.
+PYTEST := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u PYTHON $(BIN)/python -m pytest
 PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.10 python3 python)
 USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))
 
@@ -17,7 +19,7 @@ demo: $(READY) ## cut a person out of a picture: a real network, with its custom
 	@$(BIN)/python -m examples.demo
 
 test: $(READY) ## all tests
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(PYTEST) -n auto $(ARGS)
 
 check: $(READY) ## format, lint, types, direction of the imports
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
@@ -25,7 +27,7 @@ check: $(READY) ## format, lint, types, direction of the imports
 	@$(BIN)/lint-imports --no-logo 2>/dev/null
 
 golden: $(READY) ## rewrite the golden files of the tests; read the diff before you commit it
-	@$(BIN)/python -m pytest -n auto --golden $(ARGS)
+	@$(PYTEST) -n auto --golden $(ARGS)
 
 bench: $(READY) ## each claim of the README, measured side by side with its peer
 	@$(BIN)/python -m benchmarks $(ARGS)
