@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from compiler_plugin.native.context import CompilerContext
-from compiler_plugin.native.exported_options import PAYLOAD_IDENTIFIER, write_flags
+from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.library import PluginLibrary
 from compiler_plugin.native.transformations import Pattern, apply_patterns, read_patterns

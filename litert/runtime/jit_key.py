@@ -10,7 +10,7 @@ import json
 import os
 
 from compiler_plugin.asset_files import open_assets
-from compiler_plugin.native.exported_options import CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE
+from compiler_plugin.native.exported.options import CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE
 from dispatch.loader import list_dispatch
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.version import SDK_VERSION

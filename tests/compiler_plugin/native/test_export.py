@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from compiler_plugin.native.export import export_plugin
-from compiler_plugin.native.exported_options import read_options, write_flags
+from compiler_plugin.native.exported.options import read_options, write_flags
 from litert.abi.definitions import ffi
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
 from litert.core.errors import LiteRtError

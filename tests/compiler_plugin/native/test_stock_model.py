@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.exported.host_context import HostContext
+from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
 from compiler_plugin.native.option_slots import hidden_options, option_slots
-from compiler_plugin.native.stock_model import read_model, read_subgraph, why_unclear
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import (

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.option_slots import hidden_options, option_slots
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import from_c

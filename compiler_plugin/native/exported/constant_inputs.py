@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from compiler_plugin.native.host_context import HostContext
-from compiler_plugin.native.stock_model import read_op, read_reader_names
+from compiler_plugin.native.exported.host_context import HostContext
+from compiler_plugin.native.exported.stock_model import read_op, read_reader_names
 from litert.abi.definitions import ffi
 from litert.core.element_type import ElementType
 from litert.core.quantization import QuantizationKind

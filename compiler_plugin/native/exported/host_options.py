@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler_plugin.native.exported_options import PAYLOAD_IDENTIFIER
-from compiler_plugin.native.host_context import HostContext
+from compiler_plugin.native.exported.host_context import HostContext
+from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
 from litert.core.compiler_options import CustomOpInfo
