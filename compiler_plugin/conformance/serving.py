@@ -11,7 +11,10 @@ from compiler_plugin.conformance.checks import CHECKS
 from compiler_plugin.conformance.functions import PluginFunctions, load_functions
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.conformance.models import default_models
+from compiler_plugin.conformance.settings import find_refusal
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject
+from compiler_plugin.native.factory import NativePluginFactory
+from compiler_plugin.registry import check_factory
 from litert.abi.conformance.call_trace import CallTrace
 from litert.abi.conformance.checks import BrokenRuleError, run_checks, select
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
@@ -47,35 +50,61 @@ def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
         raise LiteRtError(3, str(broken)) from broken
 
 
+def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    """Finds what a plugin refuses of the user's SoC model, options and assets; see `find_refusal`.
+
+    Yields:
+      Nothing, or once: `flag`, and `what`, `where` and `hint` of the refusal.
+    """
+    vendor = _find(argument, CallTrace(""))
+    factory = NativePluginFactory(vendor) if isinstance(vendor, str) else vendor
+    plugin = check_factory(factory, argument["origin"])
+    refusal = find_refusal(plugin, argument["soc_model"], _options(argument))
+    if refusal is not None:
+        flag, error = refusal
+        yield {"flag": flag, "what": error.what, "where": error.where, "hint": error.hint}
+
+
 def make_subject(argument: Mapping[str, Any]) -> PluginSubject:
     """The plugin that an argument of `check_plugin` says."""
-    infos = [CustomOpInfo(op, path) for op, path in argument["assets"]]
-    # Kernels that do not build are found when they are to run.
-    options = CompilerOptions(infos, check_kernels=False, vendor_options=argument["vendor_options"])
+    options = _options(argument)
     models = [NamedModel(os.path.basename(path), read_model(path)) for path in argument["models"]]
     trace = CallTrace(argument["trace"])
     return PluginSubject(
         lambda: _load(argument, trace),
         PluginHost(argument["manufacturer"], options),
-        models + default_models([info.op_name for info in infos]),
+        models + default_models([info.op_name for info in options.custom_op_infos]),
         argument["soc_model"],
     )
 
 
+def _options(argument: Mapping[str, Any]) -> CompilerOptions:
+    infos = [CustomOpInfo(op, path) for op, path in argument["assets"]]
+    # Kernels that do not build are found when they are to run.
+    return CompilerOptions(infos, check_kernels=False, vendor_options=argument["vendor_options"])
+
+
 def _load(argument: Mapping[str, Any], trace: CallTrace) -> PluginFunctions:
+    vendor = _find(argument, trace)
+    if isinstance(vendor, str):
+        return load_functions(vendor, trace)
+    from compiler_plugin.native.export import export_plugin
+
+    functions = PluginFunctions(export_plugin(vendor, argument["origin"]), trace, vendor)
+    functions.error.listen()
+    return functions
+
+
+def _find(argument: Mapping[str, Any], trace: CallTrace) -> Any:
+    """The path of the plugin's library, or what a module in Python has as its plugin."""
     origin: str = argument["origin"]
     if origin.endswith(".so"):
-        return load_functions(origin, trace)
+        return origin
     spec = {
         "manufacturer": argument["manufacturer"],
         "origin": origin,
         "constant": "PLUGIN",
     }
     vendor = trace.call(f"the import of {origin}", find_vendor, spec)
-    if isinstance(vendor, (str, os.PathLike)):  # a package whose plugin is a shared library
-        return load_functions(os.fspath(vendor), trace)
-    from compiler_plugin.native.export import export_plugin
-
-    functions = PluginFunctions(export_plugin(vendor, origin), trace, vendor)
-    functions.error.listen()
-    return functions
+    is_path = isinstance(vendor, (str, os.PathLike))  # of a package's library
+    return os.fspath(vendor) if is_path else vendor

@@ -196,6 +196,55 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], status: Status) -
     assert error.value.status is status
 
 
+@pytest.mark.parametrize(
+    ("argument", "has"),
+    [
+        ("--soc_model=EMU9", "EMU8, EMU4, EMU16"),
+        ("--option=reference_opz=all", "'reference_ops'"),
+        ("--option=reference_fp16=double", "float or half"),
+        ("--npu_custom_op_info=Sinh,README.md", ".bin, .cl, .json, .so, .xml"),
+    ],
+)
+def test_what_a_vendor_refuses_of_the_command_line_is_no_broken_rule(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, argument: str, has: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(LiteRtError) as error:
+        check("Reference", argument)
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
+    assert f"Reference refuses {argument.replace(',README', f',{ROOT}/README')}" in error.value.what
+    assert has in error.value.hint and not capsys.readouterr().out
+
+
+def test_what_an_exported_vendor_refuses_is_in_its_own_words(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    library = exported("compiler_plugin", "Reference")
+    with pytest.raises(LiteRtError, match="Reference refuses --option=reference_opz=all"):
+        check(library, "--option=reference_opz=all")
+    assert "Do you mean 'reference_ops'?" in capfd.readouterr().err
+
+
+def test_a_vendor_in_c_says_which_soc_models_it_has(broken_vendor: Path) -> None:
+    with pytest.raises(LiteRtError) as error:
+        check(broken_vendor, "--soc_model=BRK3")
+    assert error.value.hint == "Name one of BRK1, BRK2."
+
+
+def test_a_vendor_that_breaks_whatever_it_is_asked_for_is_checked_all_the_same(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", "soc_models.some")
+    report = check_json(capsys, broken_vendor / PLUGIN, "--soc_model=BRK2", "--rule=soc_models")
+    assert broken_rules(report) == {"soc_models.some"}
+
+
+def test_a_plugins_settings_mean_nothing_to_a_dispatch_library_alone(broken_vendor: Path) -> None:
+    with pytest.raises(LiteRtError, match="for a compiler plugin, and there is none") as error:
+        check(broken_vendor / DISPATCH, "--soc_model=BRK1")
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
+
+
 def test_a_library_that_does_not_load_is_a_finding(tmp_path: Path, capsys: Capture) -> None:
     for name in ("libLiteRtCompilerPlugin_Torn.so", "libLiteRtDispatch_Torn.so"):
         (tmp_path / name).write_bytes(b"\x7fELF and no more")

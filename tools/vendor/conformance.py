@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +18,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
+from ..command import usage_error
+from ..console import print_text
 from .check_report import ConformanceReport, Part, with_recommendations
 from .check_runner import check_end, run_in_children
 from .golden_outputs import add_expected
@@ -88,6 +92,11 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
     parts: list[Part] = []
+    if plugin is None and (options.soc_model or options.vendor_options):
+        raise usage_error(
+            "--soc_model and --option are for a compiler plugin, and there is none",
+            "They reach no dispatch library: leave them out.",
+        )
     with tempfile.TemporaryDirectory() as folder:
         cases: list[dict[str, Any]] = []
         remarks: list[str] = []
@@ -101,6 +110,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "vendor_options": dict(options.vendor_options),
                 "rules": list(options.rules),
             }
+            _refuse_settings(argument, vendor, options)
             findings = _check(_PLUGIN, argument, options)
             if dispatch is not None:
                 cases, remarks = _compile(argument, folder, options.timeout_s)
@@ -161,6 +171,35 @@ def _check_options(names: Iterable[str], manufacturer: str) -> None:
                 f"'{name}' is no option of {manufacturer}'s",
                 hint="A vendor's options begin with its name: no host hands it others.",
             )
+
+
+def _refuse_settings(argument: Mapping[str, object], vendor: str, options: CheckOptions) -> None:
+    """Raises where the plugin refuses what the user asks of it, which is no broken rule.
+
+    Where it cannot be asked, since it crashes, hangs or fails whatever is asked of it, the checks tell.
+    """
+    if not (options.soc_model or options.vendor_options or options.assets):
+        return
+    said = bytearray()
+    refusals: list[Any] = []
+    with suppress(LiteRtError):
+        refusals += call_in_child(
+            "compiler_plugin.conformance.serving:refuse_settings",
+            argument,
+            timeout_s=options.timeout_s,
+            subject=_PLUGIN.subject,
+            hear=said.extend,
+        )
+    for refusal in refusals:
+        # A library answers with a status alone, and prints what there is to say.
+        if said:
+            print_text(said.decode("utf-8", "replace").rstrip(), sys.stderr)
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"{vendor} refuses {refusal['flag']}: {refusal['what']}",
+            refusal["where"],
+            refusal["hint"],
+        )
 
 
 def _part(
