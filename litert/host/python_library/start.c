@@ -182,15 +182,29 @@ static bool is_fine(PyStatus status) {
   return false;
 }
 
+/* The interpreter that the user names must be of the library's version: packages of another fail in strange ways. */
+static bool is_program_of_version(const char* program) {
+  char said[80] = "";
+  FILE* output = popen("exec \"$LITERT_NPU_PYTHON\" -ISc 'import sys; print(sys.version.split()[0])' 2>&1", "r");
+  if (!output || !fgets(said, sizeof(said), output)) said[0] = '\0';
+  if (output) pclose(output);
+  said[strcspn(said, "\n")] = '\0';
+  if (is_of_version(said)) return true;
+  SAY("LITERT_NPU_PYTHON is %s, which is no Python %s but says '%s'. Set it to one of that version, or export the vendor "
+      "with this one.", program, PYTHON_VERSION, said);
+  return false;
+}
+
 /* As `python -I` would: with its packages, without its environment variables, signal handlers and locale. */
 static bool start_interpreter(void) {
-  const char* program = getenv("LITERT_NPU_PYTHON");
-  if (!program || !*program) program = PYTHON_PROGRAM;
+  const char* named = getenv("LITERT_NPU_PYTHON");
+  const char* program = named && *named ? named : PYTHON_PROGRAM;
   if (access(program, X_OK)) {
     SAY("no Python interpreter at %s. Set LITERT_NPU_PYTHON to one of version %s that has the vendor's packages.", program,
         PYTHON_VERSION);
     return false;
   }
+  if (program == named && !is_program_of_version(program)) return false;
   PyPreConfig preconfig;
   python.PyPreConfig_InitIsolatedConfig(&preconfig);
   preconfig.utf8_mode = 1; /* the locale is the host's */

@@ -136,6 +136,30 @@ def test_a_python_of_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 3.4.5", "says '3.4.5'"),
+        ("exit 0", "says ''"),
+        ("echo this is another program; exit 3", "says 'this is another program'"),
+        ("kill -SEGV $$", "says ''"),
+    ],
+)
+def test_an_interpreter_of_another_version_is_refused(
+    tmp_path: Path, script: str, said: str
+) -> None:
+    program = tmp_path / "my 'other' python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    built = library("Null")
+    done = load(built, threads=4, environment={"LITERT_NPU_PYTHON": str(program)})
+    assert done.returncode == 0
+    assert done.stdout.splitlines().count(f"status {DYNAMIC_LOADING}") == 4
+    (line,) = done.stderr.splitlines()
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"LITERT_NPU_PYTHON is {program}, which is no Python {version}" in line and said in line
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "no 'DISPATCH' in it"),
