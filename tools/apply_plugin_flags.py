@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from .command import describe_flags, usage_error
+from .compile_flags import define_asset_flags, define_soc_model, read_custom_op_infos
 from .destinations import STDOUT
 from .seconds_flag import define_seconds
 from .transform_flags import define_transform_flags, dump_folder, read_transform_options
@@ -81,14 +82,9 @@ def define_flags() -> flags.FlagValues:
         "The output, if it is not the second argument: a path, - (standard output), -- (standard error) or none.",
     )
     text("soc_manufacturer", "Whose NPU; by default the reference vendor's.")
-    text("soc_model", "Which NPU; by default the vendor's first.")
+    define_soc_model(values)
     text("models", "The same as --soc_model.")
-    flags.DEFINE_multi_string(
-        "npu_custom_op_info", [], "op,path: the asset of a custom op.", flag_values=values
-    )
-    values["npu_custom_op_info"].help = (  # without what absl adds
-        "op,path: the asset of a custom op. Once for each op; the path may hold commas and spaces."
-    )
+    define_asset_flags(values)
     flags.DEFINE_list(
         "libs", [], "Folders with plugins, beside those that are installed.", flag_values=values
     )
@@ -118,7 +114,6 @@ def define_flags() -> flags.FlagValues:
         "require_npu", [], "Ops that must not stay on the CPU, or all.", flag_values=values
     )
     switch("check_kernels", True, "Build each kernel once, so that its errors show now.")
-    switch("allow_native_assets", False, "Let machine code in assets run here.")
     flags.DEFINE_multi_string(
         "custom_layers", [], "A file, or a folder of files, with layers for any model; may be repeated.",
         flag_values=values,
@@ -188,7 +183,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
     # Here, since --help must not wait for them.
     from compiler_plugin.pipeline import ApplyOptions
     from compiler_plugin.registry import DEFAULT_MANUFACTURER
-    from litert.core.compiler_options import CompilerOptions, CustomOpInfo, parse_shape_bounds
+    from litert.core.compiler_options import CompilerOptions, parse_shape_bounds
 
     paths, unknown = _split(rest)
     model, output = _paths(values, paths)
@@ -203,7 +198,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
             subgraphs=[_index(text) for text in values.subgraphs],
             require_npu=values.require_npu,
             compiler=CompilerOptions(
-                [CustomOpInfo.parse(text) for text in values.npu_custom_op_info],
+                read_custom_op_infos(values),
                 values.compiler_options_max_partitions,
                 values.check_kernels,
                 values.allow_native_assets,

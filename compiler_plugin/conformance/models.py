@@ -20,10 +20,14 @@ _UNARY: Mapping[str, Mapping[str, Any]] = {
 _BINARY = ("ADD", "MUL", "SUB")
 
 
-def default_models(custom_ops: Sequence[str]) -> list[NamedModel]:
-    """One model for each custom op, of one float input and output, and then those of builtin ops."""
-    models = [_make(name, partial(_custom, name=name)) for name in custom_ops]
-    models += [_make(name, partial(_binary, name=name)) for name in _BINARY]
+def custom_op_models(names: Sequence[str]) -> list[NamedModel]:
+    """One model for each custom op, of one float input and output."""
+    return [_make(name, partial(_custom, name=name)) for name in names]
+
+
+def default_models() -> list[NamedModel]:
+    """Models of builtin ops."""
+    models = [_make(name, partial(_binary, name=name)) for name in _BINARY]
     models.append(_make("MUL of one input", _square))
     models.append(_make("MUL by a constant", _scale))
     models.append(_make("SUB, then MUL", _chain))

@@ -10,7 +10,7 @@ from compiler_plugin.conformance.case_files import write_cases
 from compiler_plugin.conformance.checks import CHECKS
 from compiler_plugin.conformance.functions import PluginFunctions, load_functions
 from compiler_plugin.conformance.host import PluginHost
-from compiler_plugin.conformance.models import default_models
+from compiler_plugin.conformance.models import custom_op_models, default_models
 from compiler_plugin.conformance.settings import find_refusal
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject
 from compiler_plugin.native.factory import NativePluginFactory
@@ -28,8 +28,8 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
     Args:
       argument: `origin` and `manufacturer` of the plugin; `models`, paths, none for the default ones; `soc_model`;
-        `assets`, pairs of an op and a path; `vendor_options`; `rules`, as `select` has them; `done`,
-        `stopped` and `trace`.
+        `assets`, pairs of an op and a path; `vendor_options`; `allow_native_assets`; `rules`, as `select` has
+        them; `done`, `stopped` and `trace`.
 
     Yields:
       As `litert.abi.conformance.checks.run_checks`.
@@ -59,7 +59,9 @@ def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
     vendor = _find(argument, CallTrace(""))
     factory = NativePluginFactory(vendor) if isinstance(vendor, str) else vendor
     plugin = check_factory(factory, argument["origin"])
-    refusal = find_refusal(plugin, argument["soc_model"], _options(argument))
+    options = _options(argument)
+    models = _models(argument, options)
+    refusal = find_refusal(plugin, argument["soc_model"], options, models)
     if refusal is not None:
         flag, error = refusal
         yield {"flag": flag, "what": error.what, "where": error.where, "hint": error.hint}
@@ -68,12 +70,11 @@ def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
 def make_subject(argument: Mapping[str, Any]) -> PluginSubject:
     """The plugin that an argument of `check_plugin` says."""
     options = _options(argument)
-    models = [NamedModel(os.path.basename(path), read_model(path)) for path in argument["models"]]
     trace = CallTrace(argument["trace"])
     return PluginSubject(
         lambda: _load(argument, trace),
         PluginHost(argument["manufacturer"], options),
-        models + default_models([info.op_name for info in options.custom_op_infos]),
+        _models(argument, options) + default_models(),
         argument["soc_model"],
     )
 
@@ -81,7 +82,20 @@ def make_subject(argument: Mapping[str, Any]) -> PluginSubject:
 def _options(argument: Mapping[str, Any]) -> CompilerOptions:
     infos = [CustomOpInfo(op, path) for op, path in argument["assets"]]
     # Kernels that do not build are found when they are to run.
-    return CompilerOptions(infos, check_kernels=False, vendor_options=argument["vendor_options"])
+    return CompilerOptions(
+        infos,
+        check_kernels=False,
+        allow_native_assets=argument["allow_native_assets"],
+        vendor_options=argument["vendor_options"],
+    )
+
+
+def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[NamedModel]:
+    """The user's, and small ones of ops that have an asset and are in none of those."""
+    models = [NamedModel(os.path.basename(path), read_model(path)) for path in argument["models"]]
+    there = {op.name for named in models for op in named.model.ops()}
+    names = [info.op_name for info in options.custom_op_infos]
+    return models + custom_op_models([name for name in names if name not in there])
 
 
 def _load(argument: Mapping[str, Any], trace: CallTrace) -> PluginFunctions:

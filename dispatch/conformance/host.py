@@ -15,12 +15,14 @@ from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.native.buffer_handlers import NativeBufferHandlers
 from dispatch.native.buffers import Buffers
+from dispatch.native.options import options_payloads
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor
 from litert.abi.conformance.guarded_memory import GuardedMemory
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
+from litert.abi.options import options_table
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -74,6 +76,11 @@ class CheckedHost:
     def table(self) -> Any:
         """The `LiteRtRuntimeContext*`."""
         return self.runtime.table
+
+    def options(self, vendor: str, values: Mapping[str, str]) -> Any:
+        """A `LiteRtOptions` with a vendor's options, for the rest of the process."""
+        handle = options_table().put_options(options_payloads(vendor, values))
+        return ffi.cast("LiteRtOptions", handle)
 
     def requirements(self, handle: Any) -> TensorBufferRequirements:
         """What the vendor has made and handed over."""

@@ -25,7 +25,7 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     Args:
       argument: `origin` and `manufacturer` of the library; `cases`, as the compiler's `write_cases` has them, with
         `expected`, a file for each output, or None; `tolerance`; `assets`, pairs of a name and a file, companions
-        first; `rules`, as `select` has them; `done`, `stopped` and `trace`.
+        first; `allow_native_assets`; `rules`, as `select` has them; `done`, `stopped` and `trace`.
 
     Yields:
       As `litert.abi.conformance.checks.run_checks`.
@@ -64,17 +64,26 @@ def _case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:
 
 
 def _load(argument: Mapping[str, Any], trace: CallTrace) -> Table:
+    table, vendor = _open(argument, trace)
+    if argument["allow_native_assets"]:
+        table.options = table.host.options(vendor, {"allow_native_assets": "true"})
+    return table
+
+
+def _open(argument: Mapping[str, Any], trace: CallTrace) -> tuple[Table, str]:
+    """A table, and whose options it reads."""
+    manufacturer: str = argument["manufacturer"]
     origin: str = argument["origin"]
     if origin.endswith(".so"):
-        return load_table(os.path.abspath(origin), trace)
+        return load_table(os.path.abspath(origin), trace), manufacturer
     spec = {
-        "manufacturer": argument["manufacturer"],
+        "manufacturer": manufacturer,
         "origin": origin,
         "constant": "DISPATCH",
     }
     vendor = trace.call(f"the import of {origin}", find_vendor, spec)
     if isinstance(vendor, (str, os.PathLike)):  # a package whose table is in a shared library
-        return load_table(os.fspath(vendor), trace)
+        return load_table(os.fspath(vendor), trace), manufacturer
     from dispatch.native.export import export_table
 
     exported = export_table(vendor)
@@ -85,7 +94,7 @@ def _load(argument: Mapping[str, Any], trace: CallTrace) -> Table:
     )
     table = Table(get_api, exported.api, register_asset, CheckedHost(), trace, exported)
     table.error.listen()
-    return table
+    return table, vendor.vendor_id
 
 
 def _read(path: str) -> bytes:

@@ -34,7 +34,7 @@ class Device:
         self._memory: list[GuardedMemory] = []
         self._names: list[Any] = []
         made = ffi.new("LiteRtDispatchDeviceContext*")
-        table.succeed("device_context_create", table.host.table, ffi.NULL, made)
+        table.succeed("device_context_create", table.host.table, table.options, made)
         if not made[0]:
             raise BrokenRuleError("device_context_create answers OK, and makes no device context")
         self.handle = made[0]

@@ -47,7 +47,7 @@ class DispatchSubject:
         """The table after `initialize`."""
         table = self.table
         if not self._is_initialized:
-            table.succeed("initialize", table.host.table, ffi.NULL, ffi.NULL)
+            table.succeed("initialize", table.host.table, ffi.NULL, table.options)
             self._is_initialized = True
         return table
 

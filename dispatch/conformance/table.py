@@ -35,6 +35,7 @@ class Table:
       kept: what has to live as long as its functions.
       strange: what has answered with a number that is no status, each in a phrase.
       error: what a table in Python said last.
+      options: a `LiteRtOptions` that device contexts are made with; NULL for none.
     """
 
     get_api: Any
@@ -45,6 +46,7 @@ class Table:
     kept: object = None
     strange: list[str] = field(default_factory=list)
     error: LastError = field(default_factory=LastError)
+    options: Any = ffi.NULL
 
     def has(self, slot: str, part: str = "interface") -> bool:
         """Whether a slot is filled."""

@@ -50,17 +50,19 @@ def _null_api(subject: DispatchSubject) -> None:
 
 
 def _no_options(subject: DispatchSubject) -> None:
-    subject.ready()
+    if subject.ready().options:
+        raise UnseenError("the user has options for it")
 
 
 def _initialize_again(subject: DispatchSubject) -> None:
     table = subject.ready()
-    table.succeed("initialize", table.host.table, ffi.NULL, ffi.NULL)
+    table.succeed("initialize", table.host.table, ffi.NULL, table.options)
 
 
 def _compatibility(subject: DispatchSubject) -> None:
     version = ffi.new("LiteRtApiVersion*", _VERSION)
-    subject.ready().succeed("check_runtime_compatibility", version[0], ffi.NULL, ffi.NULL)
+    table = subject.ready()
+    table.succeed("check_runtime_compatibility", version[0], ffi.NULL, table.options)
 
 
 def _vendor_id(subject: DispatchSubject) -> None:

@@ -12,7 +12,7 @@ from litert_npu_tools.vendor.check_runner import check_end, run_in_children
 from compiler_plugin.conformance.checks import CHECKS
 from compiler_plugin.conformance.functions import load_functions
 from compiler_plugin.conformance.host import PluginHost
-from compiler_plugin.conformance.models import default_models
+from compiler_plugin.conformance.models import custom_op_models, default_models
 from compiler_plugin.conformance.subject import PluginSubject
 from litert.abi.conformance.call_trace import CallTrace
 from litert.abi.conformance.checks import Outcome, run_checks
@@ -40,7 +40,9 @@ def failures(library: Path) -> list[tuple[str, str]]:
     """Rules that are found broken in this process, each with what happened."""
     trace = CallTrace("")
     subject = PluginSubject(
-        lambda: load_functions(str(library), trace), PluginHost(), default_models(["Gain"])[:6]
+        lambda: load_functions(str(library), trace),
+        PluginHost(),
+        [*custom_op_models(["Gain"]), *default_models()[:5]],
     )
     return [
         (answer["rule"], answer["text"])
@@ -70,6 +72,7 @@ def argument(broken_vendor: Path, rule: str) -> dict[str, Any]:
         "models": [],
         "soc_model": "",
         "assets": [],
+        "allow_native_assets": False,
         "vendor_options": {},
         "rules": [rule],
     }

@@ -13,7 +13,7 @@ from litert_npu_tools.vendor.golden_outputs import add_expected
 from compiler_plugin.conformance.case_files import write_cases
 from compiler_plugin.conformance.functions import load_functions
 from compiler_plugin.conformance.host import PluginHost
-from compiler_plugin.conformance.models import default_models
+from compiler_plugin.conformance.models import custom_op_models, default_models
 from compiler_plugin.conformance.subject import PluginSubject
 from dispatch.conformance.serving import check_dispatch
 from litert.abi.conformance.call_trace import CallTrace
@@ -45,7 +45,7 @@ def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> d
     subject = PluginSubject(
         lambda: load_functions(str(broken_vendor / PLUGIN), trace),
         PluginHost(),
-        default_models(["Gain"])[:6],
+        [*custom_op_models(["Gain"]), *default_models()[:5]],
     )
     cases = [c for c in write_cases(subject, str(tmp_path_factory.mktemp("cases"))) if "model" in c]
     for case in cases:
@@ -58,6 +58,7 @@ def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> d
         "assets": [["Gain", str(broken_vendor / "gain.txt")]],
         "rules": [],
         "tolerance": 0.01,
+        "allow_native_assets": False,
         "stopped": "",
         "trace": "",
         "done": {},

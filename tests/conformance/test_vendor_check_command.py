@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.conformance.broken_libraries import DISPATCH, PLUGIN
 from tests.exported_vendors import exported
+from tests.vendor_reference.cpu_layers import library
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,6 +175,38 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
     assert end.startswith("Broken breaks no rule that was looked at, but nothing was run: ")
 
 
+def test_machine_code_in_assets_is_checked_where_it_may_run(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ("Reference", f"--npu_custom_op_info=Twice,{library(tmp_path)}")
+    report = check_json(capsys, *arguments, "--allow_native_assets", "--strict")
+    assert not broken_rules(report) and not report["gaps"]
+    assert report["parts"][0]["remarks"][0] == "Run: Twice."
+    with pytest.raises(LiteRtError, match="machine code, which may not run here") as error:
+        check(*arguments)
+    assert "--allow_native_assets" in error.value.hint
+
+
+def test_a_custom_op_is_checked_as_the_users_model_has_it(tmp_path: Path, capsys: Capture) -> None:
+    op = "Convolution2DTransposeBias"
+    info = f"--npu_custom_op_info={op},{ROOT}/examples/kernels/{op}.json"
+    with pytest.raises(LiteRtError, match=f"refuses --npu_custom_op_info={op}.*has 1 inputs"):
+        check("Reference", info, "--rule=compile.ok")
+    builder = ModelBuilder()
+    x, weights, bias = (
+        builder.input(name, "float32", shape)
+        for name, shape in {"x": (1, 4, 4, 2), "w": (3, 2, 2, 2), "b": (3,)}.items()
+    )
+    options = struct.pack("3i", 1, 2, 2)  # padding, strides
+    outputs = [("y", "float32", (1, 8, 8, 3))]
+    builder.output(builder.custom(op, [x, weights, bias], outputs, options=options))
+    write_model(builder.build(), tmp_path / "conv.tflite")
+    report = check_json(
+        capsys, "Reference", info, f"--model={tmp_path}/conv.tflite", "--rule=compile.ok"
+    )
+    assert report["conforms"] and report["parts"][0]["remarks"][0] == "Run: conv.tflite."
+
+
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
@@ -219,9 +253,9 @@ def test_what_a_vendor_refuses_of_the_command_line_is_no_broken_rule(
 def test_what_an_exported_vendor_refuses_is_in_its_own_words(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    library = exported("compiler_plugin", "Reference")
+    folder = exported("compiler_plugin", "Reference")
     with pytest.raises(LiteRtError, match="Reference refuses --option=reference_opz=all"):
-        check(library, "--option=reference_opz=all")
+        check(folder, "--option=reference_opz=all")
     assert "Do you mean 'reference_ops'?" in capfd.readouterr().err
 
 

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string, DEFINE_string
+    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string
 
+    from ..compile_flags import define_asset_flags, define_soc_model
     from ..seconds_flag import define_seconds
 
     DEFINE_multi_string(
         "model",
         [],
-        "A TFLite model to check with, before small ones of common ops.",
+        "A TFLite model to check with, before small ones of common ops. Custom ops that are in none of them "
+        "are checked with one float input and output.",
         flag_values=flags,
     )
-    DEFINE_multi_string(
-        "npu_custom_op_info", [], "op,path: the asset of a custom op.", flag_values=flags
-    )
+    define_asset_flags(flags)
     DEFINE_multi_string(
         "companion",
         [],
@@ -34,7 +34,7 @@ def _define_flags(flags: FlagValues) -> None:
         flag_values=flags,
     )
     DEFINE_multi_string("option", [], "name=value: an option of the vendor's.", flag_values=flags)
-    DEFINE_string("soc_model", "", "To compile for; the vendor's first.", flag_values=flags)
+    define_soc_model(flags)
     DEFINE_multi_string(
         "rule", [], "A rule to look at, or what is before its dot; all.", flag_values=flags
     )
@@ -54,12 +54,13 @@ def _define_flags(flags: FlagValues) -> None:
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from litert.core.compiler_options import CustomOpInfo
 
+    from ..compile_flags import read_custom_op_infos
     from .conformance import CheckOptions, check_vendor
     from .vendor_libraries import find_libraries
 
     if not arguments:
         raise usage_error("no vendor is named", "Give its name, or its libraries.")
-    infos = [CustomOpInfo.parse(text) for text in flags.npu_custom_op_info]
+    infos = read_custom_op_infos(flags)
     companions = [CustomOpInfo.parse(text) for text in flags.companion]
     report = check_vendor(
         find_libraries(arguments),
@@ -68,6 +69,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             soc_model=flags.soc_model,
             assets=[(info.op_name, info.asset_path) for info in infos],
             companions=[(info.op_name, info.asset_path) for info in companions],
+            allow_native_assets=flags.allow_native_assets,
             vendor_options=_options(flags.option),
             rules=flags.rule,
             tolerance=flags.tolerance,

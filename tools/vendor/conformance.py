@@ -61,6 +61,7 @@ class CheckOptions:
       soc_model: to compile for; "" for the plugin's first.
       assets: pairs of an op and its asset's path.
       companions: pairs of a name, `<op>/<relative path>`, and a path.
+      allow_native_assets: whether machine code in assets may run.
       vendor_options: the plugin's own, by name.
       rules: to look at, with what they need; none for all.
       tolerance: of floats, as a part of the largest that LiteRT's CPU kernels give.
@@ -72,6 +73,7 @@ class CheckOptions:
     soc_model: str = ""
     assets: Sequence[tuple[str, str]] = ()
     companions: Sequence[tuple[str, str]] = ()
+    allow_native_assets: bool = False
     vendor_options: Mapping[str, str] = field(default_factory=dict)
     rules: Sequence[str] = ()
     tolerance: float = 0.01
@@ -107,6 +109,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "models": [os.path.abspath(path) for path in options.models],
                 "soc_model": options.soc_model,
                 "assets": [[op, os.path.abspath(path)] for op, path in options.assets],
+                "allow_native_assets": options.allow_native_assets,
                 "vendor_options": dict(options.vendor_options),
                 "rules": list(options.rules),
             }
@@ -123,6 +126,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
                 "manufacturer": libraries.manufacturer,
                 "cases": cases,
                 "tolerance": options.tolerance,
+                "allow_native_assets": options.allow_native_assets,
                 "rules": list(options.rules),
                 "assets": [
                     [name, os.path.abspath(path)]
