@@ -54,9 +54,8 @@ def measure() -> Sequence[Row]:
     """Runs both in turn."""
     BUILD.mkdir(parents=True, exist_ok=True)
     model = _model(BUILD / "no_op.bin")
-    ours = Path(
-        export(*read_origin(str(_VENDORS / "LiteRtDispatch_NoOp.py")), str(BUILD / "no_op_python"))
-    )
+    origin = read_origin(str(_VENDORS / "LiteRtDispatch_NoOp.py"))
+    ours = Path(export([origin], str(BUILD / "no_op_python"))[0])
     peer = BUILD / "no_op_c" / "libLiteRtDispatch_NoOp.so"
     peer.parent.mkdir(exist_ok=True)
     flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{INCLUDE_FOLDER}"]

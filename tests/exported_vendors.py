@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from litert_npu_tools.vendor.export_command import export, find_origins, read_origin
+from litert_npu_tools.vendor.export_command import Origin, export, find_origins, read_origin
 
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.host.python_library.building import find_libpython
@@ -29,10 +29,11 @@ def exported(kind: str, vendor: str) -> Path:
     if not find_libpython():
         pytest.skip("this Python has no shared libpython")
     if vendor.endswith(".py"):
-        _, manufacturer, origin = read_origin(vendor)
+        origin = read_origin(vendor)._replace(kind=kind)
     else:
-        manufacturer, origin = vendor, find_origins(vendor)[kind]
-    return Path(export(kind, manufacturer, origin, str(_new_folder()))).parent
+        origin = Origin(kind, vendor, find_origins(vendor)[kind])
+    (library,) = export([origin], str(_new_folder()))
+    return Path(library).parent
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -15,6 +15,8 @@ from ..console import print_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
+
+    from litert.host.python_library.building import PlannedLibrary
 
 _KINDS = {"compiler_plugin": "PLUGIN", "dispatch": "DISPATCH"}
 _TARGETS = {
@@ -27,28 +29,60 @@ _LIBRARIES = {
 }
 
 
-def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
-    """Makes one library, and tries it.
+class Origin(NamedTuple):
+    """What a library is made of.
 
-    Args:
+    Attributes:
       kind: `compiler_plugin` or `dispatch`.
       manufacturer: whose it is.
-      origin: where the vendor's object is: `module:attribute`, or a Python file.
-      folder: that the library is written to; it is made if it is not there.
+      place: of the vendor's object: `module:attribute`, or a Python file.
+    """
+
+    kind: str
+    manufacturer: str
+    place: str
+
+
+def export(origins: Sequence[Origin], folder: str) -> list[str]:
+    """Makes a vendor's libraries, and tries each: all of them, or none.
+
+    Args:
+      origins: of the libraries to make.
+      folder: that they are written to; it is made if it is not there.
 
     Returns:
-      Its path.
+      Their paths.
 
     Raises:
-      LiteRtError: what is missing here, or wrong with the vendor; a library that was there stays as it is.
+      LiteRtError: what is missing here, or wrong with the vendor; what was there before stays as it is.
     """
     from litert.abi.headers import INCLUDE_FOLDER
-    from litert.host.python_library.bootstrap import find_vendor
-    from litert.host.python_library.building import Interpreter, build_library
+    from litert.host.python_library.building import Interpreter, build_libraries
 
+    libraries = [_plan(origin, folder) for origin in origins]
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot make the folder: {reason}", folder) from error
+    interpreter = Interpreter.of_this_process()
+    build_libraries(
+        libraries,
+        include_folder=INCLUDE_FOLDER,
+        interpreter=interpreter,
+        is_tried=bool(interpreter.libpython),
+    )
+    return [library.output for library in libraries]
+
+
+def _plan(origin: Origin, folder: str) -> PlannedLibrary:
+    from litert.host.python_library.bootstrap import find_vendor
+    from litert.host.python_library.building import PlannedLibrary
+
+    kind, manufacturer, place = origin
     spec = {
         "manufacturer": manufacturer,
-        "origin": origin,
+        "origin": place,
         "constant": _KINDS[kind],
         "target": _TARGETS[kind],
     }
@@ -59,22 +93,7 @@ def export(kind: str, manufacturer: str, origin: str, folder: str) -> str:
             "it is a shared library already, and runs in stock LiteRT as it is",
             os.fspath(vendor),
         )
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot make the folder: {reason}", folder) from error
-    path = os.path.join(folder, _LIBRARIES[kind].format(manufacturer))
-    interpreter = Interpreter.of_this_process()
-    build_library(
-        kind,
-        path,
-        spec=spec,
-        include_folder=INCLUDE_FOLDER,
-        interpreter=interpreter,
-        is_tried=bool(interpreter.libpython),
-    )
-    return path
+    return PlannedLibrary(kind, os.path.join(folder, _LIBRARIES[kind].format(manufacturer)), spec)
 
 
 def find_origins(manufacturer: str) -> Mapping[str, str]:
@@ -106,8 +125,8 @@ def find_origins(manufacturer: str) -> Mapping[str, str]:
     return found
 
 
-def read_origin(path: str) -> tuple[str, str, str]:
-    """Kind, manufacturer and absolute path of a vendor's file.
+def read_origin(path: str) -> Origin:
+    """What a vendor's file is by its name; its path is absolute.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a file that is not named as hosts look for it.
@@ -116,7 +135,7 @@ def read_origin(path: str) -> tuple[str, str, str]:
     for kind, pattern in _LIBRARIES.items():
         prefix = pattern.partition("{")[0].removeprefix("lib")
         if suffix == ".py" and name.startswith(prefix) and name != prefix:
-            return kind, name.removeprefix(prefix), os.path.abspath(path)
+            return Origin(kind, name.removeprefix(prefix), os.path.abspath(path))
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
         "not a vendor's file by its name",
@@ -145,11 +164,11 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         origins = [read_origin(path) for path in arguments]
     else:
         origins = [
-            (kind, flags.manufacturer, origin)
+            Origin(kind, flags.manufacturer, origin)
             for kind, origin in find_origins(flags.manufacturer).items()
         ]
-    for origin in origins:
-        print_text(f"Wrote {export(*origin, flags.output or '.')}", sys.stdout)
+    for path in export(origins, flags.output or "."):
+        print_text(f"Wrote {path}", sys.stdout)
     print_text(_needs(), sys.stdout)
     return 0
 

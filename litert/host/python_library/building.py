@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
@@ -26,6 +27,7 @@ _FLAGS = (
     "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
     "-Wl,-z,nodelete",  # Python keeps pointers into it
 )  # fmt: skip
+_BUILT = "built.so"
 _TRIALS = {
     "compiler_plugin": "LiteRtGetCompilerPluginVersion",
     "dispatch": "LiteRtDispatchGetApi",
@@ -91,61 +93,108 @@ def find_libpython() -> str:
     return ""
 
 
-def build_library(
-    kind: str,
-    output: str,
+@dataclass(frozen=True, slots=True)
+class PlannedLibrary:
+    """A library that is to be made.
+
+    Attributes:
+      kind: what it exports: `compiler_plugin` or `dispatch`.
+      output: its path.
+      spec: what `bootstrap.load` gets.
+    """
+
+    kind: str
+    output: str
+    spec: Mapping[str, str]
+
+
+def build_libraries(
+    libraries: Sequence[PlannedLibrary],
     *,
-    spec: Mapping[str, str],
     include_folder: str,
     interpreter: Interpreter,
     is_tried: bool,
 ) -> None:
-    """Makes a library.
+    """Makes libraries: all of them, or none, and then what was in their places stays.
 
     Args:
-      kind: what it exports: `compiler_plugin` or `dispatch`.
-      output: its path; replaced at once, when all went well.
-      spec: what `bootstrap.load` gets.
+      libraries: to make.
       include_folder: where LiteRT's C interfaces are declared.
-      interpreter: what it starts.
-      is_tried: whether a program that has no Python loads and calls it first.
+      interpreter: what they start.
+      is_tried: whether a program that has no Python loads and calls each first.
 
     Raises:
       LiteRtError: UNSUPPORTED on another system than Linux; NOT_FOUND without a C compiler; COMPILATION, with what
-        it said; DYNAMIC_LOADING, with what the library said; FILE_IO.
+        it said; DYNAMIC_LOADING, with what a library said; FILE_IO.
     """
     if sys.platform != "linux":
         raise LiteRtError(
             Status.UNSUPPORTED, f"libraries are made on Linux, and this is {sys.platform}"
         )
     compiler = find_compiler()
-    try:
-        with tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".") as folder:
-            with open(os.path.join(folder, "configuration.h"), "w", encoding="utf-8") as file:
-                file.write(_configuration(spec, interpreter))
-            built = os.path.join(folder, "built.so")
-            sources = [os.path.join(SOURCES, f"{name}.c") for name in (kind, "start")]
-            includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
-            # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.
-            _compile([*compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
+    with ExitStack() as stack:
+        folders: list[str] = []
+        for library in libraries:
+            with _writing(library.output):
+                beside = tempfile.TemporaryDirectory(dir=os.path.dirname(library.output) or ".")
+                folders.append(stack.enter_context(beside))
+                _build(library, folders[-1], compiler, include_folder, interpreter)
             if is_tried:
-                _try_library(kind, built, output)
-            os.replace(built, output)
+                _try_library(library, folders[-1])
+        _put_in_place(dict(zip(folders, libraries, strict=True)))
+
+
+def _build(
+    library: PlannedLibrary,
+    folder: str,
+    compiler: Sequence[str],
+    include_folder: str,
+    interpreter: Interpreter,
+) -> None:
+    with open(os.path.join(folder, "configuration.h"), "w", encoding="utf-8") as file:
+        file.write(_configuration(library.spec, interpreter))
+    sources = [os.path.join(SOURCES, f"{name}.c") for name in (library.kind, "start")]
+    includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
+    built = os.path.join(folder, _BUILT)
+    # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.
+    _compile([*compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
+
+
+def _put_in_place(libraries: Mapping[str, PlannedLibrary]) -> None:
+    """Moves what was built, by folder, to its place; where one cannot be, the others' places are as they were."""
+    with ExitStack() as undo:
+        for folder, library in libraries.items():
+            former = os.path.join(folder, "former")
+            with _writing(library.output):
+                with suppress(FileNotFoundError):
+                    shutil.copy2(library.output, former, follow_symlinks=False)
+                os.replace(os.path.join(folder, _BUILT), library.output)
+            if os.path.lexists(former):
+                undo.callback(os.replace, former, library.output)
+            else:
+                undo.callback(os.unlink, library.output)
+        undo.pop_all()  # all went well
+
+
+@contextmanager
+def _writing(output: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise LiteRtError(Status.FILE_IO, f"cannot write: {error}", output) from error
 
 
-def _try_library(kind: str, library: str, where: str) -> None:
-    """Loads a library in a program that has no Python, and calls it."""
-    program = os.path.join(os.path.dirname(library), "trial")
+def _try_library(library: PlannedLibrary, folder: str) -> None:
+    """Loads what was built in a program that has no Python, and calls it."""
+    program = os.path.join(folder, "trial")
     _compile([*find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
-    command = [program, os.path.abspath(library), _TRIALS[kind]]
+    command = [program, os.path.abspath(os.path.join(folder, _BUILT)), _TRIALS[library.kind]]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"it was built, and a program without Python cannot use it:\n{done.stderr.strip()}",
-            where,
+            library.output,
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from litert.abi.headers import INCLUDE_FOLDER
-from litert.host.python_library.building import Interpreter, build_library
+from litert.host.python_library.building import Interpreter, PlannedLibrary, build_libraries
 from tests.exported_vendors import c_program, exported, needs_compiler
 
 GET_API = "LiteRtDispatchGetApi"
@@ -55,15 +55,8 @@ def library(vendor: Path | str) -> Path:
 
 def build(path: Path, spec: Mapping[str, str], interpreter: Interpreter) -> Path:
     needs_compiler()
-    kind, include = "dispatch", INCLUDE_FOLDER
-    build_library(
-        kind,
-        str(path),
-        spec=spec,
-        include_folder=include,
-        interpreter=interpreter,
-        is_tried=False,
-    )
+    planned = [PlannedLibrary("dispatch", str(path), spec)]
+    build_libraries(planned, include_folder=INCLUDE_FOLDER, interpreter=interpreter, is_tried=False)
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -140,6 +141,41 @@ def test_a_library_that_was_there_stays_where_the_new_one_is_of_no_use(
     assert f"elsewhere ({file}" in capsys.readouterr().err.replace("\n", " ")
     assert library.read_text() == "that worked"
     assert sorted(path.name for path in tmp_path.glob("*.so")) == [library.name]
+
+
+@pytest.mark.parametrize("fault", ["not tried", "not built", "no place"])
+def test_both_libraries_appear_or_none(
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+) -> None:
+    plugin = tmp_path / "LiteRtCompilerPlugin_Half.py"
+    plugin.write_text("from litert_npu_null.compiler_plugin import PLUGIN")
+    dispatch = tmp_path / "LiteRtDispatch_Half.py"
+    dispatch.write_text(
+        _OF_USE_HERE if fault == "not tried" else "from litert_npu_null.dispatch import DISPATCH"
+    )
+    output = tmp_path / "output"
+    output.mkdir()
+    if fault == "not built":
+        compiler = tmp_path / "cc"
+        compiler.write_text(
+            f'#!/bin/sh\ncase "$*" in */dispatch.c*) exit 1;; esac; exec {shutil.which("cc")} "$@"'
+        )
+        compiler.chmod(0o755)
+        monkeypatch.setenv("CC", str(compiler))
+    elif fault == "no place":
+        (output / "libLiteRtDispatch_Half.so").mkdir()
+    for former in (False, True):
+        if former:
+            (output / "libLiteRtCompilerPlugin_Half.so").write_text("that worked")
+        before = sorted(output.iterdir())
+        assert litert_npu("vendor", "export", str(plugin), str(dispatch), "-o", str(output)) == 1
+        assert "libLiteRtDispatch_Half.so" in capsys.readouterr().err or fault == "not built"
+        assert sorted(output.iterdir()) == before
+    assert (output / "libLiteRtCompilerPlugin_Half.so").read_text() == "that worked"
 
 
 @pytest.mark.parametrize(
