@@ -54,7 +54,7 @@ class Registry:
     """What plugins there are.
 
     Attributes:
-      entry_points: not loaded yet.
+      entry_points: not loaded yet; without those of manufacturers that a folder has a plugin of.
       plugins: of the folders.
       broken: why other modules and libraries of the folders are no plugins, by path; and folders without any.
     """
@@ -65,16 +65,18 @@ class Registry:
 
 
 def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
-    """Looks for plugins among entry points, and in folders and those below them.
+    """Looks for plugins in folders and those below them, and among entry points.
 
-    Folders' modules and libraries are loaded, since only they can say whose they are.
+    A folder, which the user names, goes before a package that is installed. Folders' modules and libraries are
+    loaded, since only they can say whose they are.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
+      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer
+        in folders, or two that are installed.
     """
     hosting = hosting or Hosting()
     hosting.start([path for path in find_libraries(libs) if path not in hosting.started])
-    entry_points = list(find_entry_points(ENTRY_POINT_GROUP).values())
+    entry_points = dict(find_entry_points(ENTRY_POINT_GROUP))
     plugins: list[RegisteredPlugin] = []
     broken: dict[str, LiteRtError] = {}
     for folder in libs:
@@ -87,10 +89,14 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
             plugins.append(check_factory(factory, path))
         except LiteRtError as error:
             broken[path] = error.with_traceback(None)  # which would keep the others' processes
-    names = [(point.name, str(point)) for point in entry_points]
-    names += [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
-    check_unique(names, "Uninstall the package, or leave the folder out of --libs.")
-    return Registry(entry_points, plugins, broken)
+    names = [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
+    check_unique(names, "Leave the folder of one of them out of --libs.")
+    for index, plugin in enumerate(plugins):
+        hidden = entry_points.pop(plugin.factory.soc_manufacturer, None)
+        if hidden is not None:
+            warning = f"{plugin.origin} is used, and not the installed {hidden}"
+            plugins[index] = replace(plugin, warnings=[warning])
+    return Registry(list(entry_points.values()), plugins, broken)
 
 
 def load_plugin(
@@ -108,7 +114,7 @@ def load_plugin(
     ]
     for plugin in registry.plugins:
         if plugin.factory.soc_manufacturer == soc_manufacturer:
-            return replace(plugin, warnings=warnings)
+            return replace(plugin, warnings=[*plugin.warnings, *warnings])
     for point in registry.entry_points:
         if point.name == soc_manufacturer:
             return replace(load_point(point, hosting), warnings=warnings)

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dispatch.api import Dispatch
@@ -30,10 +30,7 @@ compiled for manufacturer Acme."""
 
 _LOG = logging.getLogger(__name__)
 _MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
-_TWICE = (
-    "Take one of them away: a vendor that is installed is found without dispatch_library_path, also one that is "
-    "exported for stock LiteRT."
-)
+_TWICE = "Take one of them away."
 
 _found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
 _libraries: dict[str, Dispatch[Any, Any]] = {}
@@ -47,11 +44,11 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
       manufacturer: as the stamp of the compiled file has it: an entry point's name, or what follows
         `LiteRtDispatch_` in a file's name; else one whose letters are the same, whatever their case; else that
         of stock LiteRT's wheel; else the only shared library that there is in the folder.
-      library_path: a folder that is searched with its subfolders, beside entry points; empty for none.
+      library_path: a folder that is searched with its subfolders, and goes before entry points; empty for none.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the manufacturers that there are; ALREADY_EXISTS, if two tables are for
-        this one; WRONG_VERSION or DYNAMIC_LOADING for a table of no use.
+      LiteRtError: NOT_FOUND, with the manufacturers that there are; ALREADY_EXISTS, if two tables in the folder,
+        or of packages, are for this one; WRONG_VERSION or DYNAMIC_LOADING for a table of no use.
     """
     key = manufacturer, os.path.realpath(library_path) if library_path else ""
     with _found_lock:
@@ -104,23 +101,23 @@ def list_dispatch(library_path: str = "") -> Mapping[str, str]:
     """
     entry_points, files = _find(library_path)
     listed = {name: str(point) for name, point in entry_points.items()}
-    for name, path in files:
-        listed.setdefault(name, path)
-    return listed
+    return {**listed, **{name: path for name, path in reversed(files)}}
 
 
 def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     """The entry point or file that has the table for a manufacturer."""
     entry_points, files = _find(library_path)
     problem = why_no_table(library_path)
-    candidates: list[tuple[str, EntryPoint | str]] = [*entry_points.items(), *files]
-    for is_named in (_is_same, _is_alike):
-        found = [origin for name, origin in candidates if is_named(name, manufacturer)]
-        check_unique([(manufacturer, str(origin)) for origin in found], _TWICE)
-        if found:
-            if problem:
-                _LOG.warning("%s", problem)
-            return found[0]
+    in_folder = _named(manufacturer, files)
+    installed = _named(manufacturer, list(entry_points.items()))
+    if in_folder and installed:
+        _LOG.info(
+            "%s is taken for '%s', and not the installed %s", in_folder, manufacturer, installed
+        )
+    if found := in_folder or installed:
+        if problem:
+            _LOG.warning("%s", problem)
+        return found
     stock = stock_vendor_folder(manufacturer, "dispatch")
     in_wheel = find_files([stock], FILE_PATTERNS) if stock else []
     if in_wheel:
@@ -130,6 +127,18 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
         _LOG.warning("%s is taken for '%s': there is no other", libraries[0], manufacturer)
         return libraries[0]
     raise _not_found(manufacturer, entry_points, files, problem)
+
+
+def _named(
+    manufacturer: str, candidates: Sequence[tuple[str, EntryPoint | str]]
+) -> EntryPoint | str | None:
+    """The only one of a manufacturer's name, or else of its letters."""
+    for is_named in (_is_same, _is_alike):
+        found = [origin for name, origin in candidates if is_named(name, manufacturer)]
+        check_unique([(manufacturer, str(origin)) for origin in found], _TWICE)
+        if found:
+            return found[0]
+    return None
 
 
 def _load(origin: EntryPoint | str) -> Dispatch[Any, Any]:

@@ -77,7 +77,7 @@ def name_manufacturers(candidates: Candidates, settings: JitSettings) -> list[st
         names = [settings.soc_manufacturer]
     else:
         names = _names_in_folders(candidates.libs) if candidates.libs else []
-        names += [point.name for point in candidates.installed]
+        names += [point.name for point in candidates.installed if point.name not in names]
     for option in settings.compiler.vendor_options:
         if not any(is_option_of(name, option) for name in names):
             raise LiteRtError(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.commands import list_plugins
-from compiler_plugin.registry import choose_soc_model, load_plugin
+from compiler_plugin.registry import choose_soc_model, find_plugins, load_plugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -106,9 +106,13 @@ def test_two_plugins_of_one_manufacturer_are_refused(tmp_path: Path) -> None:
     assert "PluginAcme.py" in str(error.value) and "PluginOther.py" in str(error.value)
 
 
-def test_a_folder_cannot_hide_an_installed_plugin(tmp_path: Path) -> None:
-    with pytest.raises(LiteRtError, match="'Null' is taken twice"):
-        load_plugin("Null", write(tmp_path, name="Null"))
+def test_a_folder_goes_before_an_installed_plugin_and_that_is_said(tmp_path: Path) -> None:
+    libs = write(tmp_path, name="Null")
+    plugin = load_plugin("Null", libs)
+    assert plugin.origin.startswith(str(tmp_path))
+    (warning,) = plugin.warnings
+    assert "is used, and not the installed" in warning and "litert-npu-null" in warning
+    assert "Null" not in [point.name for point in find_plugins(libs).entry_points]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from dispatch.loader import find_dispatch, find_origin, list_dispatch, load_library
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from tests.exported_vendors import exported
 from tests.native_probe import MakeProbe
 
 TABLE = """
@@ -160,17 +161,32 @@ def test_a_package_without_a_good_table_is_named(
     assert "entry point 'AcmePackaged' of acme-npu 1.0" in error.where
 
 
-def test_a_package_and_a_file_for_one_manufacturer_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("file_name", ["LiteRtDispatch_Acme.py", "LiteRtDispatch_ACME.py"])
+def test_the_folder_that_a_program_names_goes_before_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_name: str
 ) -> None:
     install(tmp_path / "site", "Acme", "json:DISPATCH")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     folder = tmp_path / "drivers"
     folder.mkdir()
-    (folder / "LiteRtDispatch_Acme.py").write_text(TABLE)
-    error = refuses("Acme", folder)
+    (folder / file_name).write_text(TABLE)
+    assert find_dispatch("Acme", str(folder)).vendor_id == "Acme Inc."
+    assert find_origin("Acme", str(folder)).endswith(file_name)
+    assert "acme-npu 1.0" in find_origin("Acme")
+    (folder / f"lib{file_name[:-3]}.so").write_bytes(b"")
+    with pytest.raises(LiteRtError) as caught:
+        find_origin("Acme", str(folder))
+    error = caught.value
     assert error.status is Status.ALREADY_EXISTS
-    assert "acme-npu 1.0" in error.what and "LiteRtDispatch_Acme.py" in error.what
+    assert file_name in error.what and f"lib{file_name[:-3]}.so" in error.what
+
+
+def test_an_exported_vendor_runs_where_it_is_installed_too() -> None:
+    pytest.importorskip("litert_npu_null", reason="needs pip install -e tests/null_vendor")
+    folder = exported("dispatch", "Null")
+    assert type(find_dispatch("Null", str(folder))).__name__ == "NativeDispatch"
+    assert find_dispatch("Null", str(folder)).vendor_id == "Null"
+    assert list_dispatch(str(folder))["Null"].endswith("libLiteRtDispatch_Null.so")
 
 
 def test_threads_get_the_same_table(tmp_path: Path) -> None:
