@@ -230,6 +230,13 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], status: Status) -
     assert error.value.status is status
 
 
+@pytest.mark.parametrize("text", ["Copy/a", "Copy,a", "/a,b", "Copy/,b", "Copy/a,"])
+def test_a_companion_that_is_written_wrong_is_called_one(text: str) -> None:
+    with pytest.raises(LiteRtError, match=f"^INVALID_TOOL_CONFIG: --companion={text} ") as error:
+        check("Null", f"--companion={text}")
+    assert "op/relative/path,path" in error.value.hint
+
+
 @pytest.mark.parametrize(
     ("argument", "has"),
     [

@@ -52,8 +52,6 @@ def _define_flags(flags: FlagValues) -> None:
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    from litert.core.compiler_options import CustomOpInfo
-
     from ..compile_flags import read_custom_op_infos
     from .conformance import CheckOptions, check_vendor
     from .vendor_libraries import find_libraries
@@ -61,14 +59,13 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if not arguments:
         raise usage_error("no vendor is named", "Give its name, or its libraries.")
     infos = read_custom_op_infos(flags)
-    companions = [CustomOpInfo.parse(text) for text in flags.companion]
     report = check_vendor(
         find_libraries(arguments),
         CheckOptions(
             models=flags.model,
             soc_model=flags.soc_model,
             assets=[(info.op_name, info.asset_path) for info in infos],
-            companions=[(info.op_name, info.asset_path) for info in companions],
+            companions=[_companion(text) for text in flags.companion],
             allow_native_assets=flags.allow_native_assets,
             vendor_options=_options(flags.option),
             rules=flags.rule,
@@ -81,6 +78,18 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         report.to_json() if flags.json else report.to_text(verbose=flags.verbose), sys.stdout
     )
     return 1 if report.has_failed else 0
+
+
+def _companion(text: str) -> tuple[str, str]:
+    """A companion's name, `<op>/<relative path>`, and the path of its file."""
+    name, _, path = text.partition(",")
+    op, _, relative_path = name.partition("/")
+    if not op or not relative_path or not path:
+        raise usage_error(
+            f"--companion={text} does not name an op, a path below its asset and a file",
+            "Write it as op/relative/path,path/to/file.",
+        )
+    return name, path
 
 
 def _options(texts: Sequence[str]) -> dict[str, str]:
