@@ -6,7 +6,6 @@ The C example is instrumented itself; of the Python example, exported, the C tha
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,24 +15,11 @@ import pytest
 
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.host.python_library.building import find_libpython
+from tests.sanitizers import ADDRESSES, sanitizer_flags
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 C_EXAMPLE = EXAMPLES / "06_c_vendor"
 DRIVER = Path(__file__).with_name("sanitized") / "drive.c"
-ADDRESSES = "address,undefined"
-
-
-def flags_of(sanitizers: str, folder: Path) -> Sequence[str]:
-    """What gcc takes; skips where it is not here, or has no such sanitizers."""
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not here")
-    flags = ["-g", "-O1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-    probe = folder / "probe.c"
-    probe.write_text("int main(void) { return 0; }\n")
-    command = ["gcc", *flags, str(probe), "-o", str(folder / "probe")]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip(f"this gcc has no {sanitizers} sanitizers")
-    return flags
 
 
 def drive(
@@ -54,7 +40,7 @@ def drive(
 @pytest.mark.parametrize("sanitizers", [ADDRESSES, "thread"])
 def test_nothing_is_found_in_the_c_example(tmp_path: Path, sanitizers: str) -> None:
     sources = [C_EXAMPLE / "plugin.c", C_EXAMPLE / "dispatch.c"]
-    done = drive(tmp_path, flags_of(sanitizers, tmp_path), sources)
+    done = drive(tmp_path, sanitizer_flags(sanitizers, tmp_path), sources)
     assert done.returncode == 0, done.stderr
     assert {line[:15] for line in done.stderr.splitlines()} == {"ERROR: [Cobalt]"}
 
@@ -73,14 +59,14 @@ def test_what_is_broken_is_found(tmp_path: Path, sound: str, broken: str, findin
     assert source.count(sound) == 1
     (tmp_path / "dispatch.c").write_text(source.replace(sound, broken))
     sources = [C_EXAMPLE / "plugin.c", tmp_path / "dispatch.c"]
-    done = drive(tmp_path, flags_of(ADDRESSES, tmp_path), sources)
+    done = drive(tmp_path, sanitizer_flags(ADDRESSES, tmp_path), sources)
     assert done.returncode != 0
     assert finding in done.stderr
 
 
 @pytest.mark.parametrize("is_broken", [False, True], ids=["sound", "broken"])
 def test_a_vendor_can_be_checked_under_sanitizers(tmp_path: Path, is_broken: bool) -> None:
-    flags = [*flags_of(ADDRESSES, tmp_path), "-shared", "-fPIC", f"-I{INCLUDE_FOLDER}"]
+    flags = [*sanitizer_flags(ADDRESSES, tmp_path), "-shared", "-fPIC", f"-I{INCLUDE_FOLDER}"]
     source = (C_EXAMPLE / "dispatch.c").read_text()
     if is_broken:  # by a place of an array of places that grows by one
         source = source.replace("(i + 1) * sizeof(*grown)", "(i + 1) * sizeof(*grown) - 1")
@@ -117,7 +103,7 @@ def test_a_vendor_can_be_checked_under_sanitizers(tmp_path: Path, is_broken: boo
 def test_nothing_is_found_in_an_exported_vendor_s_libraries(tmp_path: Path) -> None:
     if not find_libpython():
         pytest.skip("this Python has no shared libpython")
-    flags = flags_of(ADDRESSES, tmp_path)
+    flags = sanitizer_flags(ADDRESSES, tmp_path)
     compiler = tmp_path / "cc"
     compiler.write_text(f'#!/bin/sh\nexec gcc {" ".join(flags)} "$@"\n')
     compiler.chmod(0o755)

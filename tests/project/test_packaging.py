@@ -22,6 +22,17 @@ def test_every_package_is_installed() -> None:
     assert installed == {name.replace("tools", "litert_npu_tools") for name in found}
 
 
+def test_every_header_is_installed() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    listed = re.search(r'^"litert\.abi" = \[(.*?)\]', text, re.DOTALL | re.MULTILINE)
+    assert listed
+    package = ROOT / "litert" / "abi"
+    installed = {
+        path for pattern in re.findall(r'"(.+?)"', listed[1]) for path in package.glob(pattern)
+    }
+    assert installed == set(package.rglob("*.h"))
+
+
 def test_every_folder_of_modules_is_a_package() -> None:
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):

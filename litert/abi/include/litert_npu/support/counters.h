@@ -1,0 +1,78 @@
+/* Metrics that are numbers with names: the object that `stop_metrics_collection` gives, and its slots. Optional.
+ *
+ * Counters are an array of yours, which lives as long as its invocation context, and is used by one thread at a time,
+ * as that is. Count whether or not somebody measures: a start sets them to 0. */
+#ifndef LITERT_NPU_SUPPORT_COUNTERS_H_
+#define LITERT_NPU_SUPPORT_COUNTERS_H_
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "litert_npu/dispatch.h"
+#include "litert_npu/support/errors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct LiteRtNpuCounter {
+  const char* name; /* lives as long as the library */
+  int64_t value;
+} LiteRtNpuCounter;
+
+typedef struct LiteRtNpuCounters {
+  LiteRtNpuCounter* counters;
+  int number;
+  bool is_measured; /* between start and stop */
+} LiteRtNpuCounters;
+
+/* What was counted, for the host: a copy, which outlives the invocation context. */
+struct LiteRtDispatchMetricsT {
+  LiteRtNpuCounter* counters;
+  int number;
+};
+
+static inline void LiteRtNpuStartCounters(LiteRtNpuCounters* counters) {
+  for (int i = 0; i < counters->number; i++) counters->counters[i].value = 0;
+  counters->is_measured = true;
+}
+
+/* Gives a copy, in one allocation; InvalidArgument if nothing was started. */
+static inline LiteRtStatus LiteRtNpuStopCounters(LiteRtNpuCounters* counters, LiteRtDispatchMetrics* metrics) {
+  LITERT_NPU_CHECK(counters->is_measured);
+  const size_t size = (size_t)counters->number * sizeof(LiteRtNpuCounter);
+  LiteRtDispatchMetrics made = (LiteRtDispatchMetrics)malloc(sizeof(*made) + size);
+  if (made == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
+  made->counters = (LiteRtNpuCounter*)(made + 1);
+  made->number = counters->number;
+  if (size > 0) memcpy(made->counters, counters->counters, size);
+  counters->is_measured = false;
+  *metrics = made;
+  return kLiteRtStatusOk;
+}
+
+static inline LiteRtStatus LiteRtNpuGetNumMetrics(LiteRtDispatchMetrics metrics, int* number) {
+  LITERT_NPU_CHECK(metrics != NULL && number != NULL);
+  *number = metrics->number;
+  return kLiteRtStatusOk;
+}
+
+static inline LiteRtStatus LiteRtNpuGetMetric(LiteRtDispatchMetrics metrics, int index, LiteRtMetric* metric) {
+  LITERT_NPU_CHECK(metrics != NULL && metric != NULL && index >= 0 && index < metrics->number);
+  metric->name = metrics->counters[index].name;
+  metric->value.type = kLiteRtAnyTypeInt;
+  metric->value.int_value = metrics->counters[index].value;
+  return kLiteRtStatusOk;
+}
+
+static inline LiteRtStatus LiteRtNpuDestroyMetrics(LiteRtDispatchMetrics metrics) {
+  LITERT_NPU_CHECK(metrics != NULL);
+  free(metrics);
+  return kLiteRtStatusOk;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LITERT_NPU_SUPPORT_COUNTERS_H_ */

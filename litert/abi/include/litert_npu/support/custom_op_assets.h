@@ -1,0 +1,66 @@
+/* Finds the assets of custom ops in the options that a plugin is created with. Optional.
+ *
+ * It looks up the functions of compiler_options.h in the process: a plugin that links them by name does not load in
+ * hosts that lack them, such as release 2.3.0 of LiteRT. There no op has an asset. */
+#ifndef LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_
+#define LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "litert_npu/compiler_context.h"
+#include "litert_npu/compiler_options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The functions of a host; NULL for what it lacks. */
+typedef struct LiteRtNpuOptionFunctions {
+  LiteRtStatus (*find)(LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
+  LiteRtStatus (*get_number)(LiteRtCompilerOptions compiler_options, LiteRtParamIndex* number);
+  LiteRtStatus (*get)(
+      LiteRtCompilerOptions compiler_options, LiteRtParamIndex index, const char** op_name, const char** asset_path);
+} LiteRtNpuOptionFunctions;
+
+/* Writes the address to a pointer to a function, which C has no cast for. */
+static inline void LiteRtNpuLookUp(void* program, const char* name, void* function) {
+  void* found = dlsym(program, name);
+  memcpy(function, &found, sizeof(found));
+}
+
+static inline LiteRtNpuOptionFunctions LiteRtNpuFindOptionFunctions(void) {
+  LiteRtNpuOptionFunctions functions = {NULL, NULL, NULL};
+  void* program = dlopen(NULL, RTLD_NOW); /* with all that is loaded for it: RTLD_DEFAULT is no name of C11's */
+  if (program == NULL) return functions;
+  LiteRtNpuLookUp(program, "LiteRtFindCompilerOptions", &functions.find);
+  LiteRtNpuLookUp(program, "LiteRtGetCompilerOptionsNumCustomOpInfo", &functions.get_number);
+  LiteRtNpuLookUp(program, "LiteRtGetCompilerOptionsCustomOpInfo", &functions.get);
+  dlclose(program);
+  return functions;
+}
+
+/* The path of the asset that the user has for an op; NULL if there is none, or no options. Call it while the plugin is
+ * created; the path is the host's, and valid until the plugin is destroyed. */
+static inline const char* LiteRtNpuFindAsset(
+    const LiteRtCompilerContext* context, LiteRtOptions options, const char* op_name) {
+  const LiteRtNpuOptionFunctions functions = LiteRtNpuFindOptionFunctions();
+  LiteRtOpaqueOptions opaque;
+  LiteRtCompilerOptions compiler;
+  LiteRtParamIndex number;
+  if (options == NULL || functions.find == NULL || functions.get_number == NULL || functions.get == NULL) return NULL;
+  if (context->get_opaque_options(options, &opaque) != kLiteRtStatusOk) return NULL;
+  if (functions.find(opaque, &compiler) != kLiteRtStatusOk) return NULL;
+  if (functions.get_number(compiler, &number) != kLiteRtStatusOk) return NULL;
+  for (LiteRtParamIndex i = 0; i < number; i++) {
+    const char *name, *path;
+    if (functions.get(compiler, i, &name, &path) == kLiteRtStatusOk && strcmp(name, op_name) == 0) return path;
+  }
+  return NULL;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_ */
