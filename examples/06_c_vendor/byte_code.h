@@ -4,7 +4,6 @@
 #define COBALT_BYTE_CODE_H_
 
 #include <stdint.h>
-#include <stdio.h>
 
 typedef struct {
   char magic[40];
@@ -16,24 +15,10 @@ static const Header kHeader = {"Cobalt byte code 1"};
 enum { kMul = 1, kGain = 2 };
 
 typedef struct {
-  char name[16];
+  char name[24];
   uint32_t op;
   uint32_t num_elements; /* of each input and of the output: 32-bit floats */
   uint32_t num_inputs;   /* 2, or 1 for kGain and for kMul of a tensor with itself */
 } Function;
-
-/* What is wrong, for people: on stderr, where stock LiteRT's log is. */
-#define SAY(...) (fprintf(stderr, "ERROR: [Cobalt] " __VA_ARGS__), fputc('\n', stderr))
-
-/* Refuses wrong arguments: NULL, or an index that is too high. */
-#define CHECK(condition) \
-  if (!(condition)) return kLiteRtStatusErrorInvalidArgument
-
-/* Hands on the status of what fails. */
-#define TRY(call)                                   \
-  do {                                              \
-    LiteRtStatus status_ = (call);                  \
-    if (status_ != kLiteRtStatusOk) return status_; \
-  } while (0)
 
 #endif /* COBALT_BYTE_CODE_H_ */
