@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
@@ -172,7 +172,7 @@ def list_plugins(libs: Sequence[str] = (), hosting: Hosting | None = None) -> li
     """
     registry = find_plugins(libs, hosting)
     infos: list[PluginInfo] = []
-    for point in registry.entry_points:
+    for point in registry.installed():
         try:
             infos.append(_info(load_point(point, hosting)))
         except LiteRtError as error:
@@ -196,9 +196,13 @@ def _asking_plugin(
     """An input that is not compiled, the plugin that options name, a report to fill, and what to do to copies."""
     start = time.perf_counter()
     check_output(target, [source, *options.asset_paths])
-    registered, soc_model = choose_plugin(options)
-    report = new_report(cmd, source, options, registered, soc_model)
-    with read_uncompiled(source) as model, create_plugin(registered, options, report) as plugin:
+    with ExitStack() as stack:
+        model = stack.enter_context(
+            read_uncompiled(source)
+        )  # while a plugin's process still starts
+        registered, soc_model = choose_plugin(options)
+        report = new_report(cmd, source, options, registered, soc_model)
+        plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
         transformations = transform_model(model, options.transform, report)
         by_vendor = plugin.transform(model)

@@ -154,11 +154,13 @@ def apply_in_memory(
     by_flag = options.compiler.custom_op_infos
     files_given = [source] if isinstance(source, str) else []
     check_output(target, [*files_given, *options.asset_paths])
-    registered, soc_model = choose_plugin(options)
-    report = new_report("apply", where, options, registered, soc_model)
     with ExitStack() as stack:
         files = dict(stack.enter_context(open_assets(by_flag)))
-        model = stack.enter_context(read_uncompiled(source))
+        model = stack.enter_context(
+            read_uncompiled(source)
+        )  # while a plugin's process still starts
+        registered, soc_model = choose_plugin(options)
+        report = new_report("apply", where, options, registered, soc_model)
         plugin = stack.enter_context(create_plugin(registered, options, report))
         report.warnings += model.warnings
         transformations = transform_model(model, options.transform, report)

@@ -54,29 +54,34 @@ class Registry:
     """What plugins there are.
 
     Attributes:
-      entry_points: not loaded yet; without those of manufacturers that a folder has a plugin of.
       plugins: of the folders.
       broken: why other modules and libraries of the folders are no plugins, by path; and folders without any.
     """
 
-    entry_points: Sequence[EntryPoint]
     plugins: Sequence[RegisteredPlugin]
     broken: Mapping[str, LiteRtError]
 
+    def installed(self) -> Sequence[EntryPoint]:
+        """Plugins of installed packages, not loaded yet; those whose manufacturer's plugin is in a folder are not.
+
+        Raises:
+          LiteRtError: ALREADY_EXISTS, for two packages' plugins of one manufacturer.
+        """
+        in_folders = {plugin.factory.soc_manufacturer for plugin in self.plugins}
+        points = find_entry_points(ENTRY_POINT_GROUP)
+        return [point for name, point in points.items() if name not in in_folders]
+
 
 def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
-    """Looks for plugins in folders and those below them, and among entry points.
+    """Looks for plugins in folders and those below them; installed ones stand behind these.
 
-    A folder, which the user names, goes before a package that is installed. Folders' modules and libraries are
-    loaded, since only they can say whose they are.
+    Folders' modules and libraries are loaded, since only they can say whose they are.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer
-        in folders, or two that are installed.
+      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
     """
     hosting = hosting or Hosting()
     hosting.start([path for path in find_libraries(libs) if path not in hosting.started])
-    entry_points = dict(find_entry_points(ENTRY_POINT_GROUP))
     plugins: list[RegisteredPlugin] = []
     broken: dict[str, LiteRtError] = {}
     for folder in libs:
@@ -90,19 +95,14 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         except LiteRtError as error:
             broken[path] = error.with_traceback(None)  # which would keep the others' processes
     names = [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
-    check_unique(names, "Leave the folder of one of them out of --libs.")
-    for index, plugin in enumerate(plugins):
-        hidden = entry_points.pop(plugin.factory.soc_manufacturer, None)
-        if hidden is not None:
-            warning = f"{plugin.origin} is used, and not the installed {hidden}"
-            plugins[index] = replace(plugin, warnings=[warning])
-    return Registry(list(entry_points.values()), plugins, broken)
+    check_unique(names, "Leave one of them out of --libs.")
+    return Registry(plugins, broken)
 
 
 def load_plugin(
     soc_manufacturer: str, libs: Sequence[str], hosting: Hosting | None = None
 ) -> RegisteredPlugin:
-    """Finds and loads the plugin of a manufacturer; if nobody else has it, that of stock LiteRT's wheel.
+    """Finds and loads a manufacturer's plugin: a folder's, an installed one, or that of stock LiteRT's wheel.
 
     Raises:
       LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
@@ -114,17 +114,20 @@ def load_plugin(
     ]
     for plugin in registry.plugins:
         if plugin.factory.soc_manufacturer == soc_manufacturer:
-            return replace(plugin, warnings=[*plugin.warnings, *warnings])
-    for point in registry.entry_points:
-        if point.name == soc_manufacturer:
-            return replace(load_point(point, hosting), warnings=warnings)
+            return replace(plugin, warnings=warnings)
     for path, error in registry.broken.items():
         if _is_named_after(path, soc_manufacturer):
             raise error
+    installed = (
+        registry.installed()
+    )  # now: to look for packages takes longer than a folder's plugin
+    for point in installed:
+        if point.name == soc_manufacturer:
+            return replace(load_point(point, hosting), warnings=warnings)
     stock = stock_vendor_folder(soc_manufacturer, "compiler")
     if stock and stock not in libs:
         return load_plugin(soc_manufacturer, [*libs, stock], hosting)
-    found = [point.name for point in registry.entry_points]
+    found = [point.name for point in installed]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     wheels = ", ".join(stock_vendor_folders("compiler"))
     wheels = f"; in stock LiteRT's wheel: {wheels}" if wheels else ""
@@ -229,7 +232,7 @@ def _is_library(path: str) -> bool:
 
 def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
     if hosting.in_process:
-        from litert.host.child import load_function  # here: most plugins are Python
+        from litert.host.child_side import load_function  # here: most plugins are Python
 
         factory: CompilerPluginFactory = load_function(NATIVE_LOADER)(path)
         return factory

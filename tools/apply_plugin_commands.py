@@ -18,9 +18,6 @@ def execute(command: Command) -> None:
     Raises:
       LiteRtError: with no output written.
     """
-    # Here, since --help must not wait for them.
-    from compiler_plugin import commands, pipeline
-
     if command.lists_transformations:
         from .transformation_list import list_transformations
 
@@ -35,14 +32,23 @@ def execute(command: Command) -> None:
     check_messages(command.messages, [command.model, command.output, *assets])
     with open_output(command.output) as path, ProgressBar() as progress:
         model, options = command.model, command.options
+        # Imported here, since --help must not wait for them.
         if command.cmd == "apply":
-            report = pipeline.apply_plugin(model, path, options, progress)
+            from compiler_plugin.pipeline import apply_plugin
+
+            report = apply_plugin(model, path, options, progress)
         elif command.cmd == "partition":
-            report = commands.partition_model(model, path, options, progress)
+            from compiler_plugin.commands import partition_model
+
+            report = partition_model(model, path, options, progress)
         elif command.cmd == "compile":
-            report = commands.compile_model(model, path, options)
+            from compiler_plugin.commands import compile_model
+
+            report = compile_model(model, path, options)
         else:
-            report = commands.copy_model(model, path, progress)
+            from compiler_plugin.commands import copy_model
+
+            report = copy_model(model, path, progress)
             report.warnings += _idle_flags(command)
     if report.output_path:
         report.output_path = command.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from absl import flags
@@ -12,6 +11,7 @@ from absl import flags
 from .command import describe_flags, usage_error
 from .compile_flags import define_asset_flags, define_soc_model, read_custom_op_infos
 from .destinations import STDOUT
+from .interrupts import is_alone
 from .seconds_flag import define_seconds
 from .transform_flags import define_transform_flags, dump_folder, read_transform_options
 
@@ -225,7 +225,8 @@ def _start_hosting(values: flags.FlagValues) -> Hosting:
 
     hosting = Hosting(values.plugin_in_process, values.plugin_timeout)
     if values.cmd != "noop" and not values.list_transformations:
-        hosting.start(find_libraries([folder for folder in values.libs if folder]))
+        libraries = find_libraries([folder for folder in values.libs if folder])
+        hosting.start(libraries, by_fork=is_alone())
     return hosting
 
 
@@ -299,6 +300,8 @@ def _vendor_options(
     for flag in unknown:
         name, _, value = flag.lstrip("-").partition("=")
         if not is_option_of(manufacturer, name):
+            from difflib import get_close_matches  # here: few command lines need it
+
             close = get_close_matches(name, list(values), 1)
             raise usage_error(
                 f"no flag '{flag}'",

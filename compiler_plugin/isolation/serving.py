@@ -21,8 +21,8 @@ from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory, OpList
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
-from litert.host.child import load_function
-from litert.host.service import Handlers
+from litert.host.child_side import load_function
+from litert.host.serving import Handlers
 from litert.model.blob import MappedFile
 from litert.model.graph import Op
 

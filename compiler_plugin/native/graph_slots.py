@@ -12,7 +12,7 @@ from typing import Any
 
 from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
 from litert.abi.definitions import ffi
-from litert.abi.tensor_types import to_c
+from litert.abi.tensor_types import new_type
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization, QuantizationKind
 from litert.core.status import Status
@@ -112,7 +112,9 @@ def tensor_slots(handles: GraphHandles) -> Slots:
         type_id[0] = 0  # ranked: as in stock, a tensor without shape is a scalar
 
     def get_ranked_tensor_type(tensor: int, tensor_type: Any) -> None:
-        to_c(get(tensor, Tensor).type, tensor_type)
+        found = get(tensor, Tensor)
+        key = (found.element_type, found.shape_signature or found.shape)  # few, and asked for often
+        tensor_type[0] = handles.memory(key, "type", lambda: new_type(found.type))[0]
 
     def get_unranked_tensor_type(tensor: int, tensor_type: Any) -> Status:
         get(tensor, Tensor)

@@ -11,7 +11,7 @@ from litert.abi.status_codes import check
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
-from litert.host.service import native_call
+from litert.host.serving import native_call
 
 FUNCTIONS = (
     "LiteRtGetCompilerPluginVersion",

@@ -17,7 +17,7 @@ from compiler_plugin.native.library import PluginLibrary
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.service import native_call
+from litert.host.serving import native_call
 from litert.model.graph import Model, Op, Subgraph
 
 MAX_MATCHES = 100

@@ -7,7 +7,6 @@ dynamic section. Code reaches the data by distances that do not depend on where 
 from __future__ import annotations
 
 import os
-import platform
 import struct
 import tempfile
 from collections.abc import Callable, Sequence
@@ -75,7 +74,7 @@ def elf_library(
     Raises:
       LiteRtError: UNSUPPORTED, for any other machine.
     """
-    machine = machine or platform.machine()
+    machine = machine or os.uname().machine
     if machine not in _MACHINES:
         raise LiteRtError(
             Status.UNSUPPORTED,

@@ -37,6 +37,15 @@ def to_c(tensor_type: RankedTensorType, target: Any) -> None:
         target.layout.strides[0 : layout.rank] = layout.strides
 
 
+def new_type(tensor_type: RankedTensorType) -> Any:
+    """A new `LiteRtRankedTensorType*`, which owns its memory; raises as `to_c`."""
+    from litert.abi.definitions import ffi  # here: others have memory of their own
+
+    target = ffi.new("LiteRtRankedTensorType*")
+    to_c(tensor_type, target)
+    return target
+
+
 def from_c(source: Any) -> RankedTensorType:
     """Reads a type.
 

@@ -8,11 +8,9 @@ says nothing of a flag that is not its own.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -171,6 +169,8 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
     if flag.kind == "texts":
         return "[" + ", ".join(_quoted(name, text) for text in value.split(",") if text) + "]"
     if flag.kind == "base64":
+        import base64  # here, as difflib below: few flags need it
+
         return f'"{base64.b64encode(value.encode()).decode()}"'
     if flag.kind == "text" or not _LITERAL.fullmatch(value):
         return _quoted(name, value)
@@ -207,6 +207,8 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
         yield f"{suffix} = {_spell(_Flag(), name, value)}"
     else:  # the plugin would pass over it in silence
         flags = [f"{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
+        from difflib import get_close_matches
+
         near = get_close_matches(name, flags, n=1)
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.child_process import ChildProcess, become_child, set_alarm
+from litert.host.child_process import ChildProcess
+from litert.host.child_side import become_child, error_message, load_function, set_alarm
 
 
 def call_in_child(
@@ -84,24 +83,6 @@ def serve(target: str, timeout: str) -> None:
     except Exception as error:
         last = error_message(error, target)
     print(json.dumps(last), file=channel, flush=True)
-
-
-def load_function(target: str) -> Callable[[Any], Any]:
-    """In the child: a function by its name, `package.module:function`."""
-    module, _, name = target.partition(":")
-    function: Callable[[Any], Any] = getattr(import_module(module), name)
-    return function
-
-
-def error_message(error: Exception, target: str) -> dict[str, object]:
-    """In the child: the message that `raise_error` makes an error of again."""
-    if isinstance(error, LiteRtError):
-        return {"error": [int(error.status), error.what, error.where, error.hint]}
-    import traceback
-
-    traceback.print_exception(error)
-    what = f"{type(error).__name__}: {error}"
-    return {"error": [int(Status.UNKNOWN), what, f"in {target}", ""]}
 
 
 def raise_error(message: dict[str, object]) -> None:

@@ -10,23 +10,26 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child_end import ChildEndedError
+from litert.host.child_side import is_child, load_function
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from litert.host.forked_process import ForkedProcess
 
 _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
-_ORPHAN_GRACE_S = 5
 _EXIT_GRACE_S = 2
-
-_is_child = False  # whether this process is one that `ChildProcess` has started
+_POLL_S = 0.001
 
 
 class ChildProcess:
@@ -46,6 +49,7 @@ class ChildProcess:
         hear: Callable[[bytes], object] | None = None,
         doing: Callable[[], str] = str,
         shared: Sequence[int] = (),
+        by_fork: bool = False,
     ) -> None:
         """Starts a child.
 
@@ -57,6 +61,8 @@ class ChildProcess:
           hear: gets what the child prints, as it comes; errors then do not repeat it.
           doing: says for messages what it does at present: " in compile"; "" for nothing in particular.
           shared: descriptors of open files that the child has, too, under the same numbers.
+          by_fork: whether it is a fork of this process, which starts sooner; only where no other thread may hold a
+            lock.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started.
@@ -69,22 +75,13 @@ class ChildProcess:
         self._received = b""
         self._timeout_s = 0.0
         self._deadline = 0.0
-        module, _, function = target.partition(":")
-        start = (
-            "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-            f"from {module} import {function}; {function}(*sys.argv[2:])"
-        )
-        command = [_python(), "-c", start, json.dumps(sys.path), *arguments]
+        self._may_end = False
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=shared,
-                # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group,
-                # the children that it has.
-                start_new_session=not _is_child,
+            start = _fork if by_fork else _spawn
+            # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group, the
+            # children that it has.
+            self._process: Popen[bytes] | ForkedProcess = start(
+                target, arguments, shared, not is_child()
             )
         except OSError as error:
             raise LiteRtError(
@@ -151,8 +148,7 @@ class ChildProcess:
 
     def await_end(self) -> None:
         """Waits a little for a child that has nothing more to do: it removes what it made as it ends."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_EXIT_GRACE_S)
+        self._wait(_EXIT_GRACE_S)
         self._drain()
 
     @property
@@ -161,18 +157,16 @@ class ChildProcess:
         return self._process.poll() == 0
 
     def let_end(self) -> None:
-        """Says that nothing more comes, and gives the child a little time to end by itself."""
+        """Says that nothing more comes; from now on `end` gives the child a little time to end by itself."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
-        self.await_end()
-        self.end()
+        self._may_end = True
 
     def early_end(self) -> ChildEndedError:
         """The error for a child that has closed its output before it was done."""
-        try:
-            status = self._process.wait(max(self._deadline - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:
+        status = self._wait(max(self._deadline - time.monotonic(), 0.1))
+        if status is None:
             return self.error(
                 f"closed its output{self._doing()}, and was stopped", Status.TIMEOUT_EXPIRED
             )
@@ -192,6 +186,8 @@ class ChildProcess:
     def end(self) -> None:
         """Leaves neither process nor pipe behind; what the child itself started goes with it."""
         child = self._process
+        if self._may_end:
+            self.await_end()
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -213,6 +209,13 @@ class ChildProcess:
             )
         return left
 
+    def _wait(self, timeout_s: float) -> int | None:
+        """Its exit status, or minus the signal that ended it; None if it has not ended by then."""
+        end = time.monotonic() + timeout_s
+        while (status := self._process.poll()) is None and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        return status
+
     def _drain(self) -> None:
         """Keeps what is in its standard error by now."""
         stream = self._process.stderr
@@ -233,30 +236,6 @@ class ChildProcess:
         self._errors = (self._errors + data)[-_ERRORS_KEPT:]
 
 
-def become_child() -> IO[str]:
-    """In the child: takes its standard output for answers alone; what native code prints goes to its errors.
-
-    No core dumps are made.
-
-    Returns:
-      The channel for answers.
-    """
-    import resource
-
-    global _is_child
-    _is_child = True
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return channel
-
-
-def set_alarm(timeout_s: float) -> None:
-    """In the child: an end of its own a little after a time limit, where the parent was killed; 0 for none."""
-    signal.setitimer(signal.ITIMER_REAL, timeout_s + _ORPHAN_GRACE_S if timeout_s else 0)
-
-
 def _send(stream: IO[bytes], data: memoryview) -> memoryview:
     try:
         return data[os.write(stream.fileno(), data) :]
@@ -264,6 +243,38 @@ def _send(stream: IO[bytes], data: memoryview) -> memoryview:
         return data
     except BrokenPipeError:  # it has ended: its output says why
         return memoryview(b"")
+
+
+def _fork(
+    target: str, arguments: Sequence[str], shared: Sequence[int], new_session: bool
+) -> ForkedProcess:
+    from litert.host.forked_process import ForkedProcess
+
+    def run() -> None:
+        load_function(target)(*arguments)
+
+    return ForkedProcess(run, shared=shared, new_session=new_session)
+
+
+def _spawn(
+    target: str, arguments: Sequence[str], shared: Sequence[int], new_session: bool
+) -> Popen[bytes]:
+    import subprocess  # here: a fork needs none
+
+    module, _, function = target.partition(":")
+    start = (
+        "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+        f"from {module} import {function}; {function}(*sys.argv[2:])"
+    )
+    return subprocess.Popen(
+        [_python(), "-c", start, json.dumps(sys.path), *arguments],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=shared,
+        start_new_session=new_session,
+    )
 
 
 def _python() -> str:

@@ -7,33 +7,20 @@ them. The child ends when this process does, however that ends.
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import mmap
 import os
-import select
-import signal
-import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.child import error_message, load_function, raise_error
+from litert.host.child import raise_error
 from litert.host.child_end import ChildEndedError
-from litert.host.child_process import ChildProcess, become_child, set_alarm
-
-FILE_START = 4096
-"""Where the shared file is free: what is before has the name of the native function that is running."""
-
-Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
-"""What the child answers each call with, by the call's name: JSON in, JSON out."""
-
-_EXIT_S = 1
+from litert.host.child_process import ChildProcess
+from litert.host.serving import FILE_START
 
 _logger = logging.getLogger(__name__)
 
@@ -46,7 +33,9 @@ class Service:
       fd: of the shared file, which both read and write from `FILE_START` on.
     """
 
-    def __init__(self, target: str, *, timeout_s: float, subject: str, where: str) -> None:
+    def __init__(
+        self, target: str, *, timeout_s: float, subject: str, where: str, by_fork: bool = False
+    ) -> None:
         """Starts the child, and does not wait for it.
 
         Args:
@@ -54,6 +43,7 @@ class Service:
           timeout_s: for each call.
           subject: who failed, for messages: "the compiler plugin libX.so".
           where: what errors say under `where`.
+          by_fork: as `ChildProcess` has it.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started; FILE_IO, if there is no place for the file.
@@ -74,12 +64,13 @@ class Service:
         self.fd = file.fileno()
         self._running = _Running(page)
         self._child = ChildProcess(
-            "litert.host.service:serve",
+            "litert.host.serving:serve",
             [target, str(self.fd), str(_logger.getEffectiveLevel())],
             subject=subject,
             where=where,
             doing=self._running.describe,
             shared=[self.fd],
+            by_fork=by_fork,
         )
         self._finalizer = weakref.finalize(self, _clean_up, os.getpid(), self._child, file, page)
 
@@ -115,14 +106,13 @@ class Service:
                 raise
 
     def close(self) -> None:
-        """Lets the child end; one that does not is killed."""
+        """Lets the child end, and waits for nothing; one that does not is killed once nobody has this."""
         with self._lock:
             if self._end_error is None:
                 self._end_error = ChildEndedError(
                     Status.RUNTIME_FAILURE, f"{self.subject} is closed"
                 )
                 self._child.let_end()
-                self._finalizer()
 
     def __enter__(self) -> Service:
         return self
@@ -171,79 +161,6 @@ class _Running:
     def describe(self) -> str:
         size = self._page[0]
         return f" in {self._page[1 : 1 + size].decode(errors='replace') if size else self.call}"
-
-
-def serve(target: str, fd: str, log_level: str) -> None:
-    """The child's side: reads a line for each call, and writes one for each answer."""
-    gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
-    channel = _Channel(become_child())
-    logging.basicConfig(format="%(message)s", level=int(log_level), handlers=[channel])
-    _Call.page = mmap.mmap(int(fd), FILE_START)
-    is_busy = threading.Event()
-    threading.Thread(target=_end_with_parent, args=[is_busy], daemon=True).start()
-    handlers: Handlers = {}
-    for line in sys.stdin.buffer:
-        is_busy.set()
-        request = json.loads(line)
-        set_alarm(request["timeout_s"])
-        try:
-            handlers = handlers or load_function(target)(int(fd))
-            answer: dict[str, object] = {"answer": handlers[request["call"]](request["argument"])}
-        except Exception as error:
-            answer = error_message(error, f"{target}, {request['call']}")
-        set_alarm(0)
-        is_busy.clear()
-        channel.say(answer)
-    gc.freeze()  # the collections at exit find nothing to do
-    set_alarm(_EXIT_S)  # what native code does at exit may hang as well
-
-
-@contextmanager
-def native_call(name: str) -> Iterator[None]:
-    """In the child: says what native function is running, should it be the last; elsewhere nothing."""
-    page = _Call.page
-    if page is None:
-        yield
-        return
-    data = name.encode()[:255]
-    page[: 1 + len(data)] = bytes([len(data)]) + data
-    try:
-        yield
-    finally:
-        page[0] = 0
-
-
-class _Call:
-    """In the child: the page of the shared file that has the running native function's name."""
-
-    page: mmap.mmap | None = None
-
-
-class _Channel(logging.Handler):
-    """In the child: answers, and log records of any thread, each a line."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        super().__init__()
-        self._stream = stream
-        self._speaking = threading.RLock()
-
-    def say(self, message: Mapping[str, object]) -> None:
-        with self._speaking:
-            print(json.dumps(message), file=self._stream, flush=True)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.say({"log": [record.name, record.levelno, self.format(record)]})
-
-
-def _end_with_parent(is_busy: threading.Event) -> None:
-    """In the child: a thread that waits for the parent's end, which an idle child sees by itself."""
-    poll = select.poll()
-    poll.register(0, 0)  # hang-ups are always reported
-    poll.poll()
-    if is_busy.is_set():
-        if os.getpgrp() == os.getpid():  # with the children that native code has started
-            os.killpg(0, signal.SIGKILL)
-        os._exit(1)
 
 
 def _clean_up(owner: int, child: ChildProcess, file: IO[bytes], page: mmap.mmap) -> None:

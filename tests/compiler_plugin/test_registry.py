@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.commands import list_plugins
-from compiler_plugin.registry import choose_soc_model, find_plugins, load_plugin
+from compiler_plugin.registry import choose_soc_model, load_plugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -106,13 +106,20 @@ def test_two_plugins_of_one_manufacturer_are_refused(tmp_path: Path) -> None:
     assert "PluginAcme.py" in str(error.value) and "PluginOther.py" in str(error.value)
 
 
-def test_a_folder_goes_before_an_installed_plugin_and_that_is_said(tmp_path: Path) -> None:
+def test_a_plugin_in_a_folder_goes_before_an_installed_one(tmp_path: Path) -> None:
+    """A vendor with a release installed tries what is not released yet."""
     libs = write(tmp_path, name="Null")
-    plugin = load_plugin("Null", libs)
-    assert plugin.origin.startswith(str(tmp_path))
-    (warning,) = plugin.warnings
-    assert "is used, and not the installed" in warning and "litert-npu-null" in warning
-    assert "Null" not in [point.name for point in find_plugins(libs).entry_points]
+    assert load_plugin("Null", libs).origin.startswith(str(tmp_path))
+    assert [i.origin for i in list_plugins(libs) if i.soc_manufacturer == "Null"] == [
+        load_plugin("Null", libs).origin
+    ]
+    assert load_plugin("Null", []).origin.startswith("entry point")
+
+
+def test_an_installed_plugin_does_not_stand_in_for_a_broken_one_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtCompilerPlugin_Null.py").write_text("import no_such_module")
+    with pytest.raises(LiteRtError, match="no_such_module"):
+        load_plugin("Null", [str(tmp_path)])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""A child that answers many calls: errors, crashes, hangs, ends; it never outlives its parent."""
+"""A child that answers many calls: errors, crashes, hangs, ends; it never outlives its parent.
+
+All of it holds for a new interpreter, which the tests start, and for a fork, for which they run once more in a
+process of their own, one without threads.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,16 @@ import pytest
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child_end import ChildEndedError
-from litert.host.service import FILE_START, Service
+from litert.host.service import Service
+from litert.host.serving import FILE_START
+
+BY_FORK = bool(os.environ.get("TEST_SERVICE_BY_FORK"))
 
 FUNCTIONS = """
 import ctypes, logging, os, signal, sys, threading, time
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.service import FILE_START, native_call
+from litert.host.serving import FILE_START, native_call
 
 def handlers(fd):
     state = []
@@ -87,7 +94,13 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def start(timeout_s: float = 30, function: str = "handlers") -> Service:
     target = f"functions_of_test_service:{function}"
-    return Service(target, timeout_s=timeout_s, subject="the plugin libX.so", where="/x/libX.so")
+    return Service(
+        target,
+        timeout_s=timeout_s,
+        subject="the plugin libX.so",
+        where="/x/libX.so",
+        by_fork=BY_FORK,
+    )
 
 
 @pytest.fixture
@@ -190,6 +203,19 @@ def test_records_of_the_childs_log_are_records_here(
     assert record.levelno == logging.WARNING and record.getMessage() == "x 1"
 
 
+@pytest.mark.skipif(BY_FORK, reason="this is the fork's run")
+def test_all_of_it_holds_for_a_fork() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:xdist", __file__],
+        env={**os.environ, "TEST_SERVICE_BY_FORK": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed, 1 skipped" in done.stdout
+
+
 def test_neither_process_nor_files_are_left() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for call in ("count", "crash"):
@@ -197,6 +223,7 @@ def test_neither_process_nor_files_are_left() -> None:
             pid = pid_of(service)
             with suppress(LiteRtError):
                 service.ask(call)
+        del service
         assert not is_alive(pid)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -216,7 +243,8 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
         f"import sys, time; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from litert.host.service import Service\n"
         "target = 'functions_of_test_service:handlers'\n"
-        "service = Service(target, timeout_s=600, subject='x', where='')\n"
+        "service = Service(\n"
+        f"    target, timeout_s=600, subject='x', where='', by_fork={BY_FORK})\n"
         "print(service._child.pid, flush=True)\n"
         f"service.ask({call!r}, {str(path)!r})\n"
         "print('idle', flush=True)\n"

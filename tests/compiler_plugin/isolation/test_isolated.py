@@ -24,7 +24,7 @@ FAKE = Path(__file__).parents[1] / "vendors" / "LiteRtCompilerPluginFake.py"
 LOADER = """
 import ctypes, os
 from litert.host.extensions import load_file
-from litert.host.service import native_call
+from litert.host.serving import native_call
 
 def misbehave(how):
     with native_call("LiteRtNativeFunction"):

@@ -1,0 +1,63 @@
+"""What a child process does about itself; nothing is imported that only its parent needs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from importlib import import_module
+from typing import IO, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_ORPHAN_GRACE_S = 5
+
+_is_child = False
+
+
+def is_child() -> bool:
+    """Whether this process is a child that `ChildProcess` has started."""
+    return _is_child
+
+
+def become_child() -> IO[str]:
+    """In the child: takes its standard output for answers alone; what native code prints goes to its errors.
+
+    No core dumps are made.
+
+    Returns:
+      The channel for answers.
+    """
+    import resource
+
+    global _is_child
+    _is_child = True
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return channel
+
+
+def set_alarm(timeout_s: float) -> None:
+    """In the child: an end of its own a little after a time limit, where the parent was killed; 0 for none."""
+    signal.setitimer(signal.ITIMER_REAL, timeout_s + _ORPHAN_GRACE_S if timeout_s else 0)
+
+
+def load_function(target: str) -> Callable[[Any], Any]:
+    """In the child: a function by its name, `package.module:function`."""
+    module, _, name = target.partition(":")
+    function: Callable[[Any], Any] = getattr(import_module(module), name)
+    return function
+
+
+def error_message(error: Exception, target: str) -> dict[str, object]:
+    """In the child: the message that `raise_error` makes an error of again."""
+    if isinstance(error, LiteRtError):
+        return {"error": [int(error.status), error.what, error.where, error.hint]}
+    import traceback
+
+    traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}"
+    return {"error": [int(Status.UNKNOWN), what, f"in {target}", ""]}
