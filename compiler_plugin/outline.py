@@ -6,10 +6,11 @@ once for all partitions of a subgraph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from compiler_plugin.execution_order import find_execution_order
+from compiler_plugin.graph_copy import GraphCopy
 from compiler_plugin.leftovers import (
     block_scales,
     drop_buffers,
@@ -85,34 +86,12 @@ def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
       share_buffers: whether the copy has the model's own buffers and operator codes, so that it can be put into
         the model. Otherwise a vendor may change it as it likes.
     """
-    copy = Subgraph(partition.name)
-    tensors: dict[Tensor, Tensor] = {}
-    buffers: dict[Buffer, Buffer] = {}
-    codes: dict[OperatorCode, OperatorCode] = {}
-
-    def copy_code(code: OperatorCode) -> OperatorCode:
-        if share_buffers:
-            return code
-        if code not in codes:
-            codes[code] = clone = OperatorCode(code.builtin_code, code.custom_code, code.version)
-            clone.fields = code.fields
-        return codes[code]
-
-    def copy_tensor(tensor: Tensor) -> Tensor:
-        if tensor not in tensors:
-            tensors[tensor] = clone = tensor.clone()
-            copy.tensors.append(clone)
-            if not share_buffers:
-                old = tensor.buffer
-                clone.buffer = buffers.setdefault(old, Buffer(old.blob, old.is_external))
-        return tensors[tensor]
-
-    copy.inputs = [copy_tensor(tensor) for tensor in partition.inputs]
-    copy.ops = [_copy_op(op, copy_code(op.code), copy_tensor) for op in partition.ops]
-    copy.outputs = [copy_tensor(tensor) for tensor in partition.outputs]
-    for tensor in list(tensors):
-        _copy_block_scales(tensor, copy_tensor)
-    return copy
+    subgraph = Subgraph(partition.name)
+    copy = GraphCopy(subgraph, share_buffers=share_buffers)
+    subgraph.inputs = [copy.tensor(tensor) for tensor in partition.inputs]
+    subgraph.ops = copy.ops(partition.ops)
+    subgraph.outputs = [copy.tensor(tensor) for tensor in partition.outputs]
+    return subgraph
 
 
 def model_of(subgraph: Subgraph) -> Model:
@@ -160,46 +139,6 @@ def replace_partitions(
     drop_buffers(model, {tensor.buffer for tensor in dead})
     drop_operator_codes(model, {op.code for op in replaced})
     return calls
-
-
-def _copy_op(op: Op, code: OperatorCode, copy_tensor: Callable[[Tensor], Tensor]) -> Op:
-    copy = Op(
-        code,
-        [None if tensor is None else copy_tensor(tensor) for tensor in op.inputs],
-        [copy_tensor(tensor) for tensor in op.outputs],
-        op.options,
-        op.custom_options,
-    )
-    copy.options_2 = op.options_2
-    copy.custom_options_format = op.custom_options_format
-    copy.has_large_custom_options = op.has_large_custom_options
-    if op.intermediates:
-        copy.intermediates = tuple(
-            None if tensor is None else copy_tensor(tensor) for tensor in op.intermediates
-        )
-    copy.mutating_variable_inputs = op.mutating_variable_inputs
-    copy.debug_metadata_index = op.debug_metadata_index
-    return copy
-
-
-def _copy_block_scales(tensor: Tensor, copy_tensor: Callable[[Tensor], Tensor]) -> None:
-    """Brings the tensors along that block-wise quantization names."""
-    quantization, copy = tensor.quantization, copy_tensor(tensor)
-    if quantization is None or quantization.blockwise is None:
-        return
-    old = quantization.blockwise
-    blockwise = replace(
-        old,
-        scales=copy_tensor(old.scales) if isinstance(old.scales, Tensor) else old.scales,
-        zero_points=(
-            copy_tensor(old.zero_points) if isinstance(old.zero_points, Tensor) else old.zero_points
-        ),
-    )
-    quantization = replace(quantization, blockwise=blockwise)
-    if copy.quantization_table is None:
-        copy.quantization = quantization
-    else:
-        copy.keep_quantization(copy.quantization_table, quantization)
 
 
 def _dispatch_code(model: Model) -> OperatorCode:
