@@ -159,6 +159,7 @@ class SubgraphBuilder:
         name: str,
         inputs: Sequence[Tensor | None],
         outputs: Sequence[OutputLike],
+        /,  # a composite's options have a name too
         *,
         version: int = 1,
         **options: Any,

@@ -307,6 +307,14 @@ class Op:
             if tensor.producer is self:
                 tensor.producer = None
 
+    def attach(self) -> None:
+        """Puts a released op on its tensors again."""
+        for tensor in self._inputs:
+            if tensor is not None:
+                tensor.add_use(self)
+        for tensor in self._outputs:
+            tensor.producer = self
+
     def __repr__(self) -> str:
         return f"Op({self.name})"
 
