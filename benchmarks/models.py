@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.harness import BUILD
 from litert.model.blob import MappedFile
-from litert.model.builder import ModelBuilder
+from litert.model.builder import ModelBuilder, SubgraphBuilder
+from litert.model.custom_options import write_flexbuffer_options
 from litert.model.graph import Model, Tensor
 from litert.model.writer import write_model
 
@@ -47,6 +48,26 @@ def branches(num_ops: int, count: int) -> Path:
     for tensor in last:
         builder.output(tensor)
     return written(f"branches_{num_ops}_{count}", builder.build())
+
+
+def composites(count: int) -> Path:
+    """Composites that no vendor knows by name, of ops that many know; each has one within it, and its own body."""
+    shape = ("float32", (1, 8))
+    builder = ModelBuilder()
+    first = last = builder.input("x", *shape)
+    for i in range(count):
+        inner, outer = builder.subgraph(f"inner{i}"), builder.subgraph(f"outer{i}")
+        a = inner.input("a", *shape)
+        inner.output(inner.op("ATAN2" if i % 3 else "MUL", [a, a], [(f"in{i}", *shape)]))
+        b = outer.input("b", *shape)
+        square = outer.op("MUL", [b, b], [(f"square{i}", *shape)])
+        inside = _composite(outer, "bench.inner", square, inner)
+        outer.output(outer.op("SUB", [inside, b], [(f"out{i}", *shape)]))
+        # Stock names what comes of a composite as its decomposition does, and we as the composite: here the same.
+        last = _composite(builder, "bench.outer", last, outer if i % 2 else inner)
+        last = _one(builder.op("ADD", [last, first], [(f"t{i}", *shape)]))
+    builder.output(last)
+    return written(f"composites_{count}", builder.build())
 
 
 def mobile_blocks(num_ops: int) -> Path:
@@ -129,3 +150,19 @@ def noise(size_bytes: int) -> Path:
 def _one(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
     assert isinstance(outputs, Tensor)
     return outputs
+
+
+def _composite(
+    builder: SubgraphBuilder, name: str, tensor: Tensor, body: SubgraphBuilder
+) -> Tensor:
+    (output,) = body.graph.outputs
+    return _one(
+        builder.op(
+            "STABLEHLO_COMPOSITE",
+            [tensor],
+            [(output.name, output.element_type, output.shape)],
+            name=name,
+            decomposition_subgraph_index=body,
+            composite_attributes=write_flexbuffer_options({}),
+        )
+    )

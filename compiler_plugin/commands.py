@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
 from compiler_plugin.compiling import Prepare
+from compiler_plugin.composites import forget_decompositions
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.isolation.hosting import Hosting
+from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import Partition, extract, replace_partitions
 from compiler_plugin.pipeline import (
     ApplyOptions,
@@ -20,11 +22,11 @@ from compiler_plugin.pipeline import (
     create_plugin,
     new_report,
     no_progress,
-    report_ops,
 )
-from compiler_plugin.plan import plan_model
+from compiler_plugin.plan import plan_model, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
+from compiler_plugin.reporting import report_plans
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
@@ -56,11 +58,15 @@ def partition_model(
     with _asking_plugin("partition", source, target, options) as (model, plugin, report, _):
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         plugin.close()
-        report.ops = report_ops(plans)
+        unused = unused_decompositions(model, plans)
+        report_plans(report, plans, unused)
         check_required(report, options.require_npu)
         copies = [extract(p, share_buffers=True) for plan in plans for p in plan.partitions]
         for plan in plans:
             replace_partitions(model, plan.dependencies, plan.partitions)
+        drop_subgraphs(model, unused)
+        for copy in copies:
+            forget_decompositions(copy)
         edges = read_control_dependencies(model)
         model.subgraphs += copies
         set_control_dependencies(model, edges)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from compiler_plugin.composites import forget_decompositions
 from compiler_plugin.outline import Partition, extract
 from compiler_plugin.plan import SubgraphPlan, leave_smallest
 from compiler_plugin.plugin import CompiledResult
@@ -115,6 +116,8 @@ def _compile(
     """What the vendor makes of partitions, and what was done to them before; or why not."""
     try:
         copies = [extract(partition) for partition in partitions]
+        for copy in copies:
+            forget_decompositions(copy)
         notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
         return plugin.compile(copies), notes
     except LiteRtError as error:

@@ -9,6 +9,7 @@ from litert.model.control_dependencies import (
     set_control_dependencies,
 )
 from litert.model.graph import Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+from litert.model.subgraph_references import remove_subgraphs
 
 
 def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
@@ -86,3 +87,11 @@ def drop_operator_codes(model: Model, candidates: Collection[OperatorCode]) -> N
     unused = set(candidates).difference(op.code for op in model.ops())
     if unused:
         model.operator_codes = [code for code in model.operator_codes if code not in unused]
+
+
+def drop_subgraphs(model: Model, gone: Collection[int]) -> None:
+    """Takes out subgraphs that nothing names any more, with the buffers and operator codes that only they have."""
+    subgraphs = [model.subgraphs[index] for index in gone]
+    remove_subgraphs(model, gone)
+    drop_buffers(model, {tensor.buffer for subgraph in subgraphs for tensor in subgraph.tensors})
+    drop_operator_codes(model, {op.code for subgraph in subgraphs for op in subgraph.ops})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compiler_plugin.composites import copy_decomposition
 from compiler_plugin.execution_order import find_execution_order
 from compiler_plugin.graph_copy import GraphCopy
 from compiler_plugin.leftovers import (
@@ -35,6 +36,7 @@ class Partition:
       inputs: what the call reads, none twice, no constants: the subgraph's own inputs, in their order, and then
         others in the order of first use, as in stock.
       outputs: what is read elsewhere, in the order in which it is written; where nothing is, what nobody reads.
+      body: the decomposition that stands for its one op, a composite; None for all others.
     """
 
     name: str
@@ -43,10 +45,15 @@ class Partition:
     ops: Sequence[Op]
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
+    body: Subgraph | None = None
 
 
 def make_partition(
-    name: str, subgraph: Subgraph, positions: Sequence[int], results: set[Tensor]
+    name: str,
+    subgraph: Subgraph,
+    positions: Sequence[int],
+    results: set[Tensor],
+    body: Subgraph | None = None,
 ) -> Partition:
     """Finds what a partition reads and what others read of it.
 
@@ -55,6 +62,7 @@ def make_partition(
       subgraph: that its ops are in.
       positions: of the ops, ascending.
       results: of the subgraph, from `leftovers.find_results`.
+      body: of the partition.
     """
     ops = [subgraph.ops[position] for position in positions]
     own = set(ops)
@@ -73,7 +81,7 @@ def make_partition(
     }
     if not outputs:  # a call must have some, and its ops may be none that the CPU could run
         outputs = {tensor: None for op in ops for tensor in op.outputs if not tensor.uses}
-    return Partition(name, subgraph, positions, ops, list(inputs), list(outputs))
+    return Partition(name, subgraph, positions, ops, list(inputs), list(outputs), body)
 
 
 def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
@@ -91,6 +99,12 @@ def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
     subgraph.inputs = [copy.tensor(tensor) for tensor in partition.inputs]
     subgraph.ops = copy.ops(partition.ops)
     subgraph.outputs = [copy.tensor(tensor) for tensor in partition.outputs]
+    if partition.body is not None:
+        (composite,) = subgraph.ops
+        composite.release()
+        subgraph.ops = copy_decomposition(
+            subgraph, composite, partition.body, share_buffers=share_buffers
+        )
     return subgraph
 
 

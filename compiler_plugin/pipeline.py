@@ -24,20 +24,22 @@ from compiler_plugin.checks import (
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.isolation.hosting import Hosting
+from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import replace_partitions
-from compiler_plugin.plan import SubgraphPlan, plan_model
+from compiler_plugin.plan import SubgraphPlan, plan_model, unused_decompositions
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
     RegisteredPlugin,
     choose_soc_model,
     load_plugin,
 )
-from compiler_plugin.report import AssetReport, CallReport, OpReport, Report
+from compiler_plugin.report import Report
+from compiler_plugin.reporting import report_assets, report_calls, report_plans
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
 from compiler_plugin.transforming import prepare_partitions, transform_flags, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import CompilerOptions, CustomOpInfo, check_is_list
+from litert.core.compiler_options import CompilerOptions, check_is_list
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset
 from litert.model.blob import Blob
@@ -51,9 +53,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""
-
-NO_CALLS = "no op went to the NPU"
-"""The warning about a model that is compiled, and calls no NPU."""
 
 _logger = logging.getLogger(__name__)
 
@@ -186,12 +185,14 @@ def apply_in_memory(
             *(transformations.reports() if transformations else ()),
             *by_vendor,
         ]
-        report.ops = report_ops(plans)
+        unused = unused_decompositions(model, plans)
+        report_plans(report, plans, unused)
         check_required(report, options.require_npu)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)
-        _fill(report, plans, compilation, modules)
+        drop_subgraphs(model, unused)
+        report_calls(report, plans, compilation, modules)
         native_assets = check_native_assets(compilation.native_assets, assets, plugin.vendor)
-        _report_assets(report, assets, infos, native_assets)
+        report_assets(report, assets, infos, native_assets)
         set_stamp(model, Stamp(plugin.vendor, soc_model))
         manifest = _manifest(
             plugin, registered, options, assets, modules, shape_outputs, native_assets
@@ -236,89 +237,6 @@ def new_report(
         plugin_sdk_version=registered.factory.sdk_version,
         warnings=list(registered.warnings),
     )
-
-
-def report_ops(plans: Sequence[SubgraphPlan]) -> list[OpReport]:
-    """Where each op of a model goes; all have a reason or a call."""
-    reports: list[OpReport] = []
-    for plan in plans:
-        calls = {p: partition.name for partition in plan.partitions for p in partition.positions}
-        reports += [
-            OpReport(
-                plan.index, i, op.name, calls.get(i, ""), "" if i in calls else plan.reasons[i]
-            )
-            for i, op in enumerate(plan.subgraph.ops)
-        ]
-    return reports
-
-
-def _fill(
-    report: Report,
-    plans: Sequence[SubgraphPlan],
-    compilation: Compilation,
-    modules: Sequence[Blob],
-) -> None:
-    index = {id(module): number for number, module in enumerate(modules)}
-    report.calls = [
-        CallReport(
-            partition.name,
-            plan.index,
-            compilation.partitions[partition].function_name,
-            index[id(compilation.partitions[partition].module)],
-            len(partition.ops),
-            len(partition.inputs),
-            len(partition.outputs),
-        )
-        for plan in plans
-        for partition in plan.partitions
-    ]
-    report.modules = [module.size for module in modules]
-    report.notes = compilation.notes
-    report.warnings += compilation.warnings
-
-
-def _report_assets(
-    report: Report,
-    assets: Sequence[Asset],
-    infos: Sequence[CustomOpInfo],
-    native_assets: Collection[str],
-) -> None:
-    """The assets, what became of them, and the warning where nothing became of anything."""
-    paths = {info.op_name: info.asset_path for info in infos}
-    report.assets = [
-        AssetReport(a.name, a.blob.size, paths.get(a.name, ""), a.name in native_assets)
-        for a in assets
-    ]
-    report.warnings += _asset_warnings(report, assets)
-    if report.ops and not report.calls:
-        report.warnings.append(NO_CALLS)
-
-
-def _near_name(op_name: str, names: Collection[str]) -> str:
-    same = [name for name in sorted(names) if name.lower() == op_name.lower()]
-    if same:
-        return f", but {same[0]}"
-    from difflib import get_close_matches  # here: few models need it
-
-    near = get_close_matches(op_name, sorted(names), 1, cutoff=0.8)
-    return f" (is '{near[0]}' meant?)" if near else ""
-
-
-def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
-    """What became of the user's assets, where it is not what they were given for."""
-    names = {op.name for op in report.ops}
-    for asset in assets:
-        if asset.companion_path:
-            continue
-        if asset.op_name not in names:
-            but = _near_name(asset.op_name, names)
-            yield f"the model has no op '{asset.op_name}'{but}; its asset is embedded all the same"
-        left = [op for op in report.cpu_ops if op.name == asset.op_name]
-        if left:
-            reasons = "; ".join(dict.fromkeys(op.reason for op in left))
-            stay = "stays" if len(left) == 1 else "stay"
-            its = "its" if len(left) == 1 else "their"
-            yield f"{len(left)} {asset.op_name} {stay} on the CPU, despite {its} asset: {reasons}"
 
 
 def _put_calls(

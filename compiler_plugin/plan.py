@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from compiler_plugin.asking import CompositeFate, ask
+from compiler_plugin.composites import find_decompositions, find_unused
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, make_partition
@@ -13,10 +15,12 @@ from compiler_plugin.partition import find_partitions, find_runs, keep_largest, 
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.control_dependencies import Edge, read_control_dependencies
+from litert.model.control_dependencies import (
+    Edge,
+    read_control_dependencies,
+    set_control_dependencies,
+)
 from litert.model.graph import Model, Subgraph, Tensor
-
-NO_REASON = "the plugin does not take it"
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +34,9 @@ class SubgraphPlan:
       results: tensors that are read from outside the ops.
       partitions: that go to the NPU; they shrink in number as partitions are refused.
       reasons: why an op stays on the CPU, by position.
+      bodies: what is compiled in the place of a composite, by position, where that is its decomposition.
+      composites: of the subgraph, and what became of them.
+      is_decomposition: whether it is there for composites only, and no plugin was asked about it.
     """
 
     index: int
@@ -38,10 +45,14 @@ class SubgraphPlan:
     results: set[Tensor] = field(default_factory=set)
     partitions: list[Partition] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
+    bodies: Mapping[int, Subgraph] = field(default_factory=dict)
+    composites: Sequence[CompositeFate] = ()
+    is_decomposition: bool = False
 
     def add(self, name: str, positions: Sequence[int]) -> Partition | None:
         """Makes a partition; None where its ops have no outputs: they then stay on the CPU."""
-        partition = make_partition(name, self.subgraph, positions, self.results)
+        body = self.bodies.get(positions[0])
+        partition = make_partition(name, self.subgraph, positions, self.results, body)
         if not partition.outputs:
             self.reasons.update(
                 dict.fromkeys(positions, "it has no output, and an NPU call needs one")
@@ -54,6 +65,10 @@ class SubgraphPlan:
         """Leaves a partition on the CPU."""
         self.partitions.remove(partition)
         self.reasons.update(dict.fromkeys(partition.positions, reason))
+
+    def calls(self) -> dict[int, str]:
+        """The name of its partition, by position of the op."""
+        return {p: partition.name for partition in self.partitions for p in partition.positions}
 
     def split(self, partition: Partition) -> list[Partition]:
         """Puts halves in the place of a partition."""
@@ -85,19 +100,33 @@ def plan_model(
                 hint="They are counted from 0.",
             )
     edges = read_control_dependencies(model)
+    decompositions = find_decompositions(model)
     plans: list[SubgraphPlan] = []
     numbers = count()
     for index, subgraph in enumerate(model.subgraphs):
-        plan = SubgraphPlan(index, subgraph)
+        plan = SubgraphPlan(index, subgraph, is_decomposition=index in decompositions)
         plans.append(plan)
-        if chosen and index not in chosen:
+        reason = ""
+        if plan.is_decomposition:
+            reason = (
+                f"it is a part of composite '{decompositions[index]}', which is not taken apart"
+            )
+        elif chosen and index not in chosen:
             reason = f"subgraph {index} is not among those to compile"
+        if reason:
             plan.reasons = dict.fromkeys(range(len(subgraph.ops)), reason)
         elif subgraph.ops:
-            for positions in _ask(plan, model, plugin, edges[index]):
+            for positions in _ask(plan, model, plugin, edges):
                 plan.add(f"Partition_{next(numbers)}", positions)
     leave_smallest(plans, max_partitions)
     return plans
+
+
+def unused_decompositions(model: Model, plans: Sequence[SubgraphPlan]) -> list[int]:
+    """Indices of the subgraphs that the model needs no more once plans are carried out."""
+    candidates = [plan.index for plan in plans if plan.is_decomposition]
+    gone = {op for plan in plans for partition in plan.partitions for op in partition.ops}
+    return find_unused(model, candidates, gone)
 
 
 def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
@@ -113,24 +142,24 @@ def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
 
 
 def _ask(
-    plan: SubgraphPlan, model: Model, plugin: VendorPlugin, edges: Sequence[Edge]
+    plan: SubgraphPlan, model: Model, plugin: VendorPlugin, edges: list[list[Edge]]
 ) -> list[list[int]]:
-    choice = plugin.partition(plan.subgraph, f"subgraph {plan.index}")
+    """Asks the plugin about a subgraph, which may change, and its edges with it: positions of each partition."""
+    answer = ask(model, plan.index, plugin, edges)
+    if answer.edges is not None and any(edges):
+        edges[plan.index] = answer.edges
+        set_control_dependencies(model, edges)
     plan.results = find_results(model, plan.subgraph)
-    plan.reasons = {
-        position: choice.reasons.get(position, NO_REASON)
-        for position in range(len(plan.subgraph.ops))
-        if position not in choice.selected
-    }
-    if not choice.selected:
+    plan.reasons, plan.bodies, plan.composites = answer.reasons, answer.bodies, answer.composites
+    if not answer.selected:
         return []
-    selected = {plan.subgraph.ops[position] for position in choice.selected}
+    selected = {plan.subgraph.ops[position] for position in answer.selected}
     try:
-        plan.dependencies = find_dependencies(plan.subgraph, selected, edges)
+        plan.dependencies = find_dependencies(plan.subgraph, selected, edges[plan.index])
     except LiteRtError as error:  # such a graph means what its interpreter makes of it
         reason = f"{error.what} ({error.where})"
-        plan.reasons.update(dict.fromkeys(choice.selected, reason))
+        plan.reasons.update(dict.fromkeys(answer.selected, reason))
         return []
     if plugin.grouping == "consecutive":
-        return find_runs(len(plan.subgraph.ops), choice.selected)
-    return find_partitions(plan.dependencies, choice.selected)
+        return find_runs(len(plan.subgraph.ops), answer.selected)
+    return find_partitions(plan.dependencies, answer.selected)

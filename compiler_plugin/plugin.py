@@ -144,8 +144,9 @@ class CompilerPlugin(Protocol):
         """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.
 
         The host groups what was pushed into partitions, and leaves out what no NPU call can hold: control
-        flow, variable tensors, resources, strings. It asks again for each subgraph, which is the user's: a plugin
-        that changes it is refused.
+        flow, variable tensors, resources, strings. It asks again for each subgraph, and once composites that were
+        not pushed are replaced by their decompositions. A subgraph is the user's: a plugin that changes it is
+        refused.
         """
         ...
 

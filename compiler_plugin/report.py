@@ -31,6 +31,32 @@ class OpReport:
 
 
 @dataclass(frozen=True, slots=True)
+class CompositeReport:
+    """What became of one composite.
+
+    Attributes:
+      subgraph: index of its subgraph.
+      name: of what it computes: `odml.rms_norm`.
+      num_parts: ops that are in its place; 0 where it is whole.
+      num_npu_parts: of these, how many are in NPU calls.
+      call: the NPU call that it is in as a whole; "" where it is not.
+      reason: why it stays on the CPU as a whole; "" where it does not.
+    """
+
+    subgraph: int
+    name: str
+    num_parts: int = 0
+    num_npu_parts: int = 0
+    call: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.num_parts:
+            return f"taken apart, {self.num_npu_parts} of {_count(self.num_parts, 'op')} on the NPU"
+        return "whole on the NPU" if self.call else f"whole on the CPU: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class CallReport:
     """One NPU call.
 
@@ -99,7 +125,8 @@ class Report:
       defaults: which of the two nobody named.
       plugin: where the plugin was found.
       plugin_sdk_version: of the vendor's compiler.
-      ops: all of the input, in order.
+      ops: all of the input, in order; of composites that are taken apart, their parts.
+      composites: of the input, in order.
       calls: those in the output.
       modules: sizes of byte code in bytes.
       assets: that were embedded, in their order.
@@ -119,6 +146,7 @@ class Report:
     plugin: str = ""
     plugin_sdk_version: str = ""
     ops: Sequence[OpReport] = ()
+    composites: Sequence[CompositeReport] = ()
     calls: Sequence[CallReport] = ()
     modules: Sequence[int] = ()
     assets: Sequence[AssetReport] = ()
@@ -155,6 +183,11 @@ class Report:
             yield from self._transformation_lines()
         if self.ops:
             yield from self._op_lines()
+        if self.composites:
+            yield "Composites:"
+            counts = Counter((item.name, str(item)) for item in self.composites)
+            for (name, fate), count in counts.items():
+                yield from _wrap(f"{count} {name}: {fate}")
         if self.assets:
             yield "Assets:"
             for asset in self.assets:

@@ -9,8 +9,9 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 
-from compiler_plugin.pipeline import NO_CALLS, ApplyOptions, apply_in_memory
+from compiler_plugin.pipeline import ApplyOptions, apply_in_memory
 from compiler_plugin.report import Report
+from compiler_plugin.reporting import NO_CALLS
 from compiler_plugin.vendor_options import options_of
 from dispatch.loader import find_dispatch
 from litert.core.environment_options import EnvironmentOptions

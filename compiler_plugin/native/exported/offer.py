@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler_plugin.asking import NO_REASON
 from compiler_plugin.compiling import Prepare, compile_partitions
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, model_of
 from compiler_plugin.partition import find_runs
-from compiler_plugin.plan import NO_REASON, SubgraphPlan
+from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.vendor_plugin import Choice, VendorPlugin
 from litert.model.graph import Subgraph
 

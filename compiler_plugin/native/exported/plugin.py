@@ -13,13 +13,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compiler_plugin.asking import NO_REASON
 from compiler_plugin.asset_files import open_assets
 from compiler_plugin.checks import check_native_assets
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.offer import DYNAMIC, make_offer
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
 from compiler_plugin.outline import Partition, extract
-from compiler_plugin.plan import NO_REASON, SubgraphPlan
+from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.plugin import CallInfo, CompiledResult, has_optional
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from compiler_plugin.transforming import prepare_partitions

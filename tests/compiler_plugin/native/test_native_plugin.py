@@ -14,11 +14,11 @@ from litert.abi.vendor_flags import vendor_payloads
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import find_options_type
+from litert.model.custom_options import write_flexbuffer_options
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.schema import ENUMS
 from litert.model.schema_types import Kind, table_schema
-from litert.model.table import Table
 from litert.model.writer import write_model
 from tests.compiler_plugin.native.conftest import BothHosts, read_calls
 
@@ -140,22 +140,32 @@ def test_tensors_and_custom_ops_look_as_in_stock(both_hosts: BothHosts) -> None:
     assert "custom 0:My.Op" in ours[0].text and " many 0:0,0x1.99" in ours[0].text
 
 
-def test_composites_look_as_in_stock(both_hosts: BothHosts) -> None:
+@pytest.mark.parametrize(
+    ("attributes", "index"),
+    [(b"\x01\x02\xff", 1), (write_flexbuffer_options({"a": 1}), -1)],
+    ids=["of bytes", "of a map"],
+)
+def test_composites_look_as_in_stock(both_hosts: BothHosts, attributes: bytes, index: int) -> None:
     builder = ModelBuilder()
     body = builder.subgraph("body")
     body.output(body.op("NEG", [body.input("a", "float32", (2,))], [("b", "float32", (2,))]))
     x = builder.input("x", "float32", (2,))
-    builder.output(builder.op("STABLEHLO_COMPOSITE", [x], [("y", "float32", (2,))]))
-    builder.graph.ops[0].options_2 = Table.make(
-        "StableHLOCompositeOptions",
-        name="acme.neg",
-        decomposition_subgraph_index=1,
-        version=3,
-        composite_attributes=b"\x01\x02\xff",
+    builder.output(
+        builder.op(
+            "STABLEHLO_COMPOSITE",
+            [x],
+            [("y", "float32", (2,))],
+            name="acme.neg",
+            decomposition_subgraph_index=body,
+            composite_attributes=attributes,
+        )
     )
+    (op,) = builder.graph.ops
+    assert op.options_2 is not None
+    op.options_2 = op.options_2.with_fields(version=3)
     stock, ours = both_hosts.calls(builder.build(), SCRIBE_TAKE="0")
     assert ours[0] == stock[0]
-    assert "composite acme.neg 1 3 01 02 ff" in ours[0].text
+    assert f"composite acme.neg {index} 3 {attributes.hex(' ')}" in ours[0].text
 
 
 def test_block_wise_quantization_looks_as_in_stock(both_hosts: BothHosts) -> None:

@@ -1,0 +1,240 @@
+"""Composites are taken apart and put back: the ops of the decomposition stand in the place of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compiler_plugin.graph_copy import GraphCopy
+from litert.core.quantization import Quantization
+from litert.model.composite import Composite, forget_decomposition, read_composite
+from litert.model.control_dependencies import Edge
+from litert.model.graph import Model, Op, Subgraph, Tensor
+from litert.model.subgraph_references import referenced_subgraphs
+
+MAX_OPS = 100_000
+"""That taking apart may bring into one subgraph: decompositions that use each other could ask for any number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What is in the place of a composite.
+
+    Attributes:
+      composite: what the op says of itself.
+      outer: the composite's op that it was a part of; None for one of the file's.
+      ops: copies of the decomposition's, in its order.
+      tensors: that came with them.
+    """
+
+    composite: Composite
+    outer: Op | None
+    ops: Sequence[Op]
+    tensors: Sequence[Tensor]
+
+
+class OpenComposites:
+    """The composites of one subgraph, some of which are taken apart.
+
+    Attributes:
+      parts: by the op of the composite, which is not in the subgraph then; outer ones first.
+    """
+
+    def __init__(self, model: Model, subgraph: Subgraph) -> None:
+        """Takes nothing apart yet."""
+        self.parts: dict[Op, Parts] = {}
+        self._model = model
+        self._subgraph = subgraph
+        self._before = list(subgraph.ops)
+        self._outer: dict[Op, Op] = {}  # of a part, the composite
+        self._num_ops = 0
+
+    def why_whole(self, op: Op, composite: Composite) -> str:
+        """Why a composite cannot be taken apart; "" where it can."""
+        if why := why_closed(self._model, op, composite):
+            return why
+        index = composite.decomposition
+        if any(self.parts[outer].composite.decomposition == index for outer in self._all_outer(op)):
+            return "its decomposition has it in itself"
+        if self._num_ops + len(self._model.subgraphs[index].ops) > MAX_OPS:
+            return f"there would be more than {MAX_OPS:,} ops of decompositions"
+        return ""
+
+    def take_apart(self, composites: Mapping[Op, Composite]) -> None:
+        """Puts decompositions in the places of composites, none of which `why_whole` has anything against."""
+        for op, composite in composites.items():
+            op.release()
+            first = len(self._subgraph.tensors)
+            body = self._model.subgraphs[composite.decomposition]
+            ops = copy_decomposition(self._subgraph, op, body, share_buffers=True)
+            self._num_ops += len(ops)
+            self.parts[op] = Parts(
+                composite, self._outer.get(op), ops, self._subgraph.tensors[first:]
+            )
+            self._outer.update(dict.fromkeys(ops, op))
+        self._subgraph.ops = [
+            part
+            for op in self._subgraph.ops
+            for part in (self.parts[op].ops if op in composites else (op,))
+        ]
+
+    def put_back(self, ops: Collection[Op]) -> None:
+        """Puts composites in their places again; what is within them goes with their parts."""
+        outermost = [op for op in ops if not any(outer in ops for outer in self._all_outer(op))]
+        places: dict[Op, Op] = {}
+        gone: set[Op] = set()
+        tensors: list[Tensor] = []
+        for op in outermost:
+            leaves = list(self.leaves(op))
+            places[leaves[0]] = op
+            gone.update(leaves)
+            tensors += self._forget(op)
+        for leaf in gone:
+            leaf.release()
+        for op in outermost:
+            op.attach()
+        self._subgraph.ops = [
+            places.get(op, op) for op in self._subgraph.ops if op in places or op not in gone
+        ]
+        self._subgraph.remove_tensors(tensors)
+
+    def leaves(self, op: Op) -> Iterator[Op]:
+        """What is in the subgraph of an op: itself, or all that stands in its place."""
+        waiting = [op]
+        while waiting:
+            one = waiting.pop()
+            if one in self.parts:
+                waiting += reversed(self.parts[one].ops)
+            else:
+                yield one
+
+    def move_edges(self, index: int, edges: Sequence[Sequence[Edge]]) -> list[Edge]:
+        """Control dependencies of the subgraph as it is now: its own, and those within decompositions.
+
+        Args:
+          index: of the subgraph.
+          edges: of all subgraphs of the model as it was.
+        """
+        pairs = list(_pairs(self._before, edges[index]))
+        for parts in self.parts.values():
+            pairs += _pairs(parts.ops, edges[parts.composite.decomposition])
+        place = {op: position for position, op in enumerate(self._subgraph.ops)}
+        moved = {
+            (place[first], place[second])
+            for before, after in pairs
+            for first in self.leaves(before)
+            for second in self.leaves(after)
+        }
+        return sorted(moved)
+
+    def _all_outer(self, op: Op) -> Iterator[Op]:
+        outer = self._outer.get(op)
+        while outer is not None:
+            yield outer
+            outer = self._outer.get(outer)
+
+    def _forget(self, op: Op) -> list[Tensor]:
+        """Takes an op's parts, and theirs, out of the books: the tensors that came with them."""
+        tensors: list[Tensor] = []
+        waiting = [op]
+        while waiting:
+            parts = self.parts.pop(waiting.pop(), None)
+            if parts is not None:
+                tensors += parts.tensors
+                waiting += parts.ops
+        return tensors
+
+
+def find_decompositions(model: Model) -> dict[int, str]:
+    """The subgraphs that are there for composites only, by their indices, with the name of one of these."""
+    found: dict[int, str] = {}
+    if not model.subgraphs:
+        return found
+    for op in model.ops():
+        if composite := read_composite(op):
+            found.setdefault(composite.decomposition, composite.name)
+    entries = {model.subgraphs[0], *(signature.subgraph for signature in model.signatures)}
+    return {
+        index: name
+        for index, name in found.items()
+        if 0 <= index < len(model.subgraphs) and model.subgraphs[index] not in entries
+    }
+
+
+def find_unused(model: Model, decompositions: Collection[int], gone: Collection[Op]) -> list[int]:
+    """The decompositions that nothing needs once some ops are gone.
+
+    Args:
+      model: with these ops still in it.
+      decompositions: indices of the subgraphs that may be unused.
+      gone: ops that will not be in it.
+    """
+    used: set[int] = set()
+    waiting = [index for index in range(len(model.subgraphs)) if index not in decompositions]
+    while waiting:
+        index = waiting.pop()
+        if index in used or not 0 <= index < len(model.subgraphs):
+            continue
+        used.add(index)
+        for op in model.subgraphs[index].ops:
+            if op not in gone:
+                waiting += referenced_subgraphs(op)
+    return sorted(set(decompositions) - used)
+
+
+def why_closed(model: Model, op: Op, composite: Composite) -> str:
+    """Why the decomposition cannot stand in a composite's place; "" where it can."""
+    index = composite.decomposition
+    if not 0 <= index < len(model.subgraphs):
+        return f"its decomposition is subgraph {index}, which the model does not have"
+    body = model.subgraphs[index]
+    if not body.ops:
+        return "its decomposition has no ops"
+    outer, inner = [*op.inputs, *op.outputs], [*body.inputs, *body.outputs]
+    if len(op.inputs) != len(body.inputs) or len(op.outputs) != len(body.outputs):
+        return "its decomposition has other inputs or outputs than it"
+    if len(set(inner)) != len(inner) or any(t.is_constant for t in body.inputs):
+        return "its decomposition hands an input on, or uses one tensor twice at its ends"
+    own = set(body.ops)
+    if any(tensor.producer not in own for tensor in body.outputs):
+        return "an output of its decomposition is computed by none of its ops"
+    if any(t.is_variable for t in (*body.tensors, *filter(None, op.inputs))):
+        return "its decomposition keeps values between runs"
+    for ours, theirs in zip(outer, inner, strict=True):
+        if ours is None or ours.type != theirs.type or _numbers(ours) != _numbers(theirs):
+            return f"its decomposition has another type for '{theirs.name}' than it"
+    return ""
+
+
+def copy_decomposition(
+    subgraph: Subgraph, op: Op, body: Subgraph, *, share_buffers: bool
+) -> list[Op]:
+    """Copies of a decomposition's ops, between the tensors that a composite has in a subgraph.
+
+    Args:
+      subgraph: gets the tensors; its ops are the caller's to set.
+      op: the composite, which its tensors must not have any more.
+      body: the decomposition.
+      share_buffers: as for `GraphCopy`.
+    """
+    inner, outer = (*body.inputs, *body.outputs), (*op.inputs, *op.outputs)
+    known = {a: b for a, b in zip(inner, outer, strict=True) if b is not None}
+    return GraphCopy(subgraph, known, share_buffers=share_buffers).ops(body.ops)
+
+
+def forget_decompositions(subgraph: Subgraph) -> None:
+    """For what is to have no model around it: composites go without their decompositions, as in stock."""
+    for op in subgraph.ops:
+        if read_composite(op):
+            forget_decomposition(op)
+
+
+def _numbers(tensor: Tensor) -> Quantization:
+    """How its integers stand for numbers, without what was seen in training."""
+    return replace(tensor.quantization or Quantization(), min=(), max=())
+
+
+def _pairs(ops: Sequence[Op], edges: Sequence[Edge]) -> Iterator[tuple[Op, Op]]:
+    for before, after in edges:
+        if before < len(ops) and after < len(ops):
+            yield ops[before], ops[after]
