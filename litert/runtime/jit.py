@@ -14,6 +14,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.model.blob import MappedFile
 from litert.runtime.jit_cache import JitCache, Nothing
 from litert.runtime.jit_candidates import find_candidates
+from litert.runtime.jit_files import environment_asset_root, environment_infos
 from litert.runtime.jit_key import make_key
 from litert.runtime.jit_settings import JitSettings
 
@@ -51,7 +52,9 @@ def compiled_at_load(
     if environment.compiler_cache_dir:
         cache = JitCache(environment.compiler_cache_dir, environment.compiler_cache_max_total_size)
         key = make_key(source, settings, candidates, environment)
-        found = cache.find(key, settings.compiler.custom_op_infos)
+        infos = settings.compiler.custom_op_infos
+        infos = [*infos, *environment_infos(infos)]
+        found = cache.find(key, infos, environment_asset_root())
         if isinstance(found, MappedFile):
             _LOG.info("%s was compiled before: %s", where, found.path)
         if found is not None:

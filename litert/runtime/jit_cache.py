@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from compiler_plugin.asset_files import companion_paths
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
-from litert.model.assets import Asset, read_assets
+from litert.model.assets import Asset
 from litert.model.atomic_file import open_atomic
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
@@ -65,12 +65,15 @@ class JitCache:
         self._folder = folder
         self._limit_bytes = limit_bytes
 
-    def find(self, key: str, infos: Sequence[CustomOpInfo]) -> MappedFile | Nothing | None:
+    def find(
+        self, key: str, infos: Sequence[CustomOpInfo], asset_root: str = ""
+    ) -> MappedFile | Nothing | None:
         """What is kept under a key, open; None where nothing is, or nothing of use.
 
         Args:
           key: of the model with all that shapes it.
           infos: the assets, beside which their companions lie.
+          asset_root: where they may lie, too; "" for nowhere else.
         """
         with suppress(OSError, UnicodeDecodeError):
             path = self._path(key, _NOTHING)
@@ -84,7 +87,7 @@ class JitCache:
         except LiteRtError:
             return None
         try:
-            problem = _problem(file, infos)
+            problem = _problem(file, infos, asset_root)
         except LiteRtError as error:
             problem = str(error)
         if not problem:
@@ -169,7 +172,7 @@ def _remove_if_old(path: str, modified_s: float) -> None:
         os.unlink(path)
 
 
-def _problem(file: MappedFile, infos: Sequence[CustomOpInfo]) -> str:
+def _problem(file: MappedFile, infos: Sequence[CustomOpInfo], asset_root: str) -> str:
     """Why a compiled file is of no use; "" where it is.
 
     Raises:
@@ -179,9 +182,12 @@ def _problem(file: MappedFile, infos: Sequence[CustomOpInfo]) -> str:
         return "it is damaged"
     model = read_model(file)
     try:
-        read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
-        for asset in read_assets(model):
-            if asset.companion_path and not _is_unchanged(asset, infos):
+        parts = read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
+        named = {info.op_name for info in infos}
+        for asset in parts.assets if parts else ():
+            if not asset.companion_path or asset.op_name not in named:
+                continue  # of a layer in a folder that the key has
+            if not _is_unchanged(asset, infos, asset_root):
                 return f"'{asset.name}' has changed"
     finally:
         for op in model.ops():
@@ -207,9 +213,9 @@ def _is_sealed(file: MappedFile) -> bool:
     return size > 0 and file.view[size:] == _SEAL + hashlib.sha256(file.view[:size]).digest()
 
 
-def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo]) -> bool:
+def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo], asset_root: str) -> bool:
     """Whether one of the files that a companion can be has its bytes."""
-    for path in companion_paths(infos, [asset]):
+    for path in companion_paths(infos, [asset], asset_root):
         with suppress(LiteRtError), MappedFile(path) as file:
             if file.view == asset.blob.view:
                 return True

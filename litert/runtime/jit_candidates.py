@@ -41,9 +41,9 @@ class Candidates:
     def fingerprints(self) -> Iterator[Sequence[object]]:
         """What changes with the plugins: their packages' versions, and sizes and times of their files."""
         for folder in self.libs:
-            yield os.path.realpath(folder), _fingerprint(folder)
+            yield os.path.realpath(folder), fingerprint(folder)
         for point in self.installed:
-            yield str(point), point.module, point.attribute, _fingerprint(_location(point.module))
+            yield str(point), point.module, point.attribute, fingerprint(_location(point.module))
 
 
 def find_candidates(settings: JitSettings, environment: EnvironmentOptions) -> Candidates:
@@ -98,7 +98,15 @@ def _names_in_folders(libs: Sequence[str]) -> list[str]:
 
 def host_fingerprint() -> Sequence[str]:
     """What changes with this project's own compiler, installed or in a checkout."""
-    return [_fingerprint(_location(package)) for package in ("compiler_plugin", "litert")]
+    return [fingerprint(_location(package)) for package in ("compiler_plugin", "litert")]
+
+
+def fingerprint(path: str) -> str:
+    """Of a file, or of a folder with all below it: names, sizes and times."""
+    digest = hashlib.sha256()
+    for name, stat in sorted(_stats(path)):
+        digest.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="replace"))
+    return digest.hexdigest()
 
 
 def _is_for_reference(settings: JitSettings) -> bool:
@@ -117,14 +125,6 @@ def _location(module: str) -> str:
         return ""
     folders = list(spec.submodule_search_locations or ())
     return folders[0] if folders else spec.origin or ""
-
-
-def _fingerprint(path: str) -> str:
-    """Of a file, or of a folder with all below it: names, sizes and times."""
-    digest = hashlib.sha256()
-    for name, stat in sorted(_stats(path)):
-        digest.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="replace"))
-    return digest.hexdigest()
 
 
 def _stats(path: str) -> Iterator[tuple[str, os.stat_result]]:

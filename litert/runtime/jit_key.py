@@ -17,10 +17,11 @@ from litert.core.version import SDK_VERSION
 from litert.model.blob import MappedFile
 from litert.model.manifest import Digest
 from litert.runtime.jit_candidates import Candidates, host_fingerprint
+from litert.runtime.jit_files import digest_named_files
 from litert.runtime.jit_settings import JitSettings
 from litert.runtime.model_digest import model_digest
 
-_FORMAT = 2
+_FORMAT = 3
 _VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 
@@ -64,6 +65,7 @@ def make_key(
         "assets": assets,
         "options": [dict(compiler.vendor_options), dict(settings.stock_flags)],
         "allow_native_assets": compiler.allow_native_assets,
+        "files": digest_named_files(settings, environment.compiler_cache_dir),
         "environment": [os.environ.get(name, "") for name in _VARIABLES],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -207,6 +207,37 @@ def test_what_exported_plugins_read_of_the_environment_compiles_anew(
     assert len(compilations) == 2
 
 
+@pytest.mark.parametrize("where", ["option", "list", "layers", "options", "assets"])
+def test_a_file_that_is_named_and_has_changed_compiles_anew(
+    load: Load,
+    compilations: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    where: str,
+) -> None:
+    (tmp_path / "layers").mkdir()
+    file = tmp_path / "layers" / "tiles.txt"
+    file.write_text("one")
+    named: dict[str, Any] = {
+        "option": {"compiler_options": {"test_table": str(file)}},
+        "list": {"compiler_options": {"test_table": f"a,{file}"}},
+    }
+    variables = {
+        "layers": ("LITERT_NPU_OPTIONS", f"custom_layers={file.parent}"),
+        "options": ("LITERT_NPU_OPTIONS", f"test_x=1;--npu_custom_op_info=other,{file}"),
+        "assets": ("LITERT_NPU_CUSTOM_OP_INFO", f"a,b;other,{file}"),
+    }
+    if where in variables:
+        monkeypatch.setenv(*variables[where])
+    options = {"soc_manufacturer": "Test", **named.get(where, {})}
+    for text in ("one", "one", "two!", "two!", "one"):
+        if file.read_text() != text:
+            file.write_text(text)
+        load(raw("double"), **options)
+    # The times of what is in a folder tell that it has changed, if not to what.
+    assert len(compilations) == (3 if where == "layers" else 2)
+
+
 @pytest.mark.parametrize(
     "damage",
     [

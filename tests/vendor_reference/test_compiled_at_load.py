@@ -15,6 +15,7 @@ from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from litert.options import Options
+from tests.exported_vendors import exported
 
 ACCELERATORS = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 KERNEL = """
@@ -75,6 +76,27 @@ def test_a_file_that_an_asset_names_is_compiled_anew_when_it_changes(
     (kernel.parent / "factor.h").write_text("#define FACTOR 5.0f\n")
     assert run(model, options, environment) == [10, 20, 30, 40]
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [entry.name]
+
+
+@pytest.mark.usefixtures("device")
+def test_what_an_exported_plugin_has_of_the_environment_is_compiled_anew_when_it_changes(
+    model: Path, kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_OP_INFO", f"Times,{kernel}")
+    options = Options(ACCELERATORS, soc_manufacturer="Reference")
+    environment = Environment.create(
+        compiler_plugin_path=str(exported("compiler_plugin", "Reference")),
+        compiler_cache_dir=str(tmp_path / "cache"),
+    )
+    assert run(model, options, environment) == [6, 12, 18, 24]
+    (entry,) = (tmp_path / "cache").iterdir()
+    written = entry.stat().st_ino
+    assert run(model, options, environment) == [6, 12, 18, 24]
+    assert entry.stat().st_ino == written
+    (kernel.parent / "factor.h").write_text("#define FACTOR 5.0f\n")  # which the kernel includes
+    assert run(model, options, environment) == [10, 20, 30, 40]
+    kernel.write_text(KERNEL.replace("FACTOR", "2 * FACTOR"))
+    assert run(model, options, environment) == [20, 40, 60, 80]
 
 
 @pytest.mark.usefixtures("device")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from litert.core.compiler_options import (
     CompilerOptions,
@@ -53,10 +53,10 @@ def read_options(
       LiteRtError: INVALID_TOOL_CONFIG.
     """
     flags = _Flags(manufacturer)
-    flags.add(f"${OPTIONS_VARIABLE}", _parts(os.environ.get(OPTIONS_VARIABLE, "")))
+    flags.add(f"${OPTIONS_VARIABLE}", environment_parts(OPTIONS_VARIABLE))
     flags.add("the host's opaque options", host_flags)
     assets = [
-        *_parts(os.environ.get(CUSTOM_OP_INFO_VARIABLE, "")),
+        *environment_parts(CUSTOM_OP_INFO_VARIABLE),
         *flags.all("npu_custom_op_info"),
     ]
     known = {info.op_name for info in host_infos}
@@ -76,6 +76,11 @@ def read_options(
             flags.switch("dump_kernels", False),
         ),
     )
+
+
+def environment_parts(variable: str) -> Sequence[str]:
+    """The entries of one of the variables above; none where it is not set."""
+    return [part.strip() for part in os.environ.get(variable, "").split(";") if part.strip()]
 
 
 def write_flags(options: CompilerOptions) -> bytes:
@@ -177,10 +182,6 @@ class _Flags:
             where,
             f"It has to be {wanted}.",
         )
-
-
-def _parts(text: str) -> Iterator[str]:
-    return (part.strip() for part in text.split(";") if part.strip())
 
 
 def _plain(name: str) -> str:
