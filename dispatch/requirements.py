@@ -20,7 +20,7 @@ def find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
     if not _are_whole(value.supported_types) or not value.supported_types:
         return f"the supported types are {value.supported_types!r}, not one or more buffer types"
     if not _are_whole(value.strides):
-        return f"the strides are {value.strides!r}, not numbers of bytes"
+        return f"the strides are {value.strides!r}, not numbers of elements"
     if value.strides and len(value.strides) != tensor_type.layout.rank:
         return f"there are {len(value.strides)} strides for {tensor_type}"
     alignment = value.alignment
@@ -43,9 +43,7 @@ def find_misfit(
     if misfit:
         return misfit
     if requirements.strides and not _has_strides(given, requirements.strides):
-        return (
-            f"it is in row order, and strides of {list(requirements.strides)} bytes are asked for"
-        )
+        return f"it is in row order, and strides of {list(requirements.strides)} elements are asked for"
     return None
 
 
@@ -90,8 +88,8 @@ def _is_shape_of(given: RankedTensorType, wanted: RankedTensorType) -> bool:
 
 
 def _has_strides(tensor_type: RankedTensorType, strides: Sequence[int]) -> bool:
-    """Whether a buffer in row order has these strides, in bytes; those of dimensions of 1 do not matter."""
-    expected = tensor_type.element_type.bits // 8
+    """Whether a buffer in row order has these strides, in elements; those of dimensions of 1 do not matter."""
+    expected = 1
     for dimension, stride in zip(reversed(tensor_type.shape), reversed(strides), strict=True):
         if dimension != 1 and stride != expected:
             return False

@@ -42,7 +42,7 @@ class TensorBufferRequirements:
     Attributes:
       size: in bytes.
       supported_types: in the vendor's order of preference; the runtime takes HOST_MEMORY if it is there.
-      strides: in bytes, one for each dimension; empty is row order.
+      strides: in elements, as a layout's, one for each dimension; empty is row order.
       alignment: of the first byte, in bytes.
     """
 

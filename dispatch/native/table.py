@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from dispatch.api import (
@@ -289,11 +288,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         to_c(tensor_type, c_type)
         made = ffi.new("LiteRtTensorBufferRequirements*")
         check_answer(function(call.handle, index, c_type, made))
-        found = self._runtime.take_requirements(made[0])
-        if not found.strides:
-            return found
-        element_bytes = tensor_type.element_type.bits // 8  # theirs are in elements, as a layout's
-        return replace(found, strides=[stride * element_bytes for stride in found.strides])
+        return self._runtime.take_requirements(made[0])
 
     def _set_scheduling_info(
         self, invocation_context: NativeCall, scheduling_info: SchedulingInfo

@@ -249,7 +249,10 @@ NONSENSE = {
     "no types": (requires(supported_types=()), "the supported types are (), not one or more"),
     "a type that is none": (requires(supported_types="host"), "the supported types are 'host'"),
     "too many strides": (requires(strides=(4, 4)), "there are 2 strides for tensor<4xf32>"),
-    "strides of text": (requires(strides=("4",)), "the strides are ('4',), not numbers of bytes"),
+    "strides of text": (
+        requires(strides=("4",)),
+        "the strides are ('4',), not numbers of elements",
+    ),
     "an alignment of 0": (requires(alignment=0), "the alignment is 0, not a power of two"),
     "an alignment of 48": (requires(alignment=48), "the alignment is 48, not a power of two"),
     "memory that the host has not": (
@@ -258,7 +261,7 @@ NONSENSE = {
     ),
     "strides that the host has not": (
         requires(strides=(8,)),
-        "it is in row order, and strides of [8] bytes are asked for (input 0 of 'f')",
+        "it is in row order, and strides of [8] elements are asked for (input 0 of 'f')",
     ),
     "a context that the defaults do not know": (
         make(invocation_context_create=returns("context")),

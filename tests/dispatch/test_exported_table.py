@@ -31,6 +31,7 @@ from dispatch.native.exported.contexts import (
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.session import Session
 from litert.abi.definitions import ffi
+from litert.abi.tensor_types import to_c
 from litert.core.element_type import ElementType
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -374,6 +375,21 @@ def test_a_buffer_that_is_too_small_is_refused() -> None:
     assert host.call("get_input_requirements", call, 0, tensor_type, out) is Status.OK
     assert host.runtime.take_requirements(out[0]).size == 64
     assert host.call("attach_input", call, 0, buffer) is Status.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("element_type", [ElementType.FLOAT32, ElementType.INT4])
+def test_strides_are_handed_on_as_elements(element_type: ElementType) -> None:
+    class Strided(PlainDispatch):
+        def get_input_requirements(self, context: Any, index: int, tensor_type: Any) -> Any:
+            return TensorBufferRequirements(64, strides=(5, 1))
+
+    host = RawHost(Strided())
+    call = host.invocation(host.device())
+    tensor_type = ffi.new("LiteRtRankedTensorType*")
+    to_c(RankedTensorType.of(element_type, (2, 3)), tensor_type)
+    out = ffi.new("LiteRtTensorBufferRequirements*")
+    assert host.call("get_input_requirements", call, 0, tensor_type, out) is Status.OK
+    assert list(host.runtime.take_requirements(out[0]).strides) == [5, 1]
 
 
 def test_metrics_have_an_order_and_an_end() -> None:

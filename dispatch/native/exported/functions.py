@@ -248,7 +248,7 @@ class Functions:
             raise self.vendor.nonsense(
                 function + detail, problem, "Return the bytes that the tensor takes on the device."
             )
-        call.device.host.create_requirements(requirements, wanted, self.memory, out)
+        call.device.host.create_requirements(requirements, self.memory, out)
         port.requirements, port.tensor_type = requirements, wanted
 
     def _attach(self, kind: str, handle: int, index: int, buffer: int) -> None:

@@ -13,7 +13,6 @@ from litert.abi.tensor_types import from_c
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
 
 _COMPILER_PLUGIN_DIR, _DISPATCH_DIR, _RUNTIME_DIR = 0, 1, 22  # LiteRtEnvOptionTag
 _STRING = 8  # LiteRtAnyType
@@ -97,7 +96,6 @@ class Host:
     def create_requirements(
         self,
         requirements: TensorBufferRequirements,
-        tensor_type: RankedTensorType,
         memory: MemoryFunctions | None,
         out: Any,
     ) -> None:
@@ -112,9 +110,7 @@ class Host:
                 f"the vendor takes buffers of the types {list(requirements.supported_types)}, and an exported "
                 "table is given memory of the host's and of its own handlers alone",
             )
-        # The vendor's are in bytes, the host's in elements, as a layout's.
-        element_bytes = max(tensor_type.element_type.bits // 8, 1)
-        strides = [stride // element_bytes for stride in requirements.strides]
+        strides = list(requirements.strides)
         self.call(
             "create_tensor_buffer_requirements",
             len(types),

@@ -281,3 +281,15 @@ def test_sessions_run_side_by_side_in_threads(make_probe: MakeProbe) -> None:
         thread.join()
     expected = [[gain * value + 1 for value in (1, 2, 3, 4)] for gain in range(1, 5)]
     assert sorted(found) == expected and not probe.broken
+
+
+@pytest.mark.parametrize("element_type", [ElementType.FLOAT32, ElementType.INT4])
+def test_strides_come_as_elements(make_probe: MakeProbe, element_type: ElementType) -> None:
+    rows = RankedTensorType.of(element_type, (2, 2))
+    with open_session(make_probe()) as session:
+        byte_code = MemBuffer.from_memory(b"....strided", 4)
+        call = session.open_call(byte_code, "main", [rows], [rows])
+        (wanted,) = call.input_requirements
+        assert list(wanted.strides) == [1, 1]
+        with pytest.raises(LiteRtError, match=r"strides of \[1, 1\] elements are asked for"):
+            call.bind_input(0, TensorBuffer.allocate(rows, wanted.size))
