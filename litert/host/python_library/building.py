@@ -153,7 +153,8 @@ def _build(
 ) -> None:
     with open(os.path.join(folder, "configuration.h"), "w", encoding="utf-8") as file:
         file.write(_configuration(library.spec, interpreter))
-    sources = [os.path.join(SOURCES, f"{name}.c") for name in (library.kind, "start")]
+    parts = (library.kind, "start", "creation_guard")
+    sources = [os.path.join(SOURCES, f"{name}.c") for name in parts]
     includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
     built = os.path.join(folder, _BUILT)
     # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.

@@ -41,13 +41,13 @@ static const struct python_library library = {SYMBOLS(NAME), functions, close_fu
 
 /* A vendor that cannot be loaded has said so on standard error. */
 #define HAND_ON(name, ...) \
-  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading; \
   if (is_closed) return kLiteRtStatusErrorRuntimeFailure; \
+  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading; \
   if (!functions[INDEX_##name]) return kLiteRtStatusErrorUnsupported; \
   return OF_PYTHON(name)(__VA_ARGS__)
 
 #define HAND_ON_VOID(name, ...) \
-  if (start_python(&library) && !is_closed) OF_PYTHON(name)(__VA_ARGS__)
+  if (!is_closed && start_python(&library)) OF_PYTHON(name)(__VA_ARGS__)
 
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version) {
   HAND_ON(LiteRtGetCompilerPluginVersion, api_version);

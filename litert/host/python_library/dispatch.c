@@ -84,8 +84,8 @@ static const struct python_library library = {SYMBOLS, functions, close_tables};
 
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
   if (!api) return kLiteRtStatusErrorInvalidArgument;
-  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
   if (is_closed) return kLiteRtStatusErrorRuntimeFailure;
+  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
   LiteRtDispatchApi found = *api;
   LiteRtStatus status = ((__typeof__(&LiteRtDispatchGetApi))functions[GET_API])(&found);
   if (status != kLiteRtStatusOk) return status;
@@ -108,8 +108,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
 
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
     LiteRtDispatchDeviceContext device_context, const char* asset_name, const LiteRtMemBuffer* asset_buffer) {
-  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
   if (is_closed) return kLiteRtStatusErrorRuntimeFailure;
+  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
   return ((__typeof__(&LiteRtDispatchRegisterAsset))functions[REGISTER_ASSET])(
       device_context, asset_name, asset_buffer);
 }

@@ -1,16 +1,14 @@
 /* Starts Python, or joins the interpreter that the program has already, and asks it for the vendor's functions.
  *
  * Nothing of Python is linked: the library has to load in a program that knows nothing of it, with RTLD_LOCAL and
- * RTLD_DEEPBIND. All that is called is looked up, and there since Python 3.8. An interpreter that was started here is
- * never ended: the host may hold on to the vendor's objects until its last destructor. */
+ * RTLD_DEEPBIND. All that is called is looked up. An interpreter that was started here is never ended: the host may
+ * hold on to the vendor's objects until its last destructor. */
 #define _GNU_SOURCE
 #include "start.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,64 +16,11 @@
 #include <wchar.h>
 
 #include "configuration.h"
+#include "creation_guard.h"
+#include "python_functions.h"
+#include "say.h"
 
-#define SAY(...) \
-  (fprintf(stderr, "ERROR: [litert_npu] %s: ", MANUFACTURER), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))
-
-typedef struct _object PyObject;
-
-/* As Python has them, but for what only Windows has. */
-typedef struct {
-  int type;
-  const char* function;
-  const char* message;
-  int exit_code;
-} PyStatus;
-
-typedef struct {
-  int config_init, parse_argv, isolated, use_environment, configure_locale, coerce_c_locale, coerce_c_locale_warn;
-  int utf8_mode, dev_mode, allocator;
-} PyPreConfig;
-
-/* Only its address matters here; it has about 450 bytes in Python 3.12. */
-typedef union {
-  max_align_t alignment;
-  char bytes[4096];
-} PyConfig;
-
-#define FILE_INPUT 257 /* Py_file_input */
-
-#define PYTHON_FUNCTIONS(X) \
-  X(int, Py_IsInitialized, (void)) \
-  X(const char*, Py_GetVersion, (void)) \
-  X(int, PyGILState_Ensure, (void)) \
-  X(void, PyGILState_Release, (int)) \
-  X(PyObject*, PyEval_GetBuiltins, (void)) \
-  X(void*, PyEval_SaveThread, (void)) \
-  X(PyObject*, PyEval_EvalCode, (PyObject*, PyObject*, PyObject*)) \
-  X(PyObject*, Py_CompileString, (const char*, const char*, int)) \
-  X(PyObject*, PyDict_New, (void)) \
-  X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*)) \
-  X(PyObject*, PyDict_GetItemString, (PyObject*, const char*)) \
-  X(PyObject*, PyLong_FromVoidPtr, (void*)) \
-  X(PyObject*, PyUnicode_FromString, (const char*)) \
-  X(const char*, PyUnicode_AsUTF8, (PyObject*)) \
-  X(void, PyErr_Clear, (void)) \
-  X(void, Py_DecRef, (PyObject*)) \
-  X(void, PyPreConfig_InitIsolatedConfig, (PyPreConfig*)) \
-  X(PyStatus, Py_PreInitialize, (const PyPreConfig*)) \
-  X(void, PyConfig_InitIsolatedConfig, (PyConfig*)) \
-  X(void, PyConfig_Clear, (PyConfig*)) \
-  X(PyStatus, Py_InitializeFromConfig, (const PyConfig*)) \
-  X(int, PyStatus_Exception, (PyStatus)) \
-  X(wchar_t*, Py_DecodeLocale, (const char*, size_t*)) \
-  X(void, Py_SetProgramName, (const wchar_t*))
-
-static struct {
-#define MEMBER(result, name, arguments) result(*name) arguments;
-  PYTHON_FUNCTIONS(MEMBER)
-#undef MEMBER
-} python;
+struct python_functions python;
 
 /* Of an interpreter that was started here: what Python does at its end, but for joining threads. */
 static const char END[] =
@@ -255,13 +200,16 @@ static bool find_vendor(const struct python_library* library) {
 
 enum { NEW, FOUND, READY, FAILED }; /* FOUND: an interpreter, and not the vendor yet */
 static _Atomic int state = NEW;
+static _Atomic bool is_guard_due; /* the program is Python, and stock's functions have no guard yet */
 
 static void find_interpreter(void) {
   /* One start at a time in the process, also where several libraries such as this one come at once: a lock that all of
    * them know. No thread that holds it waits for Python. */
   flockfile(stderr);
   if (atomic_load(&state) == NEW) {
-    bool is_there = find_functions() && (python.Py_IsInitialized() || start_interpreter());
+    bool is_found = find_functions();
+    is_guard_due = is_found && python.Py_IsInitialized();
+    bool is_there = is_found && (is_guard_due || start_interpreter());
     atomic_store(&state, is_there ? FOUND : FAILED);
   }
   funlockfile(stderr);
@@ -269,11 +217,12 @@ static void find_interpreter(void) {
 
 bool start_python(const struct python_library* library) {
   int now = atomic_load_explicit(&state, memory_order_acquire);
-  if (now == READY) return true;
+  if (now == READY && !is_guard_due) return true;
   if (now == NEW) find_interpreter();
   if (atomic_load(&state) == FAILED) return false;
   /* While the vendor is imported others get the GIL at times. Who comes then waits there, and finds it done. */
   int gil = python.PyGILState_Ensure();
+  if (is_guard_due && gil == GIL_LOCKED) is_guard_due = !guard_creation();
   if (atomic_load(&state) == FOUND)
     atomic_store_explicit(&state, find_vendor(library) ? READY : FAILED, memory_order_release);
   python.PyGILState_Release(gil);

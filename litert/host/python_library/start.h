@@ -16,7 +16,7 @@ struct python_library {
 };
 
 /* Fills `functions`, unless that was done; from any thread. False, with the reason on standard error, where there is no
- * Python, or no vendor in it; it is not tried again. */
+ * Python, or no vendor in it; it is not tried again. Not to be called after `close`. */
 bool start_python(const struct python_library* library);
 
 #endif /* LITERT_NPU_PYTHON_LIBRARY_START_H_ */

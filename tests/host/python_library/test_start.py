@@ -249,3 +249,31 @@ def test_reports_are_for_programs_that_keep_no_log_of_their_own(program: str) ->
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
     assert ("a report" in done.stderr) == (program == "keeps none")
+
+
+GUARDING = """
+    import sys, types
+    from ctypes import CDLL, PyDLL, create_string_buffer
+
+    path, answer = sys.argv[1], create_string_buffer(56)
+    if sys.argv[2] == "unknown":
+        name = "stock._pywrap_litert_compiled_model_wrapper"
+        sys.modules[name] = module = types.ModuleType(name)
+        module.CreateCompiledModelFromFile = module.CreateCompiledModelFromBuffer = len
+    else:
+        assert PyDLL(path).LiteRtDispatchGetApi(answer) == 0
+        from ai_edge_litert.compiled_model import _cm as module
+        assert CDLL(path).LiteRtDispatchGetApi(answer) == 0  # without the GIL: it needs no guard
+        assert "_litert_npu_creation_guard" not in vars(module)
+    for _ in range(2):
+        assert PyDLL(path).LiteRtDispatchGetApi(answer) == 0
+    assert "_litert_npu_creation_guard" in vars(module)
+"""
+
+
+@pytest.mark.parametrize("stock", ["loaded later", "unknown"])
+def test_creation_is_guarded_once_stock_is_there(stock: str) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(GUARDING), str(library("Null")), stock]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("is not as we know it") == (stock == "unknown")
