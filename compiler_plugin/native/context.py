@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from compiler_plugin.native.builder_slots import builder_slots
-from compiler_plugin.native.fast_ops import FUNCTIONS, FastOps
+from compiler_plugin.native.fast_getters import (
+    FUNCTIONS,
+    INDEX,
+    FastGetters,
+    column_table,
+    index_table,
+)
 from compiler_plugin.native.graph_handles import GraphHandles
-from compiler_plugin.native.graph_slots import item, model_slots, op_slots, tensor_slots
+from compiler_plugin.native.graph_slots import (
+    item,
+    model_slots,
+    op_slots,
+    plain_answers,
+    tensor_slots,
+)
 from compiler_plugin.native.option_getters import option_getters
 from compiler_plugin.native.serialization import serialization_slots
 from litert.abi.definitions import ffi
-from litert.abi.handles import STEP
 from litert.abi.options import options_table
 from litert.abi.tables import fill
+from litert.core.errors import LiteRtError
 from litert.model.graph import Subgraph
 
 VERSION = (1, 3)
@@ -42,9 +54,13 @@ class CompilerContext:
         self._vendor = vendor
         self.handles = GraphHandles()
         self.table: Any = ffi.new("LiteRtCompilerContext*")
-        slots = {
+        slots: dict[str, Callable[..., Any]] = {
             **model_slots(self.handles),
-            "get_subgraph_op": self._get_subgraph_op,
+            INDEX: self._get_subgraph_op,
+            **{
+                slot: self._getter(slot, kind, answer)
+                for slot, (kind, answer) in plain_answers(self.handles).items()
+            },
             **op_slots(self.handles),
             **tensor_slots(self.handles),
             **option_getters(self.handles),
@@ -54,7 +70,7 @@ class CompilerContext:
         }
         self._kept = fill(self.table, slots, VERSION, f"vendor '{vendor}'", _logger)
         self._slow = {name: getattr(self.table, name) for name in FUNCTIONS}
-        self._fast_ops: FastOps | None = None
+        self._fast: FastGetters | None = None
 
     @classmethod
     def take(cls, vendor: str) -> CompilerContext:
@@ -63,9 +79,9 @@ class CompilerContext:
             context = _idle.setdefault(vendor, []).pop()
         except IndexError:
             context = cls(vendor)
-        context._fast_ops = FastOps.claim(context._slow)
-        if context._fast_ops is not None:
-            context._set_slots(context._fast_ops.functions)
+        context._fast = FastGetters.claim(context._slow)
+        if context._fast is not None:
+            context._set_slots(context._fast.functions)
         return context
 
     @contextmanager
@@ -74,32 +90,45 @@ class CompilerContext:
         try:
             yield self.handles.of(value)
         finally:
-            if self._fast_ops is not None:
-                self._fast_ops.hide()
+            if self._fast is not None:
+                self._fast.hide()
             self.handles.clear()
 
     def close(self) -> None:
         """Leaves it to the vendor's next plugin; handles that the plugin still has are unknown."""
-        if self._fast_ops is not None:
+        if self._fast is not None:
             self._set_slots(self._slow)
-            self._fast_ops.release()
-            self._fast_ops = None
+            self._fast.release()
+            self._fast = None
         _idle[self._vendor].append(self)
 
     def _get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
         found = self.handles.get(subgraph, Subgraph)
         op[0] = self.handles.of(item(found.ops, index, "op"))
-        if self._fast_ops is not None:
-            ops = self.handles.memory(found, "ops", lambda: self._list_ops(subgraph, found))
-            self._fast_ops.show(ops)
+        if self._fast is not None and (first := self.handles.row(found)):
+            table = self.handles.memory(
+                found, "ops", lambda: index_table(subgraph, first, len(found.ops))
+            )
+            self._fast.show(INDEX, table)
 
-    def _list_ops(self, handle: int, subgraph: Subgraph) -> Any:
-        """What the fast functions read; NULL where handles of ops are not in a row."""
-        numbers = [self.handles.of(op) for op in subgraph.ops]
-        if numbers != list(range(numbers[0], numbers[0] + STEP * len(numbers), STEP)):
-            return ffi.NULL
-        codes = [op.code.builtin_code for op in subgraph.ops]
-        return FastOps.list_of(handle, numbers[0], codes)
+    def _getter(
+        self, slot: str, kind: type[Any], answer: Callable[[Any], Any]
+    ) -> Callable[[int, Any], None]:
+        """A getter that answers, and has the fast one answer from then on, if it is asked often."""
+        handles = self.handles
+
+        def make(first: int, objects: Sequence[Any]) -> Any:
+            try:
+                return column_table(slot, first, [answer(value) for value in objects])
+            except LiteRtError:  # one has no answer: they are asked one by one
+                return ffi.NULL
+
+        def get(handle: int, target: Any) -> None:
+            target[0] = answer(handles.get(handle, kind))
+            if self._fast is not None and (table := handles.column(handle, slot, make)):
+                self._fast.show(slot, table)
+
+        return get
 
     def _set_slots(self, functions: Mapping[str, Any]) -> None:
         for name, function in functions.items():

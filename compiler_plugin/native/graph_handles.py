@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from litert.abi.definitions import ffi
-from litert.abi.handles import Handles
+from litert.abi.handles import STEP, Handles
 from litert.model.graph import Buffer, Op, Subgraph, Tensor
 
 _Object = TypeVar("_Object")
+_OFTEN = 16
+"""Questions about a row after which all its answers are worth making."""
 
 
 class GraphHandles:
     """Handles of one plugin, valid during one call of it; then they are cleared.
 
-    An object has one handle. Ops have no inputs that are left out: as in stock, those do not count.
+    An object has one handle. Those of a subgraph's ops are in a row, each `STEP` above the one before, and so are
+    those of its tensors. Ops have no inputs that are left out: as in stock, those do not count.
     """
 
     def __init__(self) -> None:
@@ -23,19 +28,55 @@ class GraphHandles:
         self._numbers: dict[object, int] = {}
         self._memory: dict[tuple[object, str], Any] = {}
         self._places: dict[Tensor, int] = {}
+        self._subgraphs: list[Subgraph] = []
+        self._firsts: list[int] = []  # of the rows, which ascend
+        self._rows: list[Sequence[Op] | Sequence[Tensor]] = []
+        self._asked: Counter[tuple[int, str]] = Counter()  # by a row's first handle
         self._buffers: dict[Buffer, int] = {}
         self.get = self._handles.get
 
     def of(self, value: object) -> int:
         """An object's handle."""
         number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = self._handles.put(value)
-            if type(value) is Subgraph:
-                self._places.update({tensor: i for i, tensor in enumerate(value.tensors)})
-                for op in value.ops:  # all at once: their handles are then in a row
-                    self.of(op)
+        if number is not None:
+            return number
+        if type(value) is Tensor and (subgraph := self._subgraph_of(value)):
+            self._put_row(subgraph.tensors)
+            return self._numbers[value]
+        number = self._put(value)
+        if type(value) is Subgraph:
+            self._subgraphs.append(value)
+            self._places.update({tensor: i for i, tensor in enumerate(value.tensors)})
+            self._put_row(value.ops)
         return number
+
+    def row(self, subgraph: Subgraph) -> int:
+        """The handle of a subgraph's first op; 0 where the handles of all are not in a row."""
+        first = self._numbers[subgraph.ops[0]]
+        found = self._row_at(first)
+        return first if found and found[1] is subgraph.ops else 0
+
+    def column(
+        self, handle: int, what: str, make: Callable[[int, Sequence[Any]], Any]
+    ) -> Any | None:
+        """What belongs to all objects in the row of a handle; made once, when it was asked for often enough.
+
+        Args:
+          handle: of one of them.
+          what: it is.
+          make: it, as a cdata that owns it, given the first handle and the objects.
+
+        Returns:
+          It; None where there is no row, or no hurry.
+        """
+        found = self._row_at(handle)
+        if found is None:
+            return None
+        first, objects = found
+        self._asked[first, what] += 1
+        if self._asked[first, what] < _OFTEN:
+            return None
+        return self.memory(first, what, lambda: make(first, objects))
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:
         """C memory that belongs to an object; made once.
@@ -71,8 +112,40 @@ class GraphHandles:
 
     def clear(self) -> None:
         """Forgets all: the call is over."""
-        for each in (self._handles, self._numbers, self._memory, self._places, self._buffers):
+        for each in (
+            self._handles, self._numbers, self._memory, self._places, self._buffers,
+            self._subgraphs, self._firsts, self._rows, self._asked,
+        ):  # fmt: skip
             each.clear()
+
+    def _put(self, value: object) -> int:
+        number = self._numbers[value] = self._handles.put(value)
+        return number
+
+    def _put_row(self, objects: Sequence[Op] | Sequence[Tensor]) -> None:
+        """Makes handles of all: a row, unless some have one."""
+        new = [value for value in objects if value not in self._numbers]
+        numbers = [self._put(value) for value in new]
+        if numbers and len(new) == len(objects):
+            self._firsts.append(numbers[0])
+            self._rows.append(objects)
+
+    def _row_at(self, handle: int) -> tuple[int, Sequence[Any]] | None:
+        """The row that a handle is in: its first handle, and its objects."""
+        index = bisect_right(self._firsts, handle) - 1
+        if index < 0 or handle >= self._firsts[index] + STEP * len(self._rows[index]):
+            return None
+        return self._firsts[index], self._rows[index]
+
+    def _subgraph_of(self, tensor: Tensor) -> Subgraph | None:
+        """The subgraph that a tensor is in, among those that the plugin has seen."""
+        place = self._places.get(tensor)
+        if place is None:
+            return None
+        return next(
+            (s for s in self._subgraphs if place < len(s.tensors) and s.tensors[place] is tensor),
+            None,
+        )
 
 
 def present_inputs(op: Op) -> Sequence[Tensor]:

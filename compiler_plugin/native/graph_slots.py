@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
 from litert.abi.definitions import ffi
@@ -18,7 +18,9 @@ from litert.core.quantization import Quantization, QuantizationKind
 from litert.core.status import Status
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 
-Slots = Mapping[str, Callable[..., Any]]
+Slots: TypeAlias = Mapping[str, Callable[..., Any]]
+Answers: TypeAlias = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
+"""By slot, what kind of object a getter is asked about, and its answer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +28,31 @@ class PushedOps:
     """Behind a `LiteRtOpList`: what the plugin takes, each op with its partition index."""
 
     ops: list[tuple[Op, int]] = field(default_factory=list)
+
+
+def plain_answers(handles: GraphHandles) -> Answers:
+    """The getters that take an object and give one answer."""
+
+    def type_of(tensor: Tensor) -> Any:
+        key = (
+            tensor.element_type,
+            tensor.shape_signature or tensor.shape,
+        )  # few, and asked for often
+        return handles.memory(key, "type", lambda: new_type(tensor.type))[0]
+
+    def quantization_kind(tensor: Tensor) -> int:
+        quantization = tensor.quantization
+        return 0 if quantization is None else int(quantization.kind)
+
+    return {
+        "get_op_code": (Op, lambda op: op.code.builtin_code),
+        "get_num_op_inputs": (Op, lambda op: len(present_inputs(op))),
+        "get_num_op_outputs": (Op, lambda op: len(op.outputs)),
+        "get_tensor_name": (Tensor, lambda tensor: handles.text(tensor, "name", tensor.name)),
+        "get_tensor_weights": (Tensor, lambda tensor: handles.of(tensor.buffer)),
+        "get_quantization_type_id": (Tensor, quantization_kind),
+        "get_ranked_tensor_type": (Tensor, type_of),
+    }
 
 
 def model_slots(handles: GraphHandles) -> Slots:
@@ -60,11 +87,8 @@ def model_slots(handles: GraphHandles) -> Slots:
 
 
 def op_slots(handles: GraphHandles) -> Slots:
-    """Ops: what they are, what they read and write."""
+    """Ops: what they are, what they read and write; without the plain answers."""
     get, of = handles.get, handles.of
-
-    def get_op_code(op: int, code: Any) -> None:
-        code[0] = get(op, Op).code.builtin_code
 
     def get_custom_code(op: int, code: Any) -> Status | None:
         found = get(op, Op)
@@ -73,14 +97,8 @@ def op_slots(handles: GraphHandles) -> Slots:
         code[0] = handles.text(found, "custom code", found.code.custom_code or "")
         return None
 
-    def get_num_op_inputs(op: int, number: Any) -> None:
-        number[0] = len(present_inputs(get(op, Op)))
-
     def get_op_input(op: int, index: int, tensor: Any) -> None:
         tensor[0] = of(item(present_inputs(get(op, Op)), index, "input"))
-
-    def get_num_op_outputs(op: int, number: Any) -> None:
-        number[0] = len(get(op, Op).outputs)
 
     def get_op_output(op: int, index: int, tensor: Any) -> None:
         tensor[0] = of(item(get(op, Op).outputs, index, "output"))
@@ -97,12 +115,8 @@ def op_slots(handles: GraphHandles) -> Slots:
 
 
 def tensor_slots(handles: GraphHandles) -> Slots:
-    """Tensors: their types, quantization, neighbours and data."""
+    """Tensors: their types, quantization, neighbours and data; without the plain answers."""
     get, of = handles.get, handles.of
-
-    def get_tensor_name(tensor: int, name: Any) -> None:
-        found = get(tensor, Tensor)
-        name[0] = handles.text(found, "name", found.name)
 
     def get_tensor_index(tensor: int, index: Any) -> None:
         index[0] = handles.place(get(tensor, Tensor))
@@ -111,18 +125,9 @@ def tensor_slots(handles: GraphHandles) -> Slots:
         get(tensor, Tensor)
         type_id[0] = 0  # ranked: as in stock, a tensor without shape is a scalar
 
-    def get_ranked_tensor_type(tensor: int, tensor_type: Any) -> None:
-        found = get(tensor, Tensor)
-        key = (found.element_type, found.shape_signature or found.shape)  # few, and asked for often
-        tensor_type[0] = handles.memory(key, "type", lambda: new_type(found.type))[0]
-
     def get_unranked_tensor_type(tensor: int, tensor_type: Any) -> Status:
         get(tensor, Tensor)
         return Status.INVALID_IR_TYPE
-
-    def get_quantization_type_id(tensor: int, type_id: Any) -> None:
-        quantization = get(tensor, Tensor).quantization
-        type_id[0] = 0 if quantization is None else int(quantization.kind)
 
     def get_per_tensor_quantization(tensor: int, parameters: Any) -> Status | None:
         quantization = _of_kind(get(tensor, Tensor), QuantizationKind.PER_TENSOR)
@@ -181,9 +186,6 @@ def tensor_slots(handles: GraphHandles) -> Slots:
         if producer is not None:
             defining_op.op = ffi.cast("LiteRtOp", of(producer))
             defining_op.op_output_index = list(producer.outputs).index(found)
-
-    def get_tensor_weights(tensor: int, weights: Any) -> None:
-        weights[0] = of(get(tensor, Tensor).buffer)
 
     def get_weights_buffer_id(weights: int, buffer_id: Any) -> None:
         buffer_id[0] = handles.buffer_id(get(weights, Buffer))

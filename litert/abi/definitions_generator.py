@@ -10,11 +10,17 @@ import os
 from litert.abi.headers import declarations
 
 # What no header has. cffi makes no callback that takes a struct with bit fields by value: one of words is passed
-# in the same way. The functions are of `compiler_plugin/native/fast_ops.py`.
+# in the same way. The functions are of `compiler_plugin/native/fast_getters.py`.
 _OURS = """
 typedef struct { uint32_t words[18]; } LiteRtRankedTensorTypeByValue;
 LiteRtStatus litert_npu_get_subgraph_op(LiteRtSubgraph, LiteRtParamIndex, LiteRtOp*);
 LiteRtStatus litert_npu_get_op_code(LiteRtOp, LiteRtOpCode*);
+LiteRtStatus litert_npu_get_num_op_inputs(LiteRtOp, LiteRtParamIndex*);
+LiteRtStatus litert_npu_get_num_op_outputs(LiteRtOp, LiteRtParamIndex*);
+LiteRtStatus litert_npu_get_tensor_name(LiteRtTensor, const char**);
+LiteRtStatus litert_npu_get_tensor_weights(LiteRtTensor, LiteRtWeights*);
+LiteRtStatus litert_npu_get_quantization_type_id(LiteRtTensor, LiteRtQuantizationTypeId*);
+LiteRtStatus litert_npu_get_ranked_tensor_type(LiteRtTensor, LiteRtRankedTensorType*);
 """
 
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "definitions.py")
