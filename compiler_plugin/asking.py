@@ -86,7 +86,7 @@ def ask(model: Model, index: int, plugin: VendorPlugin, edges: Sequence[Sequence
         wishes = _Wishes.of(plugin, subgraph, index)
         fresh = _read_composites([part for op in apart for part in opened.parts[op].ops])
         composites.update(fresh)
-        if plugin.grouping == "consecutive":
+        if plugin.is_asked_as_in_stock:
             break
     if not composites:
         return _answer(subgraph, wishes)

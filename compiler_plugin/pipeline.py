@@ -39,7 +39,7 @@ from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
 from compiler_plugin.transforming import prepare_partitions, transform_flags, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import CompilerOptions, check_is_list
+from litert.core.compiler_options import PARTITION_STRATEGIES, CompilerOptions, check_is_list
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset
 from litert.model.blob import Blob
@@ -293,10 +293,12 @@ def _manifest(
 def _flags(options: ApplyOptions) -> dict[str, str]:
     """The flags that shaped a file, where they differ from the defaults; none that holds a path."""
     compiler = options.compiler
+    is_default = compiler.partition_strategy == PARTITION_STRATEGIES[0]
     flags = {
         "subgraphs": ",".join(map(str, options.subgraphs)),
         "require_npu": ",".join(options.require_npu),
         "compiler_options_max_partitions": str(compiler.max_partitions or ""),
+        "partition_strategy": "" if is_default else compiler.partition_strategy,
         "check_kernels": "" if compiler.check_kernels else "false",
         "allow_native_assets": "true" if compiler.allow_native_assets else "",
         **transform_flags(options.transform),

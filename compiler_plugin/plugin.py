@@ -119,7 +119,8 @@ class CompilerPlugin(Protocol):
         TFLite's own layout, and so do all with `--disable_nhwc_to_nchw`.
       grouping: optional; how the ops that it takes become partitions. `"connected"`: ops of one index that data
         joins, as many as can be without a cycle. `"consecutive"`: ops of one index that run one after the other,
-        joined or not, as in stock LiteRT; so it is for plugins in shared libraries.
+        joined or not, as in stock LiteRT; so it is for plugins in shared libraries. The user's
+        `--partition_strategy=weakly_connected` goes before it.
     """
 
     data_layout: DataLayout = "NHWC"

@@ -63,6 +63,7 @@ class VendorPlugin:
       soc_model: that is compiled for.
       data_layout: that `compile` is to get partitions in.
       grouping: how partitions are made of the ops that it takes.
+      is_asked_as_in_stock: whether its partitions are to be those of stock, as far as what it is asked goes.
     """
 
     def __init__(
@@ -112,7 +113,9 @@ class VendorPlugin:
             raise self._nonsense(
                 "create", f"its grouping is {grouping!r:.100}, and not {' or '.join(_GROUPINGS)}"
             )
-        self.grouping: Grouping = grouping
+        self.is_asked_as_in_stock = grouping == "consecutive"
+        is_default = compiler_options.partition_strategy == "default"
+        self.grouping: Grouping = grouping if is_default else "connected"
 
     def __enter__(self) -> VendorPlugin:
         return self

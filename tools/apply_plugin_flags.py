@@ -110,6 +110,13 @@ def define_flags() -> flags.FlagValues:
         lower_bound=0,
         flag_values=values,
     )
+    flags.DEFINE_enum(
+        "partition_strategy",
+        "default",
+        ("default", "weakly_connected"),
+        "How ops become partitions: as the plugin has it, or all that data join, as far as no cycle closes.",
+        flag_values=values,
+    )
     flags.DEFINE_list(
         "require_npu", [], "Ops that must not stay on the CPU, or all.", flag_values=values
     )
@@ -207,6 +214,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 values.asset_root,
                 parse_shape_bounds(values.shape_bounds),
                 _dump_options(values, output),
+                values.partition_strategy,
             ),
             transform=read_transform_options(
                 values, output, values.transformations, values.disable_nhwc_to_nchw

@@ -16,7 +16,7 @@ from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.symbol_library import load_symbols
 from litert.abi.vendor_flags import vendor_payloads
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import PARTITION_STRATEGIES, CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -214,8 +214,10 @@ def option_payloads(manufacturer: str, options: CompilerOptions) -> Mapping[str,
       LiteRtError: INVALID_TOOL_CONFIG, for a value that no payload can hold.
     """
     payloads = dict(vendor_payloads(manufacturer, options.vendor_options))
-    if options.max_partitions:
-        payloads[_COMPILER_OPTIONS] = f"max_partitions = {options.max_partitions}\n".encode()
+    strategy = PARTITION_STRATEGIES.index(options.partition_strategy)
+    payloads[_COMPILER_OPTIONS] = (
+        f"partition_strategy = {strategy}\nmax_partitions = {options.max_partitions}\n".encode()
+    )
     if flags := write_flags(options):
         payloads[PAYLOAD_IDENTIFIER] = flags
     return payloads

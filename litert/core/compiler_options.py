@@ -9,6 +9,9 @@ from types import MappingProxyType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+PARTITION_STRATEGIES = ("default", "weakly_connected")
+"""How ops become partitions: as a plugin has it, or those that data join; the names are stock's, in its order."""
+
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _NO_BOUNDS: Mapping[str, Sequence[int]] = MappingProxyType({})
 
@@ -73,6 +76,7 @@ class CompilerOptions:
       asset_root: the folder that files named by assets may lie in; "" for each asset's own.
       shape_bounds: the largest shape of each model input of dynamic shape, by name.
       dump: what of the compilation is written for people to read.
+      partition_strategy: one of `PARTITION_STRATEGIES`.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = ()
@@ -84,9 +88,16 @@ class CompilerOptions:
     asset_root: str = ""
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=lambda: _NO_BOUNDS)
     dump: DumpOptions = DumpOptions()
+    partition_strategy: str = PARTITION_STRATEGIES[0]
 
     def __post_init__(self) -> None:
         check_is_list("custom_layers", self.custom_layers)
+        if self.partition_strategy not in PARTITION_STRATEGIES:
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"the partition strategy {self.partition_strategy!r:.100}",
+                hint=f"It has to be {' or '.join(PARTITION_STRATEGIES)}.",
+            )
         seen: dict[str, CustomOpInfo] = {}
         for info in self.custom_op_infos:
             if not isinstance(info, CustomOpInfo):

@@ -709,3 +709,30 @@ def test_a_model_in_memory_is_compiled_as_its_file_is(
         apply_in_memory(output.read_bytes(), options),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("strategy", "taken"),
+    [("default", [["A", "B"], ["A"]]), ("weakly_connected", [["A", "A"], ["B"]])],
+)
+def test_a_strategy_goes_before_a_plugin_s_own_grouping(
+    fake_options: Options, tmp_path: Path, strategy: str, taken: list[list[str]]
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    first = b.custom("A", [x], [("a", "float32", (4,))])
+    b.output(b.custom("B", [x], [("b", "float32", (4,))]))
+    b.output(b.custom("Cpu", [x], [("c", "float32", (4,))]))
+    b.output(b.custom("A", [first], [("d", "float32", (4,))]))
+    source, output = tmp_path / "model.tflite", tmp_path / "out.tflite"
+    write_model(b.build(), source)
+    options = fake_options(fake_ops="A,B", fake_mode="grouping_runs")
+    compiler = replace(options.compiler, partition_strategy=strategy)
+    partition_model(source, output, replace(options, compiler=compiler))
+    with read_model(output) as model:
+        assert [ops(model, index) for index in (1, 2)] == taken
+    apply_plugin(source, output, replace(options, compiler=compiler))
+    with read_model(output) as model:
+        manifest = read_manifest(model)
+    assert manifest
+    assert manifest.flags.get("partition_strategy") == (None if strategy == "default" else strategy)

@@ -204,6 +204,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--subgraphs=a", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no index"),
         (["--subgraphs=5", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "the model has 1"),
         (["--compiler_options_max_partitions=-1", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "-1"),
+        (["--partition_strategy=x", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "weakly_connected"),
         (["--npu_custom_op_info=A", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no comma"),
         (["--npu_custom_op_info=,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no op"),
         (["--npu_custom_op_info=A,", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no path"),

@@ -179,6 +179,7 @@ def test_options_arrive_whole() -> None:
         "root",
         {"x": [1, 2]},
         DumpOptions("dump", "all", True),
+        "weakly_connected",
     )
     default = CompilerOptions()
     assert all(getattr(options, f.name) != getattr(default, f.name) for f in fields(options))

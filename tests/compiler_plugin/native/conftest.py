@@ -62,14 +62,14 @@ class BothHosts:
         assert done.returncode == 0, done.stdout + done.stderr
         return output
 
-    def ours(self, model: Path, **flags: str) -> Path:
+    def ours(self, model: Path, *, strategy: str = "default", **flags: str) -> Path:
         """The file that we write."""
         output = self.folder / "ours.tflite"
         options = ApplyOptions(
             "Scribe",
             "quill",
             [str(wrap(self.library, self.folder))],
-            compiler=CompilerOptions(vendor_options=flags),
+            compiler=CompilerOptions(vendor_options=flags, partition_strategy=strategy),
         )
         self.reports.append(apply_plugin(model, output, options))
         return output

@@ -11,6 +11,7 @@ import pytest
 
 from compiler_plugin.native.option_slots import option_slots
 from litert.abi.vendor_flags import vendor_payloads
+from litert.core.compiler_options import PARTITION_STRATEGIES
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import find_options_type
@@ -69,6 +70,52 @@ def test_partitions_of_random_graphs_are_those_of_stock(both_hosts: BothHosts, s
     take = ",".join(f"{op}:{rng.choice([0, 0, 1])}" for op in taken)
     stock, ours = both_hosts.calls(_random_model(seed), SCRIBE_TAKE=take)
     assert ours == stock
+
+
+def _runs(path: Path) -> bool:
+    """Whether each op of a file comes behind those that it reads."""
+    with read_model(path) as model:
+        seen = set(model.subgraphs[0].inputs)
+        for op in model.subgraphs[0].ops:
+            if not seen.issuperset(t for t in op.inputs if t is not None and not t.is_constant):
+                return False
+            seen.update(op.outputs)
+    return True
+
+
+def test_weakly_connected_partitions_are_those_of_stock_unless_they_are_a_cycle(
+    both_hosts: BothHosts,
+) -> None:
+    compared = 0
+    for seed in range(12):
+        rng = random.Random(seed)
+        taken = sorted(rng.sample(range(12), 9))
+        both_hosts.setenv("SCRIBE_TAKE", ",".join(f"{op}:{rng.choice([0, 0, 1])}" for op in taken))
+        model = both_hosts.written(_random_model(seed))
+        ours = both_hosts.ours(model, strategy="weakly_connected")
+        stock = both_hosts.stock(model, "--partition_strategy=weakly_connected")
+        assert _runs(ours)
+        found, expected = ([call.text for call in read_calls(path)] for path in (ours, stock))
+        if _runs(stock):
+            assert sorted(found) == sorted(expected)  # stock's are in the order of addresses
+            compared += 1
+        else:
+            assert len(found) > len(expected)
+    assert 0 < compared < 12
+
+
+def test_a_strategy_and_a_limit_are_told_as_in_stock(both_hosts: BothHosts) -> None:
+    written = both_hosts.folder / "options.txt"
+    both_hosts.setenv("SCRIBE_OPTIONS", str(written))
+    both_hosts.setenv("SCRIBE_PAYLOADS", "compiler_options_string")
+    model = both_hosts.written(_two_chains())
+    for strategy in PARTITION_STRATEGIES:
+        told: list[str] = []
+        both_hosts.stock(model, f"--partition_strategy={strategy}")
+        told.append(written.read_text().partition("tag")[0])
+        both_hosts.ours(model, strategy=strategy)
+        told.append(written.read_text().partition("tag")[0])
+        assert told[0] == told[1] and "max_partitions = 0" in told[0]
 
 
 def test_real_networks_look_as_in_stock(both_hosts: BothHosts, networks: Path) -> None:

@@ -103,6 +103,11 @@ class _Modes:
         plugin.companions = None
         return plugin
 
+    def grouping_runs(self, plugin: Any) -> Any:
+        """Not wrong: its partitions are runs of ops, as stock's."""
+        plugin.grouping = "consecutive"
+        return plugin
+
     def transform_renames(self, plugin: Any) -> Any:
         """Not wrong: ops called A become ops called B."""
 
