@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from absl import flags
 
-from .command import describe_flags, usage_error
-from .compile_flags import define_asset_flags, define_soc_model, read_custom_op_infos
-from .destinations import STDOUT
+from .command import describe_flags, split_arguments, usage_error
+from .compile_flags import (
+    define_asset_flags,
+    define_libs,
+    define_target_flags,
+    read_custom_op_infos,
+    read_vendor_options,
+)
 from .interrupts import is_alone
 from .seconds_flag import define_seconds
 from .transform_flags import define_transform_flags, dump_folder, read_transform_options
@@ -81,13 +86,10 @@ def define_flags() -> flags.FlagValues:
         "o",
         "The output, if it is not the second argument: a path, - (standard output), -- (standard error) or none.",
     )
-    text("soc_manufacturer", "Whose NPU; by default the reference vendor's.")
-    define_soc_model(values)
+    define_target_flags(values)
     text("models", "The same as --soc_model.")
     define_asset_flags(values)
-    flags.DEFINE_list(
-        "libs", [], "Folders with plugins, beside those that are installed.", flag_values=values
-    )
+    define_libs(values)
     define_seconds(
         "plugin_timeout",
         600,
@@ -192,7 +194,7 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
     from compiler_plugin.registry import DEFAULT_MANUFACTURER
     from litert.core.compiler_options import CompilerOptions, parse_shape_bounds
 
-    paths, unknown = _split(rest)
+    paths, unknown = split_arguments(rest)
     model, output = _paths(values, paths)
     return Command(
         values.cmd,
@@ -209,7 +211,9 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> Command:
                 values.compiler_options_max_partitions,
                 values.check_kernels,
                 values.allow_native_assets,
-                _vendor_options(values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER),
+                read_vendor_options(
+                    values, unknown, values.soc_manufacturer or DEFAULT_MANUFACTURER
+                ),
                 values.custom_layers,
                 values.asset_root,
                 parse_shape_bounds(values.shape_bounds),
@@ -236,18 +240,6 @@ def _start_hosting(values: flags.FlagValues) -> Hosting:
         libraries = find_libraries([folder for folder in values.libs if folder])
         hosting.start(libraries, by_fork=is_alone())
     return hosting
-
-
-def _split(rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Positional arguments, and flags that are not ours; behind `--` there are no flags."""
-    paths: list[str] = []
-    unknown: list[str] = []
-    for place, argument in enumerate(rest):
-        if argument == "--":
-            paths += rest[place + 1 :]
-            break
-        (unknown if argument.startswith("-") and argument != STDOUT else paths).append(argument)
-    return paths, unknown
 
 
 def _paths(values: flags.FlagValues, paths: Sequence[str]) -> tuple[str, str]:
@@ -296,28 +288,3 @@ def _dump_options(values: flags.FlagValues, output: str) -> DumpOptions:
         raise usage_error("--dump_folder, and nothing to dump", "Add --dump_ir_after=all.")
     folder = dump_folder(values.dump_folder, output) if is_asked else ""
     return DumpOptions(folder, values.dump_ir_after, values.dump_kernels)
-
-
-def _vendor_options(
-    values: flags.FlagValues, unknown: Sequence[str], manufacturer: str
-) -> Mapping[str, str]:
-    # Here, since --help must not wait for it.
-    from compiler_plugin.vendor_options import is_option_of
-
-    options: dict[str, str] = {}
-    for flag in unknown:
-        name, _, value = flag.lstrip("-").partition("=")
-        if not is_option_of(manufacturer, name):
-            from difflib import get_close_matches  # here: few command lines need it
-
-            close = get_close_matches(name, list(values), 1)
-            raise usage_error(
-                f"no flag '{flag}'",
-                f"Did you mean --{close[0]}?"
-                if close
-                else f"Options of '{manufacturer}' begin with its name.",
-            )
-        if name in options:
-            raise usage_error(f"--{name} is given twice")
-        options[name] = value if "=" in flag else "true"
-    return options

@@ -14,7 +14,7 @@ from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 
-from .command import Command
+from .command import Command, split_arguments
 from .console import ProgressBar, print_text
 from .input_arrays import InputArray, TensorSpec, complete_inputs, read_inputs
 from .loading import LoadOptions, define_load_flags, load_options, open_model
@@ -313,18 +313,26 @@ def _define_flags(flags: FlagValues) -> None:
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    (path,), unknown = split_arguments(arguments)
     options = BenchmarkOptions(
-        load_options(flags), flags.input, flags.stock_model, flags.warm_up, flags.runs, flags.seed
+        load_options(flags, unknown),
+        flags.input,
+        flags.stock_model,
+        flags.warm_up,
+        flags.runs,
+        flags.seed,
     )
     with native_output_to_stderr(flags.report == "json"), ProgressBar() as progress:
-        report = benchmark_model(arguments[0], options, progress)
+        report = benchmark_model(path, options, progress)
     print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
     return 0
 
 
 COMMAND = Command(
-    "FILE\nMeasures runs of a model, each of its NPU calls, and stock LiteRT on the CPU in between.",
+    "FILE\nMeasures runs of a model, each of its NPU calls, and stock LiteRT on the CPU in between.\n"
+    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.",
     _define_flags,
     _run,
     num_arguments=1,
+    takes_vendor_options=True,
 )

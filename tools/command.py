@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
 from .console import print_text
+from .destinations import STDOUT
 from .interrupts import INTERRUPTED
 from .wording import count_text
 
@@ -33,6 +34,8 @@ class Command:
       run: does it, given flags and arguments; returns the exit status.
       num_arguments: how many arguments there are at most.
       num_optional: how many of them may be left out.
+      takes_vendor_options: whether flags that it does not know are options of vendors, which `run` gets among the
+        arguments, for `split_arguments`.
     """
 
     usage: str
@@ -40,6 +43,7 @@ class Command:
     run: Callable[[FlagValues, Sequence[str]], int]
     num_arguments: int = 0
     num_optional: int = 0
+    takes_vendor_options: bool = False
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
         """Parses a command line and runs it.
@@ -57,7 +61,8 @@ class Command:
         )
         self.define_flags(flags)
         try:
-            rest: list[str] = flags([program, *arguments])[1:]
+            command_line = [program, *arguments]
+            rest: list[str] = flags(command_line, known_only=self.takes_vendor_options)[1:]
         except absl_flags.Error as error:
             raise usage_error(str(error), f"{program} --help lists the flags.") from None
         if flags.help:
@@ -67,10 +72,11 @@ class Command:
             import logging
 
             logging.basicConfig(level=logging.DEBUG)
-        if not 0 <= self.num_arguments - len(rest) <= self.num_optional:
+        count = len(split_arguments(rest)[0] if self.takes_vendor_options else rest)
+        if not 0 <= self.num_arguments - count <= self.num_optional:
             expected = self.usage.partition("\n")[0]
             raise usage_error(
-                f"{count_text(len(rest), 'argument')}, not {self.num_arguments}",
+                f"{count_text(count, 'argument')}, not {self.num_arguments}",
                 f"Usage: {program} {expected} [flags]",
             )
         return self.run(flags, rest)
@@ -79,6 +85,18 @@ class Command:
         arguments, _, about = self.usage.partition("\n")
         lines = [f"{program} {arguments} [flags]".replace("  ", " "), about, "", "Flags:"]
         return "\n".join([*lines, *describe_flags(flags)])
+
+
+def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Positional arguments, and flags that are not the command's own; behind `--` there are no flags."""
+    paths: list[str] = []
+    unknown: list[str] = []
+    for place, argument in enumerate(rest):
+        if argument == "--":
+            paths += rest[place + 1 :]
+            break
+        (unknown if argument.startswith("-") and argument != STDOUT else paths).append(argument)
+    return paths, unknown
 
 
 def describe_flags(flags: FlagValues) -> list[str]:

@@ -11,6 +11,12 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 from .command import usage_error
+from .compile_at_load import (
+    CompileAtLoad,
+    define_compile_at_load,
+    read_compile_at_load,
+    told_of_compiling,
+)
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -30,7 +36,8 @@ class LoadOptions:
       accelerators: what may run it, of `ACCELERATORS`.
       dispatch_library_path: a folder with dispatch tables, beside those that are installed.
       dispatch_options: the vendor's own, by name.
-      allow_native_assets: whether machine code in the file's assets may run.
+      allow_native_assets: whether machine code in assets may run.
+      compile: how a model is compiled that is not.
     """
 
     signature: str = ""
@@ -39,6 +46,7 @@ class LoadOptions:
     dispatch_library_path: str = ""
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
     allow_native_assets: bool = False
+    compile: CompileAtLoad = field(default_factory=CompileAtLoad)
 
 
 @contextmanager
@@ -55,14 +63,25 @@ def open_model(path: str, options: LoadOptions) -> Iterator[tuple[CompiledModel,
     accelerators = HardwareAccelerator(0)
     for name in options.accelerators:
         accelerators |= HardwareAccelerator[name.upper()]
-    environment = Environment.create(dispatch_library_path=options.dispatch_library_path)
+    asked = options.compile
+    environment = Environment.create(
+        compiler_plugin_path=asked.plugin_folder,
+        dispatch_library_path=options.dispatch_library_path,
+        compiler_cache_dir=asked.cache_folder,
+    )
     load = Options(
         accelerators,
         CpuOptions(num_threads=options.threads),
         dispatch_options=options.dispatch_options,
         allow_native_assets=options.allow_native_assets,
+        custom_op_infos=asked.custom_op_infos,
+        soc_manufacturer=asked.soc_manufacturer,
+        soc_model=asked.soc_model,
+        compiler_options=asked.vendor_options,
     )
-    with CompiledModel.from_file(path, environment=environment, options=load) as model:
+    with told_of_compiling(path, asked):
+        loaded = CompiledModel.from_file(path, environment=environment, options=load)
+    with loaded as model:
         keys = list(model.get_signature_list())
         if options.signature and options.signature not in keys:
             raise LiteRtError(
@@ -78,13 +97,7 @@ def open_model(path: str, options: LoadOptions) -> Iterator[tuple[CompiledModel,
 
 def define_load_flags(flags: FlagValues) -> None:
     """Defines the flags of `load_options`."""
-    from absl.flags import (
-        DEFINE_bool,
-        DEFINE_integer,
-        DEFINE_list,
-        DEFINE_multi_string,
-        DEFINE_string,
-    )
+    from absl.flags import DEFINE_integer, DEFINE_list, DEFINE_multi_string, DEFINE_string
 
     DEFINE_string("signature", "", "Which signature; the first by default.", flag_values=flags)
     DEFINE_integer("threads", 1, "Of the CPU.", lower_bound=1, flag_values=flags)
@@ -105,16 +118,15 @@ def define_load_flags(flags: FlagValues) -> None:
     DEFINE_multi_string(
         "dispatch_option", [], "name=value: an option for the vendor's driver.", flag_values=flags
     )
-    DEFINE_bool(
-        "allow_native_assets",
-        False,
-        "Let machine code in the file's assets run here, with all that you may do.",
-        flag_values=flags,
-    )
+    define_compile_at_load(flags)
 
 
-def load_options(flags: FlagValues) -> LoadOptions:
+def load_options(flags: FlagValues, unknown: Sequence[str]) -> LoadOptions:
     """What flags say.
+
+    Args:
+      flags: the command's own.
+      unknown: options of vendors.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG.
@@ -139,4 +151,5 @@ def load_options(flags: FlagValues) -> LoadOptions:
         flags.dispatch_library_path,
         options,
         flags.allow_native_assets,
+        read_compile_at_load(flags, unknown),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
-from .command import Command, usage_error
+from .command import Command, split_arguments, usage_error
 from .comparison import Comparison, compare
 from .console import print_text
 from .input_arrays import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
@@ -230,8 +230,9 @@ def _define_flags(flags: FlagValues) -> None:
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    (path,), unknown = split_arguments(arguments)
     options = RunOptions(
-        load_options(flags),
+        load_options(flags, unknown),
         flags.input,
         flags.output,
         flags.golden,
@@ -240,7 +241,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         _range(flags.picture_range),
     )
     with native_output_to_stderr(flags.report == "json"):
-        report = run_model(arguments[0], options)
+        report = run_model(path, options)
     print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
     return 0 if report.passed else 1
 
@@ -256,9 +257,11 @@ def _range(texts: Sequence[str]) -> Range:
 
 
 COMMAND = Command(
-    "FILE\nRuns a model once, compiled or not, and shows its outputs in numbers.\n"
+    "FILE\nRuns a model once, and shows its outputs in numbers. With flags of apply_plugin, also a vendor's own,\n"
+    "one that is not compiled is compiled when it is loaded.\n"
     "With --golden, the exit status is 1 if an output differs by more than the tolerance.",
     _define_flags,
     _run,
     num_arguments=1,
+    takes_vendor_options=True,
 )

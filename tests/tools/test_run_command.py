@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from litert_npu_tools.apply_plugin import main as apply_plugin
 from litert_npu_tools.loading import LoadOptions
 from litert_npu_tools.output_file import write_file
 from litert_npu_tools.run_command import RunOptions, run_model
@@ -18,6 +19,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
+from tests.runtime.npu_models import VENDORS
 from tests.tools.conftest import LitertNpu
 
 Capture = pytest.CaptureFixture[str]
@@ -288,3 +290,91 @@ def test_a_real_network_meets_its_golden(models: Path, name: str) -> None:
         str(models / f"{name}.tflite"), RunOptions(golden=str(models / f"{name}.golden.npz"))
     )
     assert report.passed and report.comparisons
+
+
+OP = "Convolution2DTransposeBias"
+ASSET = f"--npu_custom_op_info={OP},{Path(__file__).parents[2]}/examples/kernels/{OP}.json"
+
+
+def test_a_real_custom_op_runs_as_it_does_once_it_is_compiled(
+    models: Path, in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    model = str(models / "selfie_segmentation.tflite")
+    flags = [ASSET, "--soc_model=EMU4", "--reference_ops=ADD"]
+    golden = f"--golden={models / 'selfie_segmentation.golden.npz'}"
+    assert litert_npu("run", model, *flags, golden, "--output=at_load.npz", "--report=json") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["passed"]
+    assert "was compiled for Reference in" in printed.err and " of 246 ops" in printed.err
+    assert apply_plugin(["apply_plugin", *flags, model, "compiled.tflite"]) == 0
+    assert litert_npu("run", "compiled.tflite", golden, "--output=compiled.npz") == 0
+    at_load, compiled = np.load("at_load.npz"), np.load("compiled.npz")
+    assert sorted(at_load) == sorted(compiled)
+    for name in at_load:
+        np.testing.assert_array_equal(at_load[name], compiled[name])
+
+
+def null_model() -> str:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (2,))
+    builder.output(builder.custom("Copy", [x], [("y", "float32", (2,))]))
+    builder.signature("serving_default", {"x": x})
+    write_model(builder.build(), "raw.tflite")
+    Path("copy.txt").write_text("an asset")
+    return "raw.tflite"
+
+
+def test_what_was_compiled_at_load_is_kept_in_a_folder(
+    in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    flags = [null_model(), "--soc_manufacturer=Null", "--npu_custom_op_info=Copy,copy.txt"]
+    for said in ("was compiled for Null in", "was compiled before: kept"):
+        assert litert_npu("run", *flags, "--accelerator=npu", "--cache_folder=kept") == 0
+        assert said in capsys.readouterr().err
+    assert len(os.listdir("kept")) == 1
+    assert litert_npu("benchmark", *flags, "--runs=1", "--warm_up=0", "--cache_folder=kept") == 0
+    assert "was compiled before" in capsys.readouterr().err
+
+
+def test_a_vendor_in_a_folder_compiles_and_runs(
+    in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 4))
+    builder.output(builder.custom("double", [x], [("y", "float32", (1, 4))]))
+    builder.signature("serving_default", {"x": x})
+    write_model(builder.build(), "raw.tflite")
+    flags = ["--soc_manufacturer=Test", f"--libs={VENDORS}", f"--dispatch_library_path={VENDORS}"]
+    named = "--test_name=double@named"
+    assert litert_npu("run", "raw.tflite", *flags, named, "--accelerator=npu") == 0
+    assert "was compiled for Test" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--npu_custom_op_info=Copy"], "custom op info 'Copy' has no comma"),
+        (["--npu_custom_op_info=Copy,nowhere.cl"], "NOT_FOUND"),
+        (["--npu_custom_op_inf=Copy,copy.txt"], "Did you mean --npu_custom_op_info?"),
+        (["--soc_model=N2", "--soc_manufacturer=Null"], "'Null' has no SoC model 'N2'"),
+        (["--soc_manufacturer=Nobody"], "for manufacturer 'Nobody'"),
+        (["--acme_tiles=4"], "Options of 'Reference' begin with its name"),
+        (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator without it"),
+        (["--libs=a,b"], "--libs has 2 folders"),
+        (["--reference_ops=ADD", "--reference_ops=MUL"], "given twice"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_flag_to_compile_with_that_is_wrong_is_said(
+    in_folder: Path, litert_npu: LitertNpu, capsys: Capture, flags: list[str], said: str
+) -> None:
+    assert litert_npu("run", null_model(), *flags) == 1
+    printed = capsys.readouterr()
+    assert said in printed.err and not printed.out
+
+
+def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
+    copying: str, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("run", copying, "--soc_manufacturer=Null") == 1
+    assert "the model is compiled already for Null" in capsys.readouterr().err
