@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dispatch.conformance import (
     buffer_checks,
+    call_checks,
+    invocation_checks,
     memory_checks,
     null_checks,
     optional_checks,
@@ -22,7 +24,9 @@ def _statuses(subject: DispatchSubject) -> None:
 
 CHECKS = (
     *table_checks.CHECKS,
+    *call_checks.CHECKS,
     *run_checks.CHECKS,
+    *invocation_checks.CHECKS,
     *buffer_checks.CHECKS,
     *memory_checks.CHECKS,
     *thread_checks.CHECKS,
