@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dispatch.event import Event
+from dispatch.native.exported.arguments import need
 from dispatch.native.exported.contexts import InvocationContext
 from dispatch.native.exported.events import HostEvent, VendorEvents
-from dispatch.native.exported.functions import Functions, need
+from dispatch.native.exported.functions import Functions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

@@ -12,6 +12,7 @@ from typing import Any
 from dispatch.api import Dispatch, ExecutableType
 from dispatch.initialization import initialize_once
 from dispatch.mem_buffer import MemBuffer
+from dispatch.native.exported.arguments import need, read_text
 from dispatch.native.exported.assets import from_asset, to_mem_buffer
 from dispatch.native.exported.contexts import DeviceContext, InvocationContext, Port, Registration
 from dispatch.native.exported.host import Host
@@ -314,28 +315,6 @@ class Functions:
                 f"the tensor buffer {handle:#x} is registered with another device context",
             )
         return registration
-
-
-def need(pointer: Any) -> Any:
-    """A pointer that has to be given.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for NULL.
-    """
-    if not pointer:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "an argument is a NULL pointer")
-    return pointer
-
-
-def read_text(pointer: Any, what: str) -> str:
-    """A C string.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for NULL.
-    """
-    if not pointer:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
-    return str(ffi.string(pointer), "utf-8", "surrogateescape")
 
 
 def _of(call: InvocationContext) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.api import ExecutableType, GraphInterface, NodeType
+from dispatch.native.exported.arguments import need, read_text
 from dispatch.native.exported.contexts import DeviceContext, InvocationContext
-from dispatch.native.exported.functions import Functions, need, read_text
+from dispatch.native.exported.functions import Functions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

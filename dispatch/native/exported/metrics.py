@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.api import Metric
+from dispatch.native.exported.arguments import need
 from dispatch.native.exported.contexts import InvocationContext, Metrics
-from dispatch.native.exported.functions import Functions, need
+from dispatch.native.exported.functions import Functions
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
