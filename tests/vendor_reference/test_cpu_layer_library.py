@@ -25,11 +25,8 @@ from litert.core.tensor_type import RankedTensorType
 from tests.vendor_reference.cpu_layers import build, compiler, library, prelu
 from vendor_reference.cpu_layer.__main__ import include_folder
 from vendor_reference.cpu_layer.abi import STRUCTS
-from vendor_reference.cpu_layer.library import (
-    ConfigurationRefusedError,
-    CpuLayerLibrary,
-    TensorPlace,
-)
+from vendor_reference.cpu_layer.kernel import TensorPlace
+from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
 from vendor_reference.cpu_layer.marshal import simplest_config
 from vendor_reference.executable.cpu_op import CpuOp, CpuOperand, MemoryLayout
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass, replace
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cpu_layer.library import (
-    ConfigurationRefusedError,
-    CpuLayerLibrary,
-    TensorPlace,
-)
+from vendor_reference.cpu_layer.kernel import TensorPlace
+from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
 from vendor_reference.executable.cpu_op import (
     CpuConfig,
     CpuOp,

@@ -6,10 +6,8 @@ import atexit
 import ctypes
 import logging
 import threading
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -20,19 +18,18 @@ from vendor_reference.cpu_layer.abi import (
     CallStatus,
     Library,
     LogCallback,
-    Tensor,
     TensorType,
 )
+from vendor_reference.cpu_layer.kernel import Kernel, TensorPlace, place_tensors
 from vendor_reference.cpu_layer.marshal import (
     ConfigMemory,
     MessageRoom,
     OpMemory,
-    fill_tensor,
     fill_type,
     simplest_config,
 )
 from vendor_reference.cpu_layer.shared_object import load_shared_object
-from vendor_reference.executable.cpu_op import CpuConfig, CpuOp, CpuOperand, TensorConfig
+from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 
 _LOG = logging.getLogger(__name__)
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
@@ -56,62 +53,6 @@ class ConfigurationRefusedError(Exception):
     def __init__(self, said: str, proposed: CpuConfig | None) -> None:
         super().__init__(said)
         self.proposed = proposed
-
-
-@dataclass(frozen=True, slots=True)
-class TensorPlace:
-    """Where a tensor's elements lie: `strides` and `offset` as `CpuPlace` has them; `data` is an address, or 0."""
-
-    strides: Sequence[int] = ()
-    offset: int = 0
-    data: int = 0
-
-
-class Kernel:
-    """A kernel that `init` made; for one thread at a time. It ends with this object."""
-
-    def __init__(
-        self, library: CpuLayerLibrary, name: str, handle: int | None, inputs: Any, outputs: Any
-    ) -> None:
-        self._library = library
-        self._name = name
-        self._handle = handle
-        self._message = MessageRoom()
-        self._inputs = inputs
-        self._outputs = outputs
-        if library.table.destroy:
-            end = weakref.finalize(self, library.table.destroy, handle)
-            end.atexit = False  # nothing of it outlives the process
-
-    def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
-        """Says that what it runs on is smaller than in `init`, which its configuration allows.
-
-        Args:
-          op: with the shapes as they are.
-          config: that it was made with.
-        """
-        _fill(self._inputs, op.inputs, config.inputs)
-        _fill(self._outputs, op.outputs, config.outputs)
-
-    def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Runs it.
-
-        Args:
-          inputs: addresses; 0 for no bytes, or an input that is left out.
-          outputs: likewise.
-
-        Raises:
-          LiteRtError: with what the library says.
-        """
-        for struct, address in zip(self._inputs, inputs, strict=True):
-            struct.data = address
-        for struct, address in zip(self._outputs, outputs, strict=True):
-            struct.data = address
-        status = self._library.table.execute(
-            self._handle, self._inputs, self._outputs, self._message.struct
-        )
-        if status != CallStatus.OK:
-            raise self._library.failure("execute", status, self._message, self._name)
 
 
 class CpuLayerLibrary:
@@ -254,8 +195,8 @@ class CpuLayerLibrary:
           LiteRtError: with what the library says.
         """
         memory, message, given = OpMemory(op), MessageRoom(), ConfigMemory(config)
-        structs = _tensors(op.inputs, config.inputs, inputs)
-        results = _tensors(op.outputs, config.outputs, outputs)
+        structs = place_tensors(op.inputs, config.inputs, inputs)
+        results = place_tensors(op.outputs, config.outputs, outputs)
         handle = ctypes.c_void_p()
         with self._lock:
             status = self.table.init(
@@ -274,7 +215,7 @@ class CpuLayerLibrary:
                 raise self._lie(f"init: what it asks for: {error}") from None
             raise ConfigurationRefusedError(message.take(), left if left != config else None)
         self._check(status, "init", message, op)
-        return Kernel(self, op.name, handle.value, structs, results)
+        return Kernel(self.table, self.failure, op.name, handle.value, structs, results)
 
     def failure(self, call: str, status: int, message: MessageRoom, op_name: str) -> LiteRtError:
         """The error of a function that failed for an op."""
@@ -330,28 +271,6 @@ class CpuLayerLibrary:
 
     def _lie(self, what: str) -> LiteRtError:
         return LiteRtError(Status.INVALID_ARGUMENT, what, self._where, _HINT)
-
-
-def _tensors(
-    operands: Sequence[CpuOperand | None],
-    configs: Sequence[TensorConfig | None],
-    places: Sequence[TensorPlace | None],
-) -> Any:
-    structs = (Tensor * len(operands))()
-    for struct, operand, config, place in zip(structs, operands, configs, places, strict=True):
-        if operand is not None and config is not None and place is not None:
-            fill_tensor(struct, operand, config, place.strides, place.offset)
-            struct.data = place.data
-    return structs
-
-
-def _fill(
-    structs: Any, operands: Sequence[CpuOperand | None], configs: Sequence[TensorConfig | None]
-) -> None:
-    for struct, operand, config in zip(structs, operands, configs, strict=True):
-        if operand is not None and config is not None:
-            strides = struct.strides[: struct.memory_rank]
-            fill_tensor(struct, operand, config, strides, struct.offset)
 
 
 def _log(user_data: int | None, level: int, message: bytes | None) -> None:

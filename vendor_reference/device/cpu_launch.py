@@ -12,12 +12,8 @@ import numpy as np
 import pyopencl as cl
 
 from vendor_reference.cpu_layer.choice import alike_configurations
-from vendor_reference.cpu_layer.library import (
-    ConfigurationRefusedError,
-    CpuLayerLibrary,
-    Kernel,
-    TensorPlace,
-)
+from vendor_reference.cpu_layer.kernel import Kernel, TensorPlace
+from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
 from vendor_reference.executable.cpu_op import CpuOp
 from vendor_reference.executable.executable import ArgumentKind, CpuTask
 

@@ -14,7 +14,8 @@ from litert.core.errors import LiteRtError
 from litert.core.sizes import Shapes
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary, Kernel
+from vendor_reference.cpu_layer.kernel import Kernel
+from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
 from vendor_reference.device.cpu_launch import CpuLaunch, create_kernel
 from vendor_reference.device.device import Programs
 from vendor_reference.device.loaded_task import Port, Value
