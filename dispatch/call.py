@@ -14,6 +14,7 @@ from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
 from dispatch.port import Port
 from dispatch.requirements import choose_own_type, find_memory_misfit
+from dispatch.run_metrics import RunMetrics
 from dispatch.run_settings import RunSettings
 from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
@@ -60,7 +61,6 @@ class Call:
         self._on_close = on_close
         self._is_open = True
         self._is_ready = False  # open, with all buffers bound, and no run under way
-        self._is_measured = False
         self._pending: Sequence[Event] = ()
         self._buffers: tuple[TensorBuffer, ...] = ()
         self._device_buffers: Sequence[DeviceBuffer] = ()
@@ -77,6 +77,7 @@ class Call:
                 detail=self._of_this,
             )
         self._settings = RunSettings(vendor, self._context, self._of_this)
+        self._metrics = RunMetrics(vendor, self._context, self._of_this)
         self._takes_settings = self._settings.are_taken
         try:
             self._inputs = [
@@ -202,10 +203,7 @@ class Call:
         """
         with self._lock:
             self._settle()
-            if self._is_measured:
-                raise self._wrong_order("metrics are being collected already")
-            self._call("start_metrics_collection", detail)
-            self._is_measured = True
+            self._metrics.start(detail)
 
     def stop_metrics(self) -> Sequence[Metric]:
         """What was measured since the start.
@@ -215,17 +213,7 @@ class Call:
         """
         with self._lock:
             self._settle()
-            if not self._is_measured:
-                raise self._wrong_order("no metrics are being collected")
-            self._is_measured = False
-            metrics = self._call("stop_metrics_collection")
-            if not isinstance(metrics, Sequence) or not all(map(_is_metric, metrics)):
-                raise self._vendor.nonsense(
-                    f"stop_metrics_collection{self._of_this}",
-                    f"it returned {metrics!r:.80}, not a sequence of Metric",
-                    "Return a list of Metric(name, value).",
-                )
-            return metrics
+            return self._metrics.stop()
 
     def close(self) -> None:
         """Detaches and unregisters all buffers, and destroys the context; what goes wrong is logged."""
@@ -376,11 +364,3 @@ class Call:
     def _destroy_context(self) -> None:
         with self._device.lock:
             self._call("invocation_context_destroy")
-
-
-def _is_metric(value: object) -> bool:
-    return (
-        isinstance(value, Metric)
-        and isinstance(value.name, str)
-        and isinstance(value.value, (bool, int, float, str))
-    )
