@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from compiler_plugin.conformance.subject import NamedModel, PluginSubject, extract_all
+from compiler_plugin.native.library import GET_REFUSAL
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
 from litert.abi.conformance.checks import BrokenRuleError, Check, UnseenError
@@ -83,6 +84,32 @@ def _partition_repeatable(subject: PluginSubject) -> None:
         with subject.plugin() as plugin:
             if plugin.partition(subgraph).keys() != first.keys():
                 raise BrokenRuleError(f"{model.name}: another plugin takes other ops")
+
+
+def _refusal_text(subject: PluginSubject) -> None:
+    _check_has_refusals(subject)
+    for model in subject.models:
+        subgraph = model.model.subgraphs[0]
+        with subject.plugin() as plugin:
+            plugin.partition(subgraph)
+            reasons = [plugin.refusal(index) for index in range(len(subgraph.ops))]
+            if [plugin.refusal(index) for index in range(len(subgraph.ops))] != reasons:
+                raise BrokenRuleError(f"{model.name}: a reason is another when it is asked again")
+
+
+def _refusal_none(subject: PluginSubject) -> None:
+    _check_has_refusals(subject)
+    subgraph = subject.taken.model.subgraphs[0]
+    with subject.plugin() as plugin:
+        for index in [*plugin.partition(subgraph), len(subgraph.ops), _FAR_INDEX]:
+            if reason := plugin.refusal(index):
+                there = "was taken" if index < len(subgraph.ops) else "is not there"
+                raise BrokenRuleError(f"op {index}, which {there}, is refused: {reason!r:.80}")
+
+
+def _check_has_refusals(subject: PluginSubject) -> None:
+    if not subject.functions.functions.get(GET_REFUSAL):
+        raise UnseenError(f"it does not export {GET_REFUSAL}")
 
 
 def _compile(subject: PluginSubject) -> None:
@@ -246,6 +273,8 @@ CHECKS = (
     Check("partition.soc_model", _partition_soc_model, needs=_BASE),
     Check("partition.repeatable", _partition_repeatable, needs=_BASE),
     Check("partition.reads_only", _reads_only, needs=_BASE),
+    Check("refusal.text", _refusal_text, needs=_BASE),
+    Check("refusal.none", _refusal_none, needs=_BASE),
     Check("compile.ok", _compile, needs=_BASE),
     Check("create.context", _old_context, needs=_COMPILED),
     *(

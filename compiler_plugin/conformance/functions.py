@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler_plugin.native.library import FUNCTIONS
+from compiler_plugin.native.library import FUNCTIONS, GET_REFUSAL
 from litert.abi.conformance.call_trace import CallTrace
 from litert.abi.conformance.checks import BrokenRuleError
 from litert.abi.conformance.last_error import LastError
@@ -65,7 +65,7 @@ class PluginFunctions:
 def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
     """Loads a plugin as LiteRT does."""
     library = open_library(path, plugin_loading_flags(), trace)
-    found = {name: find_symbol(library, name) for name in FUNCTIONS}
+    found = {name: find_symbol(library, name) for name in (*FUNCTIONS, GET_REFUSAL)}
     return PluginFunctions(found, trace, library)
 
 

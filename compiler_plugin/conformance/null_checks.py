@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from compiler_plugin.conformance.subject import PluginSubject, model_of_all
+from compiler_plugin.native.library import GET_REFUSAL
 from compiler_plugin.outline import extract
-from litert.abi.conformance.checks import Check
+from litert.abi.conformance.checks import Check, UnseenError
 from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
 from litert.core.status import Status
@@ -21,6 +22,7 @@ _OF_PLUGIN = {
     "LiteRtCompilerPluginCheckCompilerCompatibility": (1,),
     "LiteRtCompilerPluginRegisterAllTransformations": (0, 1, 2),
     "LiteRtCompilerPluginPartition": (0, 2, 3),
+    GET_REFUSAL: (0, 2),
     "LiteRtCompilerPluginCompile": (0, 2, 3),
 }
 _OF_RESULT = {
@@ -42,6 +44,8 @@ def _without_plugin(subject: PluginSubject, name: str, place: int) -> None:
 
 
 def _with_plugin(subject: PluginSubject, name: str, place: int) -> None:
+    if not subject.functions.functions.get(name):
+        raise UnseenError(f"it does not export {name}")
     subgraph = subject.models[0].model.subgraphs[0]
     with subject.plugin() as plugin, subject.host.call() as call:
         arguments = {
@@ -58,6 +62,7 @@ def _with_plugin(subject: PluginSubject, name: str, place: int) -> None:
                 call.handle("LiteRtSubgraph", subgraph),
                 call.op_list().handle,
             ],
+            GET_REFUSAL: [0, ffi.new("const char**")],
             "LiteRtCompilerPluginCompile": [
                 plugin.soc_model(),
                 call.handle("LiteRtModel", model_of_all([subgraph])),

@@ -11,10 +11,13 @@ from compiler_plugin.conformance.functions import PluginFunctions, text_of
 from compiler_plugin.conformance.host import PluginHost
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
+from compiler_plugin.native.library import GET_REFUSAL
 from compiler_plugin.outline import Partition, extract, make_partition
 from compiler_plugin.partition import find_partitions
 from litert.abi.conformance.checks import BrokenRuleError, UnseenError
+from litert.abi.conformance.statuses import expect_status
 from litert.abi.definitions import ffi
+from litert.core.status import Status
 from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
 
 
@@ -146,6 +149,17 @@ class Plugin:
                     raise BrokenRuleError(f"it takes op {positions[op]} ({op.name}) twice")
                 found[positions[op]] = partition_index
             return found
+
+    def refusal(self, index: int) -> bytes:
+        """Why an op of the subgraph that was partitioned last was not taken; b"" for no reason.
+
+        Raises:
+          BrokenRuleError: it fails otherwise than with NotFound, or gives no text.
+        """
+        reason = ffi.new("const char**")
+        status = self.functions.call(GET_REFUSAL, self.handle, index, reason)
+        expect_status(f"{GET_REFUSAL} of op {index}", status, Status.OK, Status.NOT_FOUND)
+        return b"" if status else text_of(reason[0], GET_REFUSAL)
 
     def plan(self, named: NamedModel) -> list[Partition]:
         """The partitions of a model's main subgraph."""

@@ -1,4 +1,4 @@
-"""A Python plugin as the 18 C functions that a host looks up in a compiler plugin's library.
+"""A Python plugin as the C functions that a host looks up in a compiler plugin's library.
 
 They are C functions of this process: a library that other programs load forwards to them. Their contract is in
 `litert_npu/compiler_plugin.h`. Errors become status codes, and their words go to the log.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -76,12 +76,14 @@ class _Plugin:
       context: of its host.
       transformations: that it has the host run, as an array.
       kept: what C's pointers in them point at.
+      refusals: texts that C has pointers to, by the position of their op.
     """
 
     exported: ExportedPlugin
     context: HostContext
     transformations: Any
     kept: Sequence[Any]
+    refusals: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, exported: ExportedPlugin, context: HostContext, vendor: str) -> _Plugin:
@@ -145,6 +147,7 @@ class _Library:
             "LiteRtCompilerPluginCheckCompilerCompatibility": self._check_compatibility,
             "LiteRtCompilerPluginRegisterAllTransformations": self._register_transformations,
             "LiteRtCompilerPluginPartition": self._partition,
+            "LiteRtCompilerPluginGetRefusal": self._get_refusal,
             "LiteRtCompilerPluginCompile": self._compile,
             "LiteRtDestroyCompiledResult": self._handles.drop,
             "LiteRtCompiledResultNumByteCodeModules": self._get_num_modules,
@@ -215,8 +218,18 @@ class _Library:
         found = self._handles.get(plugin, _Plugin)
         graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
         _check_handles(graph, answer)
+        found.refusals.clear()
         for op, index in found.exported.partition(_text(soc_model), graph):
             found.context.call("push_op", answer, op, index)
+
+    def _get_refusal(self, plugin: int, index: int, reason: Any) -> Status:
+        self._check_call(plugin, reason)
+        found = self._handles.get(plugin, _Plugin)
+        why = found.exported.refusals.get(index)
+        if why is None:
+            return Status.NOT_FOUND  # an answer, and no error for the log
+        reason[0] = found.refusals.setdefault(index, _c_text(why))
+        return Status.OK
 
     def _compile(self, plugin: int, soc_model: Any, partitions: int, result: Any) -> None:
         found = self._handles.get(plugin, _Plugin)

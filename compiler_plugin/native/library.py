@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from litert.abi.definitions import ffi
@@ -32,7 +33,10 @@ FUNCTIONS = (
     "LiteRtGetNumCompiledResultCalls",
     "LiteRtGetCompiledResultCallInfo",
 )
-"""That each plugin has; LiteRtGetCompiledResultHandle, the one other, is for JIT without byte code."""
+"""That each plugin has; LiteRtGetCompiledResultHandle, which stock knows, too, is for JIT without byte code."""
+
+GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
+"""That a plugin may have for this host."""
 
 
 class PluginLibrary:
@@ -67,12 +71,10 @@ class PluginLibrary:
                 "Install what it is linked with, or take it out of the folder.",
             ) from error
         functions: dict[str, Any] = {}
-        missing: list[str] = []
-        for function in FUNCTIONS:
-            try:
+        for function in (*FUNCTIONS, GET_REFUSAL):
+            with suppress(ffi.error):
                 functions[function] = getattr(library, function)
-            except ffi.error:
-                missing.append(function)
+        missing = [function for function in FUNCTIONS if function not in functions]
         if missing:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -94,6 +96,10 @@ class PluginLibrary:
         """Calls a function that returns no status, or one that is not checked."""
         with native_call(function):
             return self._functions[function](*arguments)
+
+    def has(self, function: str) -> bool:
+        """Whether the library has one of the functions that it need not have."""
+        return function in self._functions
 
     def version(self) -> ApiVersion:
         """Of the interface that the plugin was written for."""

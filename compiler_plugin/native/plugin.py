@@ -9,7 +9,7 @@ from typing import Any
 from compiler_plugin.native.context import CompilerContext
 from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
-from compiler_plugin.native.library import PluginLibrary
+from compiler_plugin.native.library import GET_REFUSAL, PluginLibrary
 from compiler_plugin.native.transformations import Pattern, apply_patterns, read_patterns
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
 from litert.abi.definitions import ffi
@@ -133,6 +133,8 @@ class NativePlugin(CompilerPlugin):
             )
         for op, partition_index in pushed.ops:
             op_list.push(op, partition_index)
+        if self._library.has(GET_REFUSAL):
+            self._read_refusals(subgraph, op_list)
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         result = ffi.new("LiteRtCompiledResult*")
@@ -165,6 +167,16 @@ class NativePlugin(CompilerPlugin):
             options_table().drop_environment(self._environment)
             self._context.close()
             self._options = 0
+
+    def _read_refusals(self, subgraph: Subgraph, op_list: OpList) -> None:
+        taken = {selection.op for selection in op_list.selected}
+        reason = ffi.new("const char**")
+        for index, op in enumerate(subgraph.ops):
+            if op in taken:
+                continue
+            status = self._library.call_plain(GET_REFUSAL, self._plugin, index, reason)
+            if not status and reason[0]:
+                op_list.refuse(op, ffi.string(reason[0]).decode("utf-8", "replace"))
 
     def _read_patterns(self) -> Sequence[Pattern]:
         """The plugin's transformations, which it is asked for once."""

@@ -6,6 +6,8 @@
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
   int num_partitions, num_compiled;
+  LiteRtParamIndex num_ops; /* of the last subgraph */
+  uint64_t taken;           /* bits of its ops */
 };
 
 struct LiteRtCompiledResultT {
@@ -193,6 +195,8 @@ LiteRtStatus LiteRtCompilerPluginPartition(
   }
   LiteRtParamIndex num_ops;
   TRY(context->get_num_subgraph_ops(subgraph, &num_ops));
+  plugin->num_ops = num_ops;
+  plugin->taken = 0;
   int is_moody = breaks("partition.repeatable") && ++plugin->num_partitions % 2 == 0;
   for (LiteRtParamIndex i = 0; i < num_ops; ++i) {
     LiteRtOp op;
@@ -202,8 +206,18 @@ LiteRtStatus LiteRtCompilerPluginPartition(
     if (status == kLiteRtStatusErrorUnsupported || is_moody) continue;
     TRY(status);
     TRY(context->push_op(selected, op, i));
+    plugin->taken |= UINT64_C(1) << i % 64;
     if (breaks("partition.ops")) TRY(context->push_op(selected, op, i));
   }
+  return kLiteRtStatusOk;
+}
+
+LiteRtStatus LiteRtCompilerPluginGetRefusal(
+    LiteRtCompilerPlugin plugin, LiteRtParamIndex op_idx, const char** reason) {
+  CHECK(plugin != NULL && reason != NULL);
+  if (op_idx < 64 && (plugin->taken >> op_idx & 1) && !breaks("refusal.none")) return kLiteRtStatusErrorNotFound;
+  if (op_idx >= plugin->num_ops && !breaks("refusal.none")) return kLiteRtStatusErrorNotFound;
+  *reason = breaks("refusal.text") ? "\xff" : "it is broken";
   return kLiteRtStatusOk;
 }
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
+from compiler_plugin.isolation.hosting import Hosting
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert import CompiledModel, Environment, HardwareAccelerator
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.version import SDK_VERSION
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
@@ -65,6 +68,36 @@ def test_two_exported_plugins_live_in_one_tool(
         with read_model(output) as model:
             stamp = read_stamp(model)
             assert stamp is not None and stamp.soc_manufacturer == manufacturer
+
+
+@pytest.mark.parametrize(
+    "in_process", [False, True], ids=["in a process of its own", "in this process"]
+)
+def test_why_ops_stay_on_the_cpu_is_in_our_report(
+    reference: Path, tmp_path: Path, in_process: bool
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4))
+    y = b.custom(
+        "Sinh", [b.op("ADD", [x, x], [("a", "float32", (1, 4))])], [("s", "float32", (1, 4))]
+    )
+    b.output(b.op("L2_NORMALIZATION", [y], [("n", "float32", (1, 4))]))
+    model = b.build()
+    write_model(model, tmp_path / "model.tflite")
+    kernel = CustomOpInfo("Sinh", str(EXAMPLES / "kernels" / "Sinh.cl"))
+    reasons = []
+    for libs in ([], [str(reference)]):
+        options = ApplyOptions(
+            libs=libs,
+            compiler=CompilerOptions([kernel], vendor_options={"reference_ops": "MUL"}),
+            hosting=Hosting(in_process),
+        )
+        report = apply_plugin(tmp_path / "model.tflite", tmp_path / "npu.tflite", options)
+        assert [op.name for op in report.npu_ops] == ["Sinh"]
+        reasons.append({op.name: op.reason for op in report.cpu_ops})
+    python, exported = reasons
+    assert exported["ADD"] == python["ADD"] and "--reference_ops" in exported["ADD"]
+    assert "L2_NORMALIZATION" in exported
 
 
 def test_a_model_is_compiled_when_stock_loads_it(reference: Path, mixed: Sample) -> None:

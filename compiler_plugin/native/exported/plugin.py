@@ -8,7 +8,7 @@ with the byte code (`litert.model.byte_code_container`), and what a report would
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -56,13 +56,18 @@ class Wishes:
 
 
 class ExportedPlugin:
-    """A vendor's plugin as a host has created it."""
+    """A vendor's plugin as a host has created it.
+
+    Attributes:
+      refusals: why ops of the last subgraph stay on the CPU, by position.
+    """
 
     def __init__(self, registered: RegisteredPlugin, context: HostContext, wishes: Wishes) -> None:
         """Makes the plugin ready; the vendor's own is created for the first SoC model that is asked for."""
         self._registered = registered
         self._context = context
         self._wishes = wishes
+        self.refusals: Mapping[int, str] = {}
         self._found: dict[str, CustomOpInfo] = {}  # among --custom_layers
         self._vendors: dict[str, _Vendor] = {}
         self._warnings: list[str] = []
@@ -109,6 +114,7 @@ class ExportedPlugin:
         limit = self._wishes.compiler.max_partitions
         prepare = prepare_partitions(vendor.data_layout, None, None)
         plan = make_offer(vendor, stock.subgraph, choice, limit, prepare)
+        self.refusals = {p: why for p, why in plan.reasons.items() if why != NO_REASON}
         self._report(plan)
         self._report_unused(stock.subgraph)
         return [

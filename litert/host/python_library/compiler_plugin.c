@@ -18,6 +18,7 @@
   X(LiteRtCompilerPluginCheckCompilerCompatibility) \
   X(LiteRtCompilerPluginRegisterAllTransformations) \
   X(LiteRtCompilerPluginPartition) \
+  X(LiteRtCompilerPluginGetRefusal) \
   X(LiteRtCompilerPluginCompile) \
   X(LiteRtDestroyCompiledResult) \
   X(LiteRtCompiledResultNumByteCodeModules) \
@@ -100,6 +101,11 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtSubgraph subgraph, LiteRtOpList selected_ops) {
   HAND_ON(LiteRtCompilerPluginPartition, compiler_plugin, soc_model, subgraph, selected_ops);
+}
+
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
+    LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex op_idx, const char** reason) {
+  HAND_ON(LiteRtCompilerPluginGetRefusal, compiler_plugin, op_idx, reason);
 }
 
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(

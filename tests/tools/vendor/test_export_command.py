@@ -56,7 +56,7 @@ def test_an_installed_vendor_becomes_two_libraries(
     assert str(plugin) in said and str(dispatch) in said
     assert sys.executable in said and "LITERT_NPU_PYTHON" in said
     assert symbols(dispatch) == {"LiteRtDispatchGetApi", "LiteRtDispatchRegisterAsset"}
-    assert len(symbols(plugin)) == 18 and "LiteRtCompilerPluginCompile" in symbols(plugin)
+    assert len(symbols(plugin)) == 19 and "LiteRtCompilerPluginCompile" in symbols(plugin)
 
 
 def test_files_become_libraries_of_their_names(

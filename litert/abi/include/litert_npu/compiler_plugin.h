@@ -1,6 +1,7 @@
 /* The functions that a compiler plugin exports, from a library called `libLiteRtCompilerPlugin_<vendor>.so`.
  *
- * The host looks each of them up by its name; all are needed but LiteRtGetCompiledResultHandle. Paragraphs that begin
+ * The host looks each of them up by its name; all are needed but LiteRtGetCompiledResultHandle and
+ * LiteRtCompilerPluginGetRefusal. Paragraphs that begin
  * with a name in brackets are the contract: `litert-npu vendor check` reports by these names. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
@@ -119,6 +120,15 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtSubgraph subgraph,
     LiteRtOpList selected_ops);
+
+/* Says why the plugin did not take an op of the subgraph that it was last asked about: the report has it. Stock LiteRT
+ * has no such function, and does not call it.
+ *
+ * [refusal.text] `op_idx` counts the subgraph's ops. The reason is text in UTF-8, a phrase or a sentence, valid until the
+ * plugin is asked about a subgraph again, or destroyed.
+ * [refusal.none] For an op that was taken, one without a reason and one that is not there the status is NotFound. */
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
+    LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex op_idx, const char** reason);
 
 /* Compiles a model, each subgraph of which is a partition.
  *
