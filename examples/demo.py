@@ -51,6 +51,7 @@ def main() -> None:
         ("python examples/01_run_a_model.py", "compile and run another model"),
         ("python examples/02_kernels/write_a_kernel.py", "write a kernel"),
         ("python examples/03_vendor/bring_a_vendor.py", "bring an NPU"),
+        ("litert-npu vendor new Zinc", "a package for yours, which works at once"),
         ("python examples/05_transformations/transform_a_model.py", "change what does not fit"),
     ):
         print(f"  {command:<59}{what}")

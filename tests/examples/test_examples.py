@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from litert_npu_tools.litert_npu import COMMANDS
 from PIL import Image
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -63,6 +65,11 @@ def test_the_demo_cuts_the_person_out(tmp_path: Path) -> None:
         text=True,
     )
     assert result.returncode == 0, result.stdout + result.stderr
+    steps = re.findall(r"^  (litert-npu|python) (\S+)(.*?)   ", result.stdout, re.M)
+    assert ("litert-npu", "vendor", " new Zinc") in steps
+    for program, first, _ in steps:
+        there = first in COMMANDS if program == "litert-npu" else (EXAMPLES.parent / first).exists()
+        assert there, first
     with Image.open(tmp_path / "person.png") as picture:
         corner, face = picture.getpixel((500, 10)), picture.getpixel((265, 220))
     assert isinstance(corner, tuple) and corner[3] < 30
