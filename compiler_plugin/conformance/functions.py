@@ -13,7 +13,7 @@ from litert.abi.conformance.last_error import LastError
 from litert.abi.conformance.libraries import find_symbol, open_library
 from litert.abi.conformance.statuses import is_status, status_name
 from litert.abi.definitions import ffi
-from litert.abi.loading_flags import plugin_loading_flags
+from litert.abi.plugin_loading import plugin_loading_flags
 
 
 @dataclass(slots=True, eq=False)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from litert.abi.definitions import ffi
-from litert.abi.loading_flags import plugin_loading_flags
+from litert.abi.plugin_loading import plugin_loading_flags, run_constructors
 from litert.abi.status_codes import check
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -62,6 +62,7 @@ class PluginLibrary:
         name = os.fspath(path)
         try:
             with native_call("dlopen"):
+                run_constructors(os.path.abspath(name), plugin_loading_flags())
                 library = ffi.dlopen(os.path.abspath(name), plugin_loading_flags())
         except OSError as error:
             raise LiteRtError(

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -176,6 +177,38 @@ def test_the_command_has_a_time_limit_for_each_call(
     )
     assert done.returncode == Status.TIMEOUT_EXPIRED and not (tmp_path / "out.bin").exists()
     assert "in LiteRtCompilerPluginPartition after 4 s" in done.stderr
+
+
+@pytest.mark.parametrize("function", ["dlopen", "LiteRtCompilerPluginPartition"])
+def test_a_plugin_that_hangs_does_not_outlive_a_command_that_is_killed(
+    chain: Chain, befallen: str, tmp_path: Path, function: str
+) -> None:
+    """Not until its time limit, which is long."""
+    environment = {**os.environ, "BEFALL": f"{function}:hang"}
+    flags = ["--soc_manufacturer=Befallen", f"--libs={befallen}", str(chain("A"))]
+    command = subprocess.Popen([*APPLY_PLUGIN, *flags, str(tmp_path / "out.bin")], env=environment)
+
+    def children() -> list[int]:
+        return [
+            int(n)
+            for n in Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split()
+        ]
+
+    def hangs(pid: int) -> bool:
+        return LIBRARY in Path(f"/proc/{pid}/maps").read_text()
+
+    wait_until(lambda: any(hangs(pid) for pid in children()))
+    (child,) = children()
+    command.kill()
+    command.wait()
+    wait_until(lambda: not Path(f"/proc/{child}").exists())
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_in_the_commands_own_process_a_crash_is_its_end(
