@@ -24,14 +24,19 @@ from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph
 from nickel_npu.byte_code import OPS, Function, write_byte_code
 
+OPTIONS: Sequence[str] = ()
+"""YOUR OPTIONS: with `nickel_tiles` in here, `--nickel_tiles=4` on the command line is
+`compiler_options.vendor_options["nickel_tiles"]`."""
+
 
 class NickelPlugin(CompilerPlugin):
-    """One run of the compiler.
-
-    YOUR OPTIONS: `--nickel_tiles=4` on the command line is `compiler_options.vendor_options["nickel_tiles"]`.
-    """
+    """One run of the compiler."""
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
+        for name in compiler_options.vendor_options:
+            if name not in OPTIONS:
+                known = f"It has {', '.join(OPTIONS)}." if OPTIONS else "It has none."
+                raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no option '{name}'", hint=known)
         self._assets = {info.op_name for info in compiler_options.custom_op_infos}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:

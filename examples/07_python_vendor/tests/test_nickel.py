@@ -44,3 +44,10 @@ def test_an_asset_that_is_no_number_is_refused(tmp_path: Path) -> None:
         CompiledModel.from_file(
             str(compile_model(tmp_path, "loud")), HardwareAccelerator.NPU | HardwareAccelerator.CPU
         )
+
+
+def test_an_option_that_nickel_does_not_have_is_refused(tmp_path: Path) -> None:
+    write_example_model(tmp_path / "model.tflite")
+    options = ApplyOptions("Nickel", compiler=CompilerOptions(vendor_options={"nickel_tils": "4"}))
+    with pytest.raises(LiteRtError, match="no option 'nickel_tils'"):
+        apply_plugin(tmp_path / "model.tflite", tmp_path / "model_npu.tflite", options)
