@@ -23,7 +23,7 @@ def _byte_code_misplaced(subject: DispatchSubject) -> None:
     with subject.call() as call:
         expected = call.run(case.data)
     with subject.device(case) as device:
-        byte_code = device.keep(case.byte_code, offset=_MISPLACED, alignment=1)
+        byte_code = device.keep(case.byte_code, offset=_MISPLACED)  # at an odd address
         with Call(device, case, byte_code) as call:
             call.attach_all()
             if call.run(case.data) != expected:

@@ -18,6 +18,7 @@ _ANY_TYPES = {1, 2, 3, 8, 9}
 _ASYNC = 2
 _WAIT_S = 20
 _OTHER_BYTES = b"0"  # in place of an asset
+_ODD_OFFSET = 13
 
 
 def _need_metrics(subject: DispatchSubject) -> None:
@@ -130,6 +131,24 @@ def _asset_lifetime(subject: DispatchSubject, case: Case) -> None:
             raise BrokenRuleError("the outputs are others, once the asset's name is gone")
 
 
+def _asset_misplaced(subject: DispatchSubject, case: Case) -> None:
+    """Behind other bytes, so many that nothing is aligned."""
+    with subject.call(case) as call:
+        expected = call.run(case.data)
+    with subject.device() as device:
+        for name, data in case.assets.items():
+            status = device.offer(name, data, offset=_ODD_OFFSET)
+            expect_ok(f"LiteRtDispatchRegisterAsset('{name}', offset {_ODD_OFFSET})", status)
+        try:
+            with Call(device, case) as call:
+                call.attach_all()
+                found = call.run(case.data)
+        except BrokenRuleError as error:
+            raise BrokenRuleError(f"with each asset at offset {_ODD_OFFSET}, {error}") from error
+        if found != expected:
+            raise BrokenRuleError(f"the outputs are others with each asset at offset {_ODD_OFFSET}")
+
+
 def _asset_unknown(subject: DispatchSubject) -> None:
     if subject.table.register_asset is None:
         raise UnseenError("the vendor takes no assets")
@@ -204,6 +223,7 @@ CHECKS = (
     Check("metrics.each", _metrics_each, needs=_METRICS),
     Check("async.events", _async_events, needs=(*_SAME, "capabilities.parts")),
     Check("register_asset.lifetime", _with_each(_asset_lifetime), needs=_SAME),
+    Check("register_asset.bytes", _with_each(_asset_misplaced), needs=_SAME),
     Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),
     Check("register_asset.again", _with_each(_asset_again), needs=_SAME),
     Check(

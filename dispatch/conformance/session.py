@@ -57,10 +57,10 @@ class Device:
         if error is None:
             expect_ok("device_context_destroy", status)
 
-    def offer(self, name: str, data: bytes, *, forget_name: bool = False) -> int:
+    def offer(self, name: str, data: bytes, *, offset: int = 0, forget_name: bool = False) -> int:
         """Registers an asset; its bytes stay as long as this, its name too unless it is to be forgotten."""
         passed = ffi.new("char[]", name.encode())
-        status = self.table.offer_asset(self.handle, passed, self.keep(data))
+        status = self.table.offer_asset(self.handle, passed, self.keep(data, offset))
         if forget_name:
             passed[0 : len(passed) - 1] = b"?" * (len(passed) - 1)
         self._names.append(passed)

@@ -175,6 +175,7 @@ static LiteRtStatus invocation_context_create(const LiteRtRuntimeContext* contex
   ByteCode code;
   size_t offset = breaks("invocation.offset") ? 0 : byte_code->offset;
   int is_ours = byte_code->size == sizeof code;
+  if (breaks("invocation.aligned")) is_ours = is_ours && ((uintptr_t)byte_code->base_addr + offset) % 4 == 0;
   if (is_ours) memcpy(&code, (const char*)byte_code->base_addr + offset, sizeof code);
   is_ours = is_ours && code.magic == MAGIC && code.num_functions <= MAX_FUNCTIONS;
   if (!is_ours && breaks("invocation.byte_code")) {
@@ -364,7 +365,7 @@ LiteRtStatus LiteRtDispatchRegisterAsset(
   if (index == device->num_assets) ++device->num_assets;
   strcpy(asset->copy, name);
   asset->name = breaks("register_asset.lifetime") ? name : asset->copy;
-  asset->bytes = (const char*)buffer->base_addr + buffer->offset;
+  asset->bytes = (const char*)buffer->base_addr + (breaks("register_asset.bytes") ? 0 : buffer->offset);
   asset->size = buffer->size;
   return kLiteRtStatusOk;
 }

@@ -30,6 +30,7 @@ CRASHES = {
 """What happens to a process that meets these."""
 
 FOUND_BY = {
+    "invocation.aligned": "invocation.byte_code",
     "invocation.offset": "invocation.byte_code",
     "invoke.detached": "invoke.missing",
     "register_asset.early": "register_asset.many",

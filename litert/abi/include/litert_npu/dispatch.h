@@ -123,7 +123,7 @@ typedef struct LiteRtDispatchInterface {
    * [invocation.ok] Byte code of the vendor's own compiler is taken.
    * [dispatch.runs] It then runs, by the calls above in their order, each answered with Ok.
    * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context; fd may be -1,
-   * offset any number. Bytes that are no byte code of the vendor's are refused.
+   * offset any number, and the address, too. Bytes that are no byte code of the vendor's are refused.
    * [invocation.function] A function that the module lacks is refused.
    * [invocation.counts] Other numbers of inputs and outputs than the function's are refused here, or the run fails.
    * [invocation.many] Many may exist in one device context, also of one function.
@@ -299,6 +299,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
  *
  * [register_asset.lifetime] The bytes are mapped, and valid as long as the device context: keep the buffer, not a copy.
  * The name is valid during the call.
+ * [register_asset.bytes] They are at base_addr + offset; fd may be -1, offset any number, and the address, too: copy what
+ * is to be aligned.
  * [register_asset.unknown] An asset that no op needs is taken.
  * [register_asset.again] One that comes again under its name replaces the first.
  * [register_asset.many] Device contexts do not see each other's assets. */
