@@ -17,8 +17,8 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
 
     Yields:
       For each NPU call: `name`, for people, and `source`, the name of its model; `byte_code`, a file; `function`;
-      `inputs` and `outputs`, as `[element type, shape]`; `model`, a TFLite file of the same ops. For what is not
-      to be run: `source` and `why`.
+      `inputs` and `outputs`, as `[element type, shape]`; `model`, a TFLite file of the same ops; `ops`, their
+      names. For what is not to be run: `source` and `why`.
     """
     for number, model in enumerate(subject.models):
         partitions = subject.partitions(model)
@@ -50,6 +50,7 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
                 "inputs": _types(subgraph, "inputs"),
                 "outputs": _types(subgraph, "outputs"),
                 "model": path,
+                "ops": sorted({op.name for op in subgraph.ops}),
             }
 
 

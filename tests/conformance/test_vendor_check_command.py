@@ -49,8 +49,10 @@ def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
     gain = f"Gain,{ROOT}/examples/06_c_vendor/gain.txt"
     report = check_json(capsys, c_vendor, f"--npu_custom_op_info={gain}", "--strict")
     assert not broken_rules(report) and report["counts"]["passed"] > 100 and not report["gaps"]
-    (remark, *_) = report["parts"][0]["remarks"]
-    assert remark == "Run: Gain, MUL, MUL of one input, SUB, then MUL, MUL of 128 KiB."
+    assert report["parts"][0]["remarks"][:2] == [
+        "Run: Gain, MUL, MUL of one input, SUB, then MUL, MUL of 128 KiB.",
+        "Run, and not compared, since LiteRT has no kernel: Gain.",
+    ]
 
 
 def test_the_reference_vendor_keeps_each_rule(capsys: Capture) -> None:
@@ -136,6 +138,13 @@ def test_models_of_the_users_are_checked_with(
     report = check_json(capsys, broken_vendor, f"--model={tmp_path}/mine.tflite", "--rule=invoke")
     assert report["conforms"]
     assert report["parts"][0]["remarks"][0].startswith("Run: mine.tflite, MUL, ")
+
+
+def test_an_asset_that_nothing_was_run_with_is_named(broken_vendor: Path, capsys: Capture) -> None:
+    info = f"--npu_custom_op_info=Unknown,{broken_vendor}/gain.txt"
+    report = check_json(capsys, broken_vendor, info, "--rule=dispatch.runs")
+    assert report["parts"][0]["remarks"][-1] == "Assets that nothing was run with: Unknown."
+    assert not any("not compared" in remark for remark in report["parts"][0]["remarks"])
 
 
 def test_a_model_of_open_shape_is_not_looked_at_and_that_is_said(

@@ -116,7 +116,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
             _refuse_settings(argument, vendor, options)
             findings = _check(_PLUGIN, argument, options)
             if dispatch is not None:
-                cases, remarks = _compile(argument, folder, options.timeout_s)
+                cases, remarks = _compile(argument, folder, options)
             parts.append(
                 _part("compiler plugin", plugin, findings, contract, options.strict, remarks)
             )
@@ -218,7 +218,7 @@ def _part(
 
 
 def _compile(
-    argument: Mapping[str, object], folder: str, timeout_s: float
+    argument: Mapping[str, object], folder: str, options: CheckOptions
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Byte code to run, with what has to come out; and what there is none of."""
     cases: list[dict[str, Any]] = []
@@ -228,7 +228,7 @@ def _compile(
         for answer in call_in_child(
             "compiler_plugin.conformance.serving:compile_cases",
             {**argument, "folder": folder, "trace": ""},
-            timeout_s=timeout_s,
+            timeout_s=options.timeout_s,
             subject="the plugin",
             hear=lambda data: None,
             is_for_each=True,
@@ -243,7 +243,12 @@ def _compile(
         remarks.append(f"The plugin did not compile all models: {error}")
     if cases:
         remarks.append(f"Run: {_counted([case['source'] for case in cases])}.")
+    if alone := [case["source"] for case in cases if case["expected"] is None]:
+        remarks.append(f"Run, and not compared, since LiteRT has no kernel: {_counted(alone)}.")
     remarks += [f"Not run, since {why}: {_counted(names)}." for why, names in left.items()]
+    taken = {op for case in cases for op in case["ops"]}
+    if idle := [op for op, _ in options.assets if op not in taken]:
+        remarks.append(f"Assets that nothing was run with: {', '.join(idle)}.")
     return cases, remarks
 
 
