@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
 from litert import CompiledModel, Environment, EnvironmentOptions, HardwareAccelerator
+from litert.abi.headers import INCLUDE_FOLDER
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
@@ -38,6 +40,29 @@ def products(tmp_path: Path) -> Path:
     builder.signature("serving_default", {"x": x, "z": z}, {"y": y})
     write_model(builder.build(), tmp_path / "products.tflite")
     return tmp_path / "products.tflite"
+
+
+def test_it_builds_where_the_headers_are_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    headers = tmp_path / "some where"
+    headers.symlink_to(INCLUDE_FOLDER)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "{headers}"\n')
+    python.chmod(0o755)
+    assert make(python, tmp_path / "built").returncode == 0
+    assert len(list((tmp_path / "built").glob("*.so"))) == 2
+
+
+def test_a_python_without_this_package_is_what_the_build_complains_of(tmp_path: Path) -> None:
+    done = make("false", tmp_path / "built")
+    assert done.returncode != 0 and "false has no litert-npu" in done.stderr
+
+
+def make(python: object, build: Path) -> subprocess.CompletedProcess[str]:
+    if shutil.which("cc") is None or shutil.which("make") is None:
+        pytest.skip("no C compiler, or no make")
+    example = Path(__file__).resolve().parents[2] / "examples" / "06_c_vendor"
+    command = ["make", "-s", "-C", str(example), f"PYTHON={python}", f"BUILD={build}"]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def apply_stock(tool: StockTool, libs: Path, model: Path, output: Path) -> None:
