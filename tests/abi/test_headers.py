@@ -19,7 +19,7 @@ from litert.abi.headers import (
     read_contract,
 )
 from litert.core.status import Status
-from litert.model.schema import BUILTIN_OPERATORS
+from litert.model.schema import BUILTIN_OPERATORS, ENUMS
 
 COMPILERS = [("gcc", "c11", ".c"), ("g++", "c++17", ".cc")]
 needs_compilers = pytest.mark.skipif(
@@ -49,6 +49,20 @@ def test_the_definitions_are_those_of_the_headers(tmp_path: Path) -> None:
 )
 def test_structs_are_as_large_as_stocks(struct: str, size: int) -> None:
     assert ffi.sizeof(struct) == size
+
+
+def test_what_the_header_says_of_options_are_the_schemas_numbers() -> None:
+    enums = {
+        "a fused activation": "ActivationFunctionType",
+        "a padding": "Padding",
+        "mirror pad": "MirrorPadMode",
+        "a weights format": "FullyConnectedOptionsWeightsFormat",
+    }
+    text = " ".join(Path(header_path("compiler_context.h")).read_text().replace("*", " ").split())
+    for words, enum in enums.items():
+        said = text.split(f"{words} ", 1)[1].removeprefix("is ").split(";")[0].split(".")[0]
+        numbers = {int(number): name for name, number in re.findall(r"(\w+) (\d+)", said)}
+        assert numbers == ENUMS[enum], enum
 
 
 def test_slots_are_where_stock_has_them() -> None:

@@ -36,7 +36,8 @@ def test_each_header_compiles_alone(header: Path, language: str, tmp_path: Path)
     source = tmp_path / "main.c"
     include = f'#include "litert_npu/support/{header.name}"\n'
     source.write_text(f"{include}{include}int main(void) {{ return 0; }}\n")
-    subprocess.run([*compiler(language), "-fsyntax-only", str(source)], check=True)
+    warnings = ["-Wconversion", "-Wsign-conversion", "-Wcast-qual"]
+    subprocess.run([*compiler(language), *warnings, "-fsyntax-only", str(source)], check=True)
 
 
 def build(program: str, language: str, folder: Path, *options: str) -> Path:

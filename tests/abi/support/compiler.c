@@ -112,6 +112,11 @@ static void test_compiled_result(void) {
   REFUSED(LiteRtCompiledResultNumByteCodeModules(NULL, NULL));
   OK(LiteRtCompiledResultNumByteCodeModules(NULL, &number)); /* [result.nothing] */
   EXPECT(number == 0);
+  free(result->byte_code); /* others in their place */
+  result->byte_code = (char*)malloc(2);
+  result->byte_code_size = 2;
+  OK(LiteRtGetCompiledResultByteCode(result, 0, &data, &size));
+  EXPECT(data == result->byte_code && size == 2);
   LiteRtDestroyCompiledResult(result);
   LiteRtDestroyCompiledResult(NULL);
 }

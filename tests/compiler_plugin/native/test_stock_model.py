@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler_plugin.native.context import CompilerContext
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
 from compiler_plugin.native.option_slots import hidden_options, option_slots
+from litert.abi.definitions import ffi
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import (
@@ -54,6 +56,45 @@ def read(host: StockHost, tmp_path: Path) -> Read:
 def stock_subgraphs(host: StockHost, path: Path) -> list[Subgraph]:
     stock = read_model(HostContext(host.context), StockModel(path).handle)
     return [each.subgraph for each in stock]
+
+
+def test_a_tensor_has_one_handle_however_it_is_come_by(tmp_path: Path) -> None:
+    """In stock as here: plugins join ops by it."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (2,))
+    y = builder.op("NEG", [x], [("y", "float32", (2,))])
+    builder.output(builder.op("MUL", [y, y], [("z", "float32", (2,))]))
+    model = builder.build()
+    path = tmp_path / "model.tflite"
+    path.write_bytes(to_bytes(model))
+    host = StockHost()
+    subgraph = StockModel(path).subgraph(host)
+    own = CompilerContext.take("Acme")
+    with own.showing(model.subgraphs[0]):
+        number = own.handles.of(model.subgraphs[0])
+        for table, graph in ((host.context, subgraph), (own.table, number)):
+            graph = ffi.cast("LiteRtSubgraph", graph)
+            for _ in range(60):  # after some questions other code answers
+                joins_ops(table, graph)
+    own.close()
+
+
+def joins_ops(table: Any, graph: Any) -> None:
+    def ask(slot: str, kind: str, *arguments: Any) -> Any:
+        answer = ffi.new(f"{kind}*")
+        assert getattr(table, slot)(*arguments, answer) == 0
+        return answer[0]
+
+    def op(index: int) -> Any:
+        return ask("get_subgraph_op", "LiteRtOp", graph, index)
+
+    first = ask("get_op_input", "LiteRtTensor", op(0), 0)
+    middle = ask("get_op_output", "LiteRtTensor", op(0), 0)
+    last = ask("get_op_output", "LiteRtTensor", op(1), 0)
+    assert first == ask("get_subgraph_input", "LiteRtTensor", graph, 0)
+    assert last == ask("get_subgraph_output", "LiteRtTensor", graph, 0)
+    assert {middle} == {ask("get_op_input", "LiteRtTensor", op(1), index) for index in (0, 1)}
+    assert len({first, middle, last}) == 3 and op(0) == op(0) != op(1)
 
 
 def described(subgraph: Subgraph) -> list[object]:

@@ -2,7 +2,8 @@
  * Release 2.3.0 of LiteRT hands out 1408 bytes, version 1.3; LiteRT's main branch of August 2026 and release 2.2.0
  * prefixes of it, 1104 bytes, version 1.1, and 1048 bytes, version 1.0. LITERT_HAS tells whether a slot is there. What
  * the host answers: the handles and pointers that it gives are its own, and valid during the call of the plugin that
- * they were got in. */
+ * they were got in. In that call a subgraph, an op or a tensor has one handle, however it is come by: the output of one
+ * op is the input of another if their handles are equal. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -87,7 +88,9 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* value);
 
-  /* 304: Options of builtin ops; UNSUPPORTED or INVALID_ARGUMENT for an op of another kind. */
+  /* 304: Options of builtin ops; UNSUPPORTED or INVALID_ARGUMENT for an op of another kind. The numbers are those of the
+   * TFLite schema: a fused activation is NONE 0, RELU 1, RELU_N1_TO_1 2, RELU6 3, TANH 4, SIGN_BIT 5; a padding SAME 0,
+   * VALID 1; the mode of a mirror pad REFLECT 0, SYMMETRIC 1; a weights format DEFAULT 0, SHUFFLED4x16INT8 1. */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);
   LiteRtStatus (*get_strided_slice_end_mask_option)(LiteRtOp op, int32_t* end_mask);
   LiteRtStatus (*get_strided_slice_shrink_axis_mask_option)(LiteRtOp op, int32_t* shrink_axis_mask);

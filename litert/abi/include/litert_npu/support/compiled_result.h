@@ -21,7 +21,7 @@ extern "C" {
 enum { kLiteRtNpuNameSize = 24 };
 
 struct LiteRtCompiledResultT {
-  char* byte_code; /* `byte_code_size` bytes, aligned as malloc does */
+  char* byte_code; /* `byte_code_size` bytes of malloc's: where their number is known late, free these, and set both */
   size_t byte_code_size;
   LiteRtParamIndex num_calls;
   char (*names)[kLiteRtNpuNameSize]; /* of the calls' functions, with a terminator */

@@ -55,7 +55,8 @@ static inline LiteRtStatus LiteRtNpuGetBasicCapabilities(int* capabilities) {
   return kLiteRtStatusOk;
 }
 
-/* Within the braces of a LiteRtDispatchInterface, in C. C++17 has no names there: set these slots by assignment. */
+/* Within the braces of a LiteRtDispatchInterface, in C. In C++ set these slots by assignment: C++17
+ * has no names there, C++20 wants them in another order. */
 #define LITERT_NPU_IDENTITY_SLOTS                                      \
   .initialize = LiteRtNpuInitialize,                                   \
   .check_runtime_compatibility = LiteRtNpuCheckRuntimeCompatibility,   \

@@ -25,7 +25,8 @@ extern "C" {
   } while (0)
 
 /* Tells people, on stderr, where stock LiteRT's log is, too. One line of up to 511 bytes, a longer one is cut; those of
- * several threads do not mix. */
+ * several threads do not mix. A compiler plugin in a process of its own is shown with an error that it returns, and with
+ * `--debug`; why it leaves an op is for LiteRtCompilerPluginGetRefusal to say. */
 __attribute__((format(printf, 2, 3))) static inline void LiteRtNpuSay(const char* vendor, const char* format, ...) {
   char text[512];
   va_list arguments;

@@ -159,7 +159,8 @@ static inline LiteRtStatus LiteRtNpuStopMetricsCollection(
   return LiteRtNpuStopCounters(&((LiteRtNpuCall*)context)->metrics, metrics);
 }
 
-/* Within the braces of a LiteRtDispatchInterface, in C. C++17 has no names there: set these slots by assignment. */
+/* Within the braces of a LiteRtDispatchInterface, in C. In C++ set these slots by assignment: C++17
+ * has no names there, C++20 wants them in another order. */
 #define LITERT_NPU_HOST_MEMORY_SLOTS                            \
   .register_tensor_buffer = LiteRtNpuRegisterTensorBuffer,      \
   .unregister_tensor_buffer = LiteRtNpuUnregisterTensorBuffer,  \
