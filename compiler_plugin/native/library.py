@@ -69,7 +69,9 @@ class PluginLibrary:
                 Status.DYNAMIC_LOADING,
                 f"it does not load: {_without_path(str(error), name)}",
                 name,
-                "Install what it is linked with, or take it out of the folder.",
+                "Install what it is linked with, or take it out of the folder."
+                if os.path.exists(name)
+                else "Build it, or install the vendor's package anew.",
             ) from error
         functions: dict[str, Any] = {}
         for function in (*FUNCTIONS, GET_REFUSAL):

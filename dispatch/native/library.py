@@ -112,7 +112,9 @@ class DispatchLibrary:
                 Status.DYNAMIC_LOADING,
                 f"the library cannot be loaded: {error}",
                 self.path,
-                "Install what it is linked with, for this kind of machine.",
+                "Install what it is linked with, for this kind of machine."
+                if os.path.exists(self.path)
+                else "Build it, or install the vendor's package anew.",
             ) from None
 
     def _find(self, library: Any, symbol: str) -> Any:

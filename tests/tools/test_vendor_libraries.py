@@ -37,6 +37,12 @@ def test_a_library_that_is_not_there_is_no_vendor_s_name() -> None:
         find_libraries(["libLiteRtDispatch_Tin.so"])
 
 
+def test_an_installed_vendor_stands_alone() -> None:
+    with pytest.raises(LiteRtError, match=r"no such file or folder \(Null\)") as error:
+        find_libraries(["Null", "Reference"])
+    assert error.value.hint == "An installed vendor is named alone."
+
+
 def test_a_vendor_that_is_not_there_is_told_of() -> None:
     with pytest.raises(LiteRtError, match="no installed vendor 'Nobody', only Null") as error:
         find_libraries(["Nobody"])

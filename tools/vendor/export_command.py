@@ -120,7 +120,7 @@ def find_origins(manufacturer: str) -> Mapping[str, str]:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no installed vendor '{manufacturer}', only {', '.join(there)}",
-            hint="Install its package, or name its Python files.",
+            hint="Install its package, or name its files.",
         )
     return found
 

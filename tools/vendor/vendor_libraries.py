@@ -85,7 +85,8 @@ def _files(names: Sequence[str]) -> list[str]:
                 )
             files += found
         elif not os.path.exists(name):
-            raise LiteRtError(Status.NOT_FOUND, "no such file, folder or installed vendor", name)
+            hint = "An installed vendor is named alone." if len(names) > 1 else ""
+            raise LiteRtError(Status.NOT_FOUND, "no such file or folder", name, hint)
         else:
             files.append(name)
     return [os.path.abspath(path) for path in files]

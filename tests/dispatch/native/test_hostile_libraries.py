@@ -60,6 +60,17 @@ def test_a_library_of_another_kind_is_not_loaded(tmp_path: Path) -> None:
         load_library(str(path))
 
 
+def test_a_library_that_is_not_built_is_not_said_to_lack_others(tmp_path: Path) -> None:
+    path = tmp_path / "libLiteRtDispatch_Acme.so"
+    with pytest.raises(LiteRtError, match="No such file") as error:
+        load_library(str(path))
+    assert error.value.hint.startswith("Build it")
+    path.write_bytes(b"no library")
+    with pytest.raises(LiteRtError) as error:
+        load_library(str(path))
+    assert error.value.hint.startswith("Install what it is linked with")
+
+
 AT_START = {
     "refuse-initialize": (Status.TIMEOUT_EXPIRED, "the library's function failed", "initialize"),
     "refuse-get_vendor_id": (Status.TIMEOUT_EXPIRED, "function failed", "initialize"),
