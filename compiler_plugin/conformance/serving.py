@@ -16,6 +16,7 @@ from compiler_plugin.conformance.subject import NamedModel, PluginSubject
 from compiler_plugin.native.factory import NativePluginFactory
 from compiler_plugin.registry import check_factory
 from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.check_prints import mark_begins
 from litert.abi.conformance.checks import BrokenRuleError, run_checks, select
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
@@ -23,7 +24,7 @@ from litert.host.python_library.bootstrap import find_vendor
 from litert.model.reader import read_model
 
 
-def check_plugin(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
     """Runs the checks of a plugin that `argument["done"]` does not have.
 
     Args:
@@ -34,12 +35,13 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     Yields:
       As `litert.abi.conformance.checks.run_checks`.
     """
-    yield from run_checks(
+    answers = run_checks(
         select(CHECKS, argument["rules"]),
         make_subject(argument),
         argument["done"],
         argument["stopped"],
     )
+    yield from mark_begins(answers)
 
 
 def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:

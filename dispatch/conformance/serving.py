@@ -12,6 +12,7 @@ from dispatch.conformance.host import CheckedHost
 from dispatch.conformance.subject import DispatchSubject
 from dispatch.conformance.table import Table, load_table
 from litert.abi.conformance.call_trace import CallTrace
+from litert.abi.conformance.check_prints import mark_begins
 from litert.abi.conformance.checks import run_checks, select
 from litert.abi.definitions import ffi
 from litert.core.element_type import ElementType
@@ -19,7 +20,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.host.python_library.bootstrap import find_vendor
 
 
-def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
     """Runs the checks of a dispatch library that `argument["done"]` does not have.
 
     Args:
@@ -34,9 +35,10 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     assets = {name: _read(path) for name, path in argument["assets"]}
     cases = [_case(each, assets) for each in argument["cases"]]
     subject = DispatchSubject(lambda: _load(argument, trace), cases, argument["tolerance"])
-    yield from run_checks(
+    answers = run_checks(
         select(CHECKS, argument["rules"]), subject, argument["done"], argument["stopped"]
     )
+    yield from mark_begins(answers)
 
 
 def input_types(case: Mapping[str, Any], ends: str = "inputs") -> list[RankedTensorType]:

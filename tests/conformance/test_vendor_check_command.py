@@ -140,6 +140,21 @@ def test_models_of_the_users_are_checked_with(
     assert report["parts"][0]["remarks"][0].startswith("Run: mine.tflite, MUL, ")
 
 
+def test_what_a_vendor_prints_as_it_fails_is_shown_with_it(
+    c_vendor: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "gain.txt").write_text("loud")
+    arguments = (c_vendor, f"--npu_custom_op_info=Gain,{tmp_path}/gain.txt")
+    report = check_json(capsys, *arguments)
+    said = "ERROR: [Cobalt] op Gain has no asset, or one that is not a number"
+    findings = [finding for part in report["parts"] for finding in part["findings"]]
+    printed = {f["rule"]: f["printed"] for f in findings if f["printed"]}
+    assert printed["invocation.ok"] == said
+    assert not any(f["printed"] for f in findings if f["outcome"] != "failed")
+    assert check(*arguments) == 1
+    assert f"            | {said}\n" in capsys.readouterr().out
+
+
 def test_an_asset_that_nothing_was_run_with_is_named(broken_vendor: Path, capsys: Capture) -> None:
     info = f"--npu_custom_op_info=Unknown,{broken_vendor}/gain.txt"
     report = check_json(capsys, broken_vendor, info, "--rule=dispatch.runs")

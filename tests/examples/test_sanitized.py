@@ -6,6 +6,7 @@ The C example is instrumented itself; of the Python example, exported, the C tha
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -96,6 +97,7 @@ def test_a_vendor_can_be_checked_under_sanitizers(tmp_path: Path, is_broken: boo
     )
     if is_broken:
         assert "in LiteRtDispatchRegisterAsset" in done.stdout, done.stdout
+        assert re.search(r"^ +\| ==\d+==ERROR: AddressSanitizer", done.stdout, re.MULTILINE)
     else:
         assert "Cobalt keeps the contract" in done.stdout, done.stdout + done.stderr
 

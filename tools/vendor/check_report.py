@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from litert.abi.headers import Rule
 
 _WIDTH = 100
+_PRINTED_LINES = 8
 _SIGNS = {
     Outcome.PASSED: "ok",
     Outcome.NOTE: "note",
@@ -139,6 +140,7 @@ class ConformanceReport:
             "case": finding.case,
             "outcome": finding.outcome.value,
             "text": finding.text,
+            "printed": finding.printed,
             "contract": rule.text,
             "where": rule.where,
         }
@@ -154,12 +156,12 @@ class ConformanceReport:
             rule = self.contract[name]
             lines.append(f"  {_SIGNS[outcome]:6}  {name}")
             lines += _indented(f"{rule.where}: {rule.text}")
-            cases: dict[str, list[str]] = {}
+            alike: dict[str, list[Finding]] = {}
             for finding in found:
-                cases.setdefault(finding.text, []).append(finding.case)
-            for text, of in cases.items():
-                named = f"{'; '.join(of)}: " if any(of) else ""
-                lines += _indented(f"- {named}{name_text(text)}")
+                alike.setdefault(finding.text, []).append(finding)
+            for text, of in alike.items():
+                named = f"{'; '.join(f.case for f in of)}: " if any(f.case for f in of) else ""
+                lines += [*_indented(f"- {named}{name_text(text)}"), *_printed(of[0].printed)]
         return lines
 
     @staticmethod
@@ -190,6 +192,13 @@ def with_recommendations(
         else finding
         for finding in findings
     ]
+
+
+def _printed(text: str) -> list[str]:
+    """The first lines that a process printed, as they are: wrapped, nobody could look for them."""
+    lines = [line.strip() for line in text.splitlines() if line.strip("= \t")]
+    more = ["…"] if len(lines) > _PRINTED_LINES else []
+    return [f"            | {name_text(line)}" for line in [*lines[:_PRINTED_LINES], *more]]
 
 
 def _indented(text: str, indent: int = 10) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 
 from litert.abi.conformance.call_trace import read_trace
+from litert.abi.conformance.check_prints import CheckPrints
 from litert.abi.conformance.checks import Finding, Outcome
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -40,7 +42,8 @@ def run_in_children(
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace")
         while True:
-            begun = ""
+            begun, prints = "", CheckPrints()
+            before = len(findings)
             done = {finding.key: finding.outcome.value for finding in findings}
             child = call_in_child(
                 target,
@@ -52,7 +55,7 @@ def run_in_children(
                 },
                 timeout_s=timeout_s,
                 subject=subject,
-                hear=lambda data: None,
+                hear=prints.add,
                 is_for_each=True,
             )
             try:
@@ -61,7 +64,7 @@ def run_in_children(
                     begun = answer.get("begin", "")
                     if not begun:
                         findings.append(_finding(answer))
-                return findings
+                return _with_prints(findings, before, prints)
             except LiteRtError as error:
                 if not begun or error.status is Status.UNKNOWN:  # a defect of the checks themselves
                     raise
@@ -72,6 +75,7 @@ def run_in_children(
                     text += f", in {function}"
                 findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
                 hangs += error.status is Status.TIMEOUT_EXPIRED
+                findings = _with_prints(findings, before, prints)
 
 
 def check_end(
@@ -86,27 +90,39 @@ def check_end(
       timeout_s: for each check, and for the end.
       subject: as for `run_in_children`.
     """
-    is_doing = False
+    is_doing, prints = False, CheckPrints()
+    last = ""
     try:
         for answer in call_in_child(
             target,
             {**argument, "done": {}, "trace": "", "stopped": ""},
             timeout_s=timeout_s,
             subject=subject,
-            hear=lambda data: None,
+            hear=prints.add,
             is_for_each=True,
             must_end_well=True,
         ):
             assert isinstance(answer, dict)
             is_doing = "begin" in answer
+            last = answer.get("begin", last)
             if answer.get("outcome") == Outcome.FAILED:
                 return Finding(rule, "", Outcome.UNSEEN, f"needs {answer['rule']}, which is broken")
     except LiteRtError as error:
         if is_doing:
             return Finding(rule, "", Outcome.UNSEEN, "the process does not come to its end")
         text = error.what.removeprefix(subject).strip()
-        return Finding(rule, "", Outcome.FAILED, f"at its end, the process {text}")
+        text = f"at its end, the process {text}"
+        return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
     return Finding(rule, "", Outcome.PASSED)
+
+
+def _with_prints(findings: list[Finding], first: int, prints: CheckPrints) -> list[Finding]:
+    """The findings, from the first of the process that printed on with what it printed in those that failed."""
+    said = [
+        replace(found, printed=prints.of(found.key)) if found.outcome is Outcome.FAILED else found
+        for found in findings[first:]
+    ]
+    return [*findings[:first], *said]
 
 
 def _finding(answer: Mapping[str, str]) -> Finding:

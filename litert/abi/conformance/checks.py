@@ -64,12 +64,14 @@ class Finding:
 
     Attributes:
       text: what the vendor did, or why the check says nothing; "" where it passed.
+      printed: what the vendor printed in a check that failed, or a sanitizer.
     """
 
     rule: str
     case: str
     outcome: Outcome
     text: str = ""
+    printed: str = ""
 
     @property
     def key(self) -> str:
