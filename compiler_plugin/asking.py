@@ -72,19 +72,16 @@ def ask(model: Model, index: int, plugin: VendorPlugin, edges: Sequence[Sequence
     fresh = _read_composites(subgraph.ops)
     composites, closed = dict(fresh), dict[Op, str]()
     while fresh:
-        apart: dict[Op, Composite] = {}
         for op, composite in fresh.items():
             if op not in wishes.selected and composite.name not in (NPU_CALL, CPU_CALL):
                 closed[op] = wishes.reasons.get(op, NO_REASON)
-                if why := opened.why_whole(op, composite):
+                if why := opened.admit(op, composite):
                     closed[op] += f", and cannot have it in parts: {why}"
-                else:
-                    apart[op] = composite
-        if not apart:
+        parts = opened.take_apart()
+        if not parts:
             break
-        opened.take_apart(apart)
         wishes = _Wishes.of(plugin, subgraph, index)
-        fresh = _read_composites([part for op in apart for part in opened.parts[op].ops])
+        fresh = _read_composites(parts)
         composites.update(fresh)
         if plugin.is_asked_as_in_stock:
             break

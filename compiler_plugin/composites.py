@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from compiler_plugin.graph_copy import GraphCopy
 from litert.core.quantization import Quantization
@@ -14,6 +15,9 @@ from litert.model.subgraph_references import referenced_subgraphs
 
 MAX_OPS = 100_000
 """That taking apart may bring into one subgraph: decompositions that use each other could ask for any number."""
+
+MAX_DEPTH = 100
+"""Of composites within composites: a plugin is asked once for each level."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,27 +51,34 @@ class OpenComposites:
         self._subgraph = subgraph
         self._before = list(subgraph.ops)
         self._outer: dict[Op, Op] = {}  # of a part, the composite
-        self._num_ops = 0
+        self._admitted: dict[Op, Composite] = {}
+        self._num_ops = 0  # that came, or will come, with all that was admitted
 
-    def why_whole(self, op: Op, composite: Composite) -> str:
-        """Why a composite cannot be taken apart; "" where it can."""
+    def admit(self, op: Op, composite: Composite) -> str:
+        """Has a composite taken apart next; or says why it cannot be, else ""."""
         if why := why_closed(self._model, op, composite):
             return why
         index = composite.decomposition
-        if any(self.parts[outer].composite.decomposition == index for outer in self._all_outer(op)):
+        outer = [self.parts[each].composite.decomposition for each in self._all_outer(op)]
+        if index in outer:
             return "its decomposition has it in itself"
-        if self._num_ops + len(self._model.subgraphs[index].ops) > MAX_OPS:
+        if len(outer) >= MAX_DEPTH:
+            return f"it is in {MAX_DEPTH} others"
+        num_ops = self._num_ops + len(self._model.subgraphs[index].ops)
+        if num_ops > MAX_OPS:
             return f"there would be more than {MAX_OPS:,} ops of decompositions"
+        self._num_ops = num_ops
+        self._admitted[op] = composite
         return ""
 
-    def take_apart(self, composites: Mapping[Op, Composite]) -> None:
-        """Puts decompositions in the places of composites, none of which `why_whole` has anything against."""
+    def take_apart(self) -> Sequence[Op]:
+        """Puts decompositions in the places of what was admitted, and returns the parts."""
+        composites, self._admitted = self._admitted, {}
         for op, composite in composites.items():
             op.release()
             first = len(self._subgraph.tensors)
             body = self._model.subgraphs[composite.decomposition]
             ops = copy_decomposition(self._subgraph, op, body, share_buffers=True)
-            self._num_ops += len(ops)
             self.parts[op] = Parts(
                 composite, self._outer.get(op), ops, self._subgraph.tensors[first:]
             )
@@ -77,10 +88,12 @@ class OpenComposites:
             for op in self._subgraph.ops
             for part in (self.parts[op].ops if op in composites else (op,))
         ]
+        return [part for op in composites for part in self.parts[op].ops]
 
     def put_back(self, ops: Collection[Op]) -> None:
         """Puts composites in their places again; what is within them goes with their parts."""
-        outermost = [op for op in ops if not any(outer in ops for outer in self._all_outer(op))]
+        every = set(ops)
+        outermost = [op for op in ops if every.isdisjoint(self._all_outer(op))]
         places: dict[Op, Op] = {}
         gone: set[Op] = set()
         tensors: list[Tensor] = []
@@ -111,21 +124,30 @@ class OpenComposites:
     def move_edges(self, index: int, edges: Sequence[Sequence[Edge]]) -> list[Edge]:
         """Control dependencies of the subgraph as it is now: its own, and those within decompositions.
 
+        The parts of a composite that has some run one after the other, as they stand, so that its first and its
+        last speak for all: each with each, two large composites would have more than there is memory for.
+
         Args:
           index: of the subgraph.
           edges: of all subgraphs of the model as it was.
         """
-        pairs = list(_pairs(self._before, edges[index]))
+        distinct = {number: set(edges[number]) for number in self._used(index)}
+        pairs = list(_pairs(self._before, distinct[index]))
         for parts in self.parts.values():
-            pairs += _pairs(parts.ops, edges[parts.composite.decomposition])
+            pairs += _pairs(parts.ops, distinct[parts.composite.decomposition])
         place = {op: position for position, op in enumerate(self._subgraph.ops)}
-        moved = {
-            (place[first], place[second])
-            for before, after in pairs
-            for first in self.leaves(before)
-            for second in self.leaves(after)
-        }
+        ends: dict[Op, tuple[int, int]] = {}
+        moved: set[Edge] = set()
+        for op in dict.fromkeys(op for pair in pairs for op in pair):
+            leaves = [place[leaf] for leaf in self.leaves(op)]
+            ends[op] = leaves[0], leaves[-1]
+            moved.update(pairwise(leaves))
+        moved.update((ends[before][1], ends[after][0]) for before, after in pairs)
         return sorted(moved)
+
+    def _used(self, index: int) -> set[int]:
+        """A subgraph, and the decompositions whose copies are in it."""
+        return {index, *(parts.composite.decomposition for parts in self.parts.values())}
 
     def _all_outer(self, op: Op) -> Iterator[Op]:
         outer = self._outer.get(op)
@@ -234,7 +256,7 @@ def _numbers(tensor: Tensor) -> Quantization:
     return replace(tensor.quantization or Quantization(), min=(), max=())
 
 
-def _pairs(ops: Sequence[Op], edges: Sequence[Edge]) -> Iterator[tuple[Op, Op]]:
+def _pairs(ops: Sequence[Op], edges: Iterable[Edge]) -> Iterator[tuple[Op, Op]]:
     for before, after in edges:
         if before < len(ops) and after < len(ops):
             yield ops[before], ops[after]

@@ -272,7 +272,8 @@ def test_what_cannot_be_taken_apart_says_why(case: str) -> None:
     opened = OpenComposites(model, model.subgraphs[0])
     op = model.subgraphs[0].ops[1]
     found = read_composite(op)
-    assert found and why in opened.why_whole(op, found)
+    assert found and why in opened.admit(op, found)
+    assert not opened.take_apart()
 
 
 def test_a_decomposition_with_itself_in_it_ends(partitioned: Partitioned) -> None:
@@ -309,6 +310,54 @@ def test_decompositions_that_double_end(
     assert len(report.composites) == 1
 
 
+def test_the_limit_of_ops_is_that_of_all_that_are_taken_apart_at_once(
+    partitioned: Partitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_OPS", 10)
+    report, model = partitioned(between_sums("acme.poly", twice_less_once, 7), fake_ops="SUB")
+    assert names(model).count("STABLEHLO_COMPOSITE") == 2
+    assert [item.num_parts for item in report.composites] == [2, 2, 2, 2, 2, 0, 0]
+    assert "there would be more than 10 ops of decompositions" in fates(report)[6]
+
+
+def test_composites_in_each_other_are_taken_apart_to_a_depth(
+    partitioned: Partitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_DEPTH", 2)
+    b = ModelBuilder()
+    body = twice_less_once(b)
+    for level in range(4):
+        around = b.subgraph(f"level{level}")
+        a = around.op("NEG", [around.input("a", *F32)], [("negative", *F32)])
+        around.output(composite(around, f"acme.level{level}", body, [a], "t"))
+        body = around
+    b.output(composite(b, "acme.all", body, [b.input("x", *F32)], "y"))
+    report, model = partitioned(b.build(), fake_ops="NEG")
+    assert names(model) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE"]
+    assert fates(report)[2].endswith("and cannot have it in parts: it is in 2 others")
+
+
+def test_control_dependencies_of_large_composites_are_few() -> None:
+    b = ModelBuilder()
+    body = b.subgraph("long.impl")
+    a = body.input("a", *F32)
+    for index in range(3000):
+        a = body.op("NEG", [a], [(f"t{index}", *F32)])
+    body.output(a)
+    y = composite(b, "acme.long", body, [b.input("x", *F32)], "first")
+    b.output(composite(b, "acme.long", body, [y], "second"))
+    model = b.build()
+    model.set_metadata(CONTROL_DEPENDENCIES_KEY, Blob(b""))
+    set_control_dependencies(model, [[(0, 1)]])
+    opened = OpenComposites(model, model.subgraphs[0])
+    for op in model.subgraphs[0].ops:
+        found = read_composite(op)
+        assert found and not opened.admit(op, found)
+    opened.take_apart()
+    edges = opened.move_edges(0, read_control_dependencies(model))
+    assert edges == [(place, place + 1) for place in range(5999)]
+
+
 def test_control_dependencies_follow() -> None:
     model = between_sums("acme.poly", twice_less_once)
     model.set_metadata(CONTROL_DEPENDENCIES_KEY, Blob(b""))
@@ -317,9 +366,9 @@ def test_control_dependencies_follow() -> None:
     edges = read_control_dependencies(model)
     op = model.subgraphs[0].ops[1]
     found = read_composite(op)
-    assert found
-    opened.take_apart({op: found})
-    assert opened.move_edges(0, edges) == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
+    assert found and not opened.admit(op, found)
+    assert [part.name for part in opened.take_apart()] == ["MUL", "SUB"]
+    assert opened.move_edges(0, edges) == [(0, 1), (1, 2), (2, 3)]
     opened.put_back([op])
     assert opened.move_edges(0, edges) == [(0, 1), (1, 2)]
 
@@ -331,8 +380,8 @@ def test_parts_compute_what_the_composite_computes(case: str) -> None:
     expected = run(before)
     opened = OpenComposites(model, model.subgraphs[0])
     while fresh := {op: found for op in model.subgraphs[0].ops if (found := read_composite(op))}:
-        assert not any(opened.why_whole(op, found) for op, found in fresh.items())
-        opened.take_apart(fresh)
+        assert not any(opened.admit(op, found) for op, found in fresh.items())
+        opened.take_apart()
     assert find_unused(model, range(1, len(model.subgraphs)), ()) == list(
         range(1, len(model.subgraphs))
     )
@@ -376,7 +425,10 @@ def test_any_may_be_taken_apart_and_put_back(model: Model, data: st.DataObject) 
     for _ in range(2):
         found = {op: item for op in subgraph.ops if (item := read_composite(op))}
         chosen = data.draw(st.sets(st.integers(0, max(len(found) - 1, 0))))
-        opened.take_apart({op: item for i, (op, item) in enumerate(found.items()) if i in chosen})
+        for number, (op, item) in enumerate(found.items()):
+            if number in chosen:
+                assert not opened.admit(op, item)
+        opened.take_apart()
     for got, wanted in zip(run(to_bytes(model)), run(before), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-6)
     opened.put_back(data.draw(st.sets(st.sampled_from(list(opened.parts)))) if opened.parts else ())
