@@ -62,8 +62,7 @@ def partition_model(
         report_plans(report, plans, unused)
         check_required(report, options.require_npu)
         copies = [extract(p, share_buffers=True) for plan in plans for p in plan.partitions]
-        for plan in plans:
-            replace_partitions(model, plan.dependencies, plan.partitions)
+        replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])
         drop_subgraphs(model, unused)
         for copy in copies:
             forget_decompositions(copy)

@@ -21,20 +21,22 @@ def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
     return results
 
 
-def move_control_dependencies(model: Model, subgraph: Subgraph, places: Mapping[int, int]) -> None:
+def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[int, int]]) -> None:
     """Names ops by their new positions, where the metadata of a model name any.
 
     Args:
       model: to change.
-      subgraph: of the model, in its new order.
-      places: new positions by the old ones; ops that are gone have none, and several may have become one.
+      places: of each subgraph in a new order: new positions by the old ones; ops that are gone have none, and
+        several may have become one.
     """
     edges = read_control_dependencies(model)
     if not any(edges):
         return
-    index = model.subgraphs.index(subgraph)
-    moved = [(places[a], places[b]) for a, b in edges[index] if a in places and b in places]
-    edges[index] = [(a, b) for a, b in moved if a != b]
+    for index, subgraph in enumerate(model.subgraphs):
+        if subgraph in places:
+            new = places[subgraph]
+            moved = [(new[a], new[b]) for a, b in edges[index] if a in new and b in new]
+            edges[index] = [(a, b) for a, b in moved if a != b]
     set_control_dependencies(model, edges)
 
 

@@ -6,7 +6,7 @@ once for all partitions of a subgraph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler_plugin.composites import copy_decomposition
@@ -117,42 +117,60 @@ def model_of(subgraph: Subgraph) -> Model:
 
 
 def replace_partitions(
-    model: Model, dependencies: Sequence[Sequence[int]], partitions: Sequence[Partition]
-) -> list[Op]:
-    """Puts a `DISPATCH_OP` in the place of each partition, all of one subgraph, and drops what is dead.
+    model: Model, subgraphs: Sequence[tuple[Sequence[Sequence[int]], Sequence[Partition]]]
+) -> list[list[Op]]:
+    """Puts a `DISPATCH_OP` in the place of each partition, and drops what is dead.
 
     What only the replaced ops used is dropped: tensors, their buffers, operator codes. What nothing used
     before stays.
 
     Args:
       model: to change.
-      dependencies: of the subgraph's ops.
-      partitions: that do not overlap.
+      subgraphs: of each that has any: the dependencies of its ops, and partitions, which do not overlap.
 
     Returns:
       The dispatch ops, without options, in the partitions' order.
     """
-    if not partitions:
-        return []
-    subgraph = partitions[0].subgraph
+    calls: list[list[Op]] = []
+    dead: set[Tensor] = set()
+    replaced: list[Op] = []
+    places: dict[Subgraph, Mapping[int, int]] = {}
+    for dependencies, partitions in subgraphs:
+        if not partitions:
+            calls.append([])
+            continue
+        subgraph = partitions[0].subgraph
+        old = [op for partition in partitions for op in partition.ops]
+        touched = {tensor for op in old for tensor in tensors_of(op)}
+        touched |= {scales for tensor in touched for scales in block_scales(tensor)}
+        for op in old:
+            op.release()
+        calls.append([Op(_dispatch_code(model), p.inputs, p.outputs) for p in partitions])
+        places[subgraph] = _put_calls(subgraph, dependencies, partitions, calls[-1])
+        gone = find_dead_tensors(model, subgraph, touched)
+        subgraph.remove_tensors(gone)
+        dead |= gone
+        replaced += old
+    # Once for all: each looks at the whole model.
+    move_control_dependencies(model, places)
+    drop_buffers(model, {tensor.buffer for tensor in dead})
+    drop_operator_codes(model, {op.code for op in replaced})
+    return calls
+
+
+def _put_calls(
+    subgraph: Subgraph,
+    dependencies: Sequence[Sequence[int]],
+    partitions: Sequence[Partition],
+    calls: Sequence[Op],
+) -> dict[int, int]:
+    """Puts calls in the places of a subgraph's partitions; new positions by old ones."""
     order = find_execution_order(dependencies, [p.positions for p in partitions])
-    code = _dispatch_code(model)
-    replaced = [op for partition in partitions for op in partition.ops]
-    touched = {tensor for op in replaced for tensor in tensors_of(op)}
-    touched |= {scales for tensor in touched for scales in block_scales(tensor)}
-    for op in replaced:
-        op.release()
-    calls = [Op(code, p.inputs, p.outputs) for p in partitions]
     subgraph.ops = [subgraph.ops[place] if place >= 0 else calls[~place] for place in order]
     places = {old: new for new, old in enumerate(order)}
     for number, partition in enumerate(partitions):
         places.update(dict.fromkeys(partition.positions, places[~number]))
-    move_control_dependencies(model, subgraph, places)
-    dead = find_dead_tensors(model, subgraph, touched)
-    subgraph.remove_tensors(dead)
-    drop_buffers(model, {tensor.buffer for tensor in dead})
-    drop_operator_codes(model, {op.code for op in replaced})
-    return calls
+    return places
 
 
 def _dispatch_code(model: Model) -> OperatorCode:

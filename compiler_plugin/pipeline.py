@@ -250,8 +250,8 @@ def _put_calls(
     """
     compiled: dict[Op, CompiledPartition] = {}
     functions: list[tuple[str, list[ShapeOutput]]] = []
-    for plan in plans:
-        calls = replace_partitions(model, plan.dependencies, plan.partitions)
+    replaced = replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])
+    for plan, calls in zip(plans, replaced, strict=True):
         for partition, call in zip(plan.partitions, calls, strict=True):
             compiled[call] = found = compilation.partitions[partition]
             name = found.function_name

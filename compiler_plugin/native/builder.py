@@ -151,7 +151,7 @@ class GraphBuilder:
         known = set(model.buffers)
         model.buffers += dict.fromkeys(t.buffer for t in used if t.buffer not in known)
         places = {old_order[op]: new for new, op in enumerate(subgraph.ops) if op in old_order}
-        move_control_dependencies(model, subgraph, places)
+        move_control_dependencies(model, {subgraph: places})
         dead = find_dead_tensors(model, subgraph, touched)
         subgraph.remove_tensors(dead)
         drop_buffers(model, {tensor.buffer for tensor in dead})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import is_dispatch_op
-from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
+from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor, builtin_name
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 
@@ -36,7 +37,7 @@ def outline(model: Model, *groups: Sequence[int]) -> list[Subgraph]:
     results = find_results(model, subgraph)
     partitions = [make_partition(str(i), subgraph, g, results) for i, g in enumerate(groups)]
     copies = [extract(partition) for partition in partitions]
-    replace_partitions(model, dependencies, partitions)
+    replace_partitions(model, [(dependencies, partitions)])
     return copies
 
 
@@ -306,7 +307,7 @@ def test_a_model_computes_the_same_with_calls_in_it(case: tuple[Model, dict[int,
     found = find_partitions(dependencies, selected)
     partitions = [make_partition(str(i), main, group, results) for i, group in enumerate(found)]
     copies = [extract(partition) for partition in partitions]
-    calls = replace_partitions(model, dependencies, partitions)
+    (calls,) = replace_partitions(model, [(dependencies, partitions)])
     for subgraph in (main, *copies):
         check_links(subgraph)
     by_call = dict(zip(calls, copies, strict=True))
@@ -314,3 +315,23 @@ def test_a_model_computes_the_same_with_calls_in_it(case: tuple[Model, dict[int,
     for op in calls:
         assert len(set(op.inputs)) == len(op.inputs)
         assert not any(tensor is None or tensor.is_constant for tensor in op.inputs)
+
+
+@pytest.mark.parametrize("kept", [(), (1,), (0, 1)], ids=str)
+def test_what_several_subgraphs_share_goes_with_the_last_that_has_it(kept: Sequence[int]) -> None:
+    builder = ModelBuilder()
+    builder.output(builder.op("NEG", [builder.input("x", *F32)], [("y", *F32)]))
+    two: Buffer | npt.NDArray[np.float32] = np.full(4, 2, np.float32)
+    for name in ("first", "second"):
+        graph = builder.subgraph(name)
+        weights = graph.constant("two", two, *F32)
+        two = weights.buffer
+        graph.output(graph.op("MUL", [graph.input("a", *F32), weights], [("b", *F32)]))
+    model = builder.build()
+    chosen = [graph for number, graph in enumerate(model.subgraphs[1:]) if number not in kept]
+    every = [make_partition(g.name, g, [0], find_results(model, g)) for g in chosen]
+    calls = replace_partitions(model, [([[]], [partition]) for partition in every])
+    assert [len(some) for some in calls] == [1] * len(chosen)
+    assert (two in model.buffers) is bool(kept)
+    names_left = {builtin_name(code.builtin_code) for code in model.operator_codes}
+    assert ("MUL" in names_left) is bool(kept)

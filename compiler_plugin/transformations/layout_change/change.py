@@ -94,7 +94,7 @@ def _clean_up(
     drop_operator_codes(model, {op.code for op in old_ops})
     places = {op: place for place, op in enumerate(subgraph.ops)}
     moved = {old: places[op] for old, op in enumerate(old_ops) if op in places}
-    move_control_dependencies(model, subgraph, moved)
+    move_control_dependencies(model, {subgraph: moved})
 
 
 def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Tensor]:
