@@ -117,10 +117,11 @@ class Port:
             self._registration = None
 
     def _call(self, verb: str, registration: Registration) -> None:
-        self._device.vendor.call(
-            f"{verb}_{self._kind}",
-            self._context,
-            self._index,
-            registration.handle,
-            detail=f" {self._index}{self._of_call}",
-        )
+        with self._device.lock:  # the vendor looks the handle up among the device's
+            self._device.vendor.call(
+                f"{verb}_{self._kind}",
+                self._context,
+                self._index,
+                registration.handle,
+                detail=f" {self._index}{self._of_call}",
+            )

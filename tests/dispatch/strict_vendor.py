@@ -87,11 +87,17 @@ class StrictDispatch(Dispatch[Context, Context]):
             yield
             return
         self.check(context.is_open, f"{text}: {context.name} is destroyed")
+        with self.alone(text, context):
+            if is_failing:
+                raise self.error
+            yield
+
+    @contextmanager
+    def alone(self, text: str, context: Context) -> Iterator[None]:
+        """Around what no other thread may use a context for."""
         alone = context.in_use.acquire(blocking=False)
         self.check(alone, f"{text}: {context.name} is in use by another thread")
         try:
-            if is_failing:
-                raise self.error
             yield
         finally:
             if alone:
@@ -238,12 +244,18 @@ class StrictDispatch(Dispatch[Context, Context]):
         self.open.remove(context)
 
     def _attach(self, kind: str, context: Context, index: int, handle: int) -> None:
-        with self.called(f"attach_{kind} {index} {handle}", context):
+        with (
+            self.called(f"attach_{kind} {index} {handle}", context),
+            self.alone(f"attach_{kind}", context.device),
+        ):
             self.check(handle in context.device.buffers, f"{handle} attached, not registered")
             context.attached[kind, index] = handle
 
     def _detach(self, kind: str, context: Context, index: int, handle: int) -> None:
-        with self.called(f"detach_{kind} {index} {handle}", context):
+        with (
+            self.called(f"detach_{kind} {index} {handle}", context),
+            self.alone(f"detach_{kind}", context.device),
+        ):
             self.check(handle in context.device.buffers, f"{handle} detached, not registered")
             if context.attached.get((kind, index)) == handle:
                 del context.attached[kind, index]

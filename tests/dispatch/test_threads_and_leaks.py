@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,14 @@ from dispatch.mem_buffer import MemBuffer
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.model.blob import MappedFile
-from tests.dispatch.strict_vendor import FLOATS, StrictDispatch, bind_all, open_call, open_session
+from tests.dispatch.strict_vendor import (
+    FLOATS,
+    Context,
+    StrictDispatch,
+    bind_all,
+    open_call,
+    open_session,
+)
 
 
 def in_threads(count: int, function: Callable[[int], None]) -> None:
@@ -75,6 +83,31 @@ def test_a_device_gets_one_call_at_a_time() -> None:
 
         in_threads(6, work)
     assert not vendor.broken and not vendor.open
+
+
+def test_buffers_are_attached_while_no_other_is_registered() -> None:
+    """A vendor looks a handle up in its device's table, which a registration may move."""
+
+    class Slow(StrictDispatch):
+        def register_tensor_buffer(self, device_context: Context, buffer: TensorBuffer) -> int:
+            with self.alone("slowly", device_context):
+                time.sleep(0.002)
+            return super().register_tensor_buffer(device_context, buffer)
+
+        def attach_input(self, invocation_context: Context, index: int, handle: int) -> None:
+            time.sleep(0.001)  # others have a turn
+            super().attach_input(invocation_context, index, handle)
+
+    vendor = Slow()
+    with open_session(vendor) as session:
+        calls = [open_call(session, name=f"f{index}") for index in range(3)]
+
+        def work(index: int) -> None:
+            for _ in range(10):
+                bind_all(calls[index])
+
+        in_threads(3, work)
+    assert not vendor.broken
 
 
 def test_sessions_of_one_table_open_and_close_in_threads() -> None:

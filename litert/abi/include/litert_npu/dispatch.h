@@ -170,7 +170,8 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.unlocks] What it locks it unlocks before it returns, also when it fails, and has no buffer locked twice at a
    * time, such as one that is attached to two inputs: stock's runtime refuses that.
    * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. So
-   * does a device context, whose buffers may come and go while functions of it run. */
+   * does a device context, of which attaching and detaching are calls, too. Its buffers may come and go while functions
+   * of it run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, but for all five or none: measures from now on.
    *
