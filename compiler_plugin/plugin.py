@@ -175,7 +175,8 @@ class CompilerPlugin(Protocol):
         uses it for the ops of those names, as though it had been in `custom_op_infos`.
 
         Args:
-          paths: the user's files and folders; what may be in them is the vendor's to say.
+          paths: the user's files and folders; what may be in them is the vendor's to say. Of a folder those files
+            should count that lie directly in it: for a layer deeper down, what is compiled at load is never kept.
           op_names: of the model's ops, builtin ones too, but for those that a flag has an asset for.
 
         Returns:

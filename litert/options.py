@@ -40,6 +40,10 @@ class Options:
       soc_manufacturer: whose NPU to compile for; "" for the first vendor that takes an op.
       soc_model: which of its NPUs; "" for its plugin's first.
       compiler_options: for vendors' compiler plugins, by the names that their flags of `apply_plugin` have.
+      custom_layers: files and folders of layers for any model; `custom_op_infos` go before them.
+      asset_root: the folder that files named by assets may lie in; "" for each asset's own.
+      shape_bounds: the largest shape of each model input of dynamic shape, by name.
+      check_kernels: whether each kernel is built once when it is compiled, so that its errors show then.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -50,6 +54,10 @@ class Options:
     soc_manufacturer: str = ""
     soc_model: str = ""
     compiler_options: Mapping[str, str] = field(default_factory=dict)
+    custom_layers: Sequence[str] = ()
+    asset_root: str = ""
+    shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    check_kernels: bool = True
     _cpu_options: CpuOptions | None = None
     _gpu_options: GpuOptions | None = None
     _qualcomm_options: Any = None
@@ -70,6 +78,10 @@ class Options:
         soc_manufacturer: str = "",
         soc_model: str = "",
         compiler_options: Mapping[str, str] | None = None,
+        custom_layers: Sequence[str] = (),
+        asset_root: str = "",
+        shape_bounds: Mapping[str, Sequence[int]] | None = None,
+        check_kernels: bool = True,
     ) -> None:
         self.hardware_accelerators = hardware_accelerators
         self.dispatch_options = dispatch_options or {}
@@ -79,6 +91,10 @@ class Options:
         self.soc_manufacturer = soc_manufacturer
         self.soc_model = soc_model
         self.compiler_options = compiler_options or {}
+        self.custom_layers = custom_layers
+        self.asset_root = asset_root
+        self.shape_bounds = shape_bounds or {}
+        self.check_kernels = check_kernels
         self._cpu_options = cpu_options
         self._gpu_options = gpu_options
         self._qualcomm_options = qualcomm_options

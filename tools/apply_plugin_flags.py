@@ -11,6 +11,7 @@ from absl import flags
 from .command import describe_flags, split_arguments, usage_error
 from .compile_flags import (
     define_asset_flags,
+    define_layer_flags,
     define_libs,
     define_target_flags,
     read_custom_op_infos,
@@ -122,24 +123,7 @@ def define_flags() -> flags.FlagValues:
     flags.DEFINE_list(
         "require_npu", [], "Ops that must not stay on the CPU, or all.", flag_values=values
     )
-    switch("check_kernels", True, "Build each kernel once, so that its errors show now.")
-    flags.DEFINE_multi_string(
-        "custom_layers", [], "A file, or a folder of files, with layers for any model; may be repeated.",
-        flag_values=values,
-    )  # fmt: skip
-    values[
-        "custom_layers"
-    ].help = (
-        "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated."
-    )
-    text(
-        "asset_root",
-        "The folder that the files which assets name may lie in; each asset's own by default.",
-    )
-    flags.DEFINE_multi_string("shape_bounds", [], "", flag_values=values)
-    values[
-        "shape_bounds"
-    ].help = "input:100x3x300x300: the largest shape of an input of dynamic shape. Once for each."
+    define_layer_flags(values)
     define_transform_flags(values, "Without it those of --extensions that are enabled.")
     switch(
         "disable_nhwc_to_nchw",

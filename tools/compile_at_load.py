@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .command import usage_error
 from .compile_flags import (
     define_asset_flags,
+    define_layer_flags,
     define_libs,
     define_target_flags,
     read_custom_op_infos,
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
     from litert.core.compiler_options import CustomOpInfo
 
+_ASKING = (
+    "soc_manufacturer", "soc_model", "npu_custom_op_info", "custom_layers", "asset_root", "shape_bounds",
+    "libs",
+)  # fmt: skip
 _TELLING = ("litert.runtime.jit", "litert.runtime.jit_compiler")
 
 
@@ -35,6 +40,7 @@ class CompileAtLoad:
       soc_model: which of its NPUs; "" for the first.
       custom_op_infos: assets.
       vendor_options: by name.
+      custom_layers, asset_root, shape_bounds, check_kernels: as `CompilerOptions` has them.
       plugin_folder: beside the plugins that are installed; "" for none.
       cache_folder: where the result is kept; "" for nowhere.
     """
@@ -43,6 +49,10 @@ class CompileAtLoad:
     soc_model: str = ""
     custom_op_infos: Sequence[CustomOpInfo] = ()
     vendor_options: Mapping[str, str] = field(default_factory=dict)
+    custom_layers: Sequence[str] = ()
+    asset_root: str = ""
+    shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    check_kernels: bool = True
     plugin_folder: str = ""
     cache_folder: str = ""
 
@@ -53,6 +63,7 @@ def define_compile_at_load(flags: FlagValues) -> None:
 
     define_target_flags(flags)
     define_asset_flags(flags)
+    define_layer_flags(flags)
     define_libs(flags)
     DEFINE_string(
         "cache_folder",
@@ -77,14 +88,15 @@ def read_compile_at_load(flags: FlagValues, unknown: Sequence[str]) -> CompileAt
         raise usage_error(
             f"--libs has {len(libs)} folders, where a program has one", "Name the one above them."
         )
-    asking = ("soc_manufacturer", "soc_model", "npu_custom_op_info", "libs")
-    if not unknown and not any(flags[name].value for name in asking):
+    if not unknown and flags.check_kernels and not any(flags[name].value for name in _ASKING):
         return CompileAtLoad(cache_folder=flags.cache_folder)
     if "npu" not in flags.accelerator:
         raise usage_error(
             "flags to compile for an NPU, and --accelerator without it", "Add npu to it."
         )
-    from compiler_plugin.registry import DEFAULT_MANUFACTURER  # here: --help must not wait for it
+    # Here, since --help must not wait for them.
+    from compiler_plugin.registry import DEFAULT_MANUFACTURER
+    from litert.core.compiler_options import parse_shape_bounds
 
     manufacturer = flags.soc_manufacturer or DEFAULT_MANUFACTURER
     return CompileAtLoad(
@@ -92,6 +104,10 @@ def read_compile_at_load(flags: FlagValues, unknown: Sequence[str]) -> CompileAt
         flags.soc_model,
         read_custom_op_infos(flags),
         read_vendor_options(flags, unknown, manufacturer),
+        flags.custom_layers,
+        flags.asset_root,
+        parse_shape_bounds(flags.shape_bounds),
+        flags.check_kernels,
         "".join(libs),
         flags.cache_folder,
     )

@@ -46,6 +46,37 @@ def define_asset_flags(values: FlagValues) -> None:
     )
 
 
+def define_layer_flags(values: FlagValues) -> None:
+    """Defines `--check_kernels`, `--custom_layers`, `--asset_root` and `--shape_bounds`."""
+    from absl.flags import DEFINE_bool, DEFINE_multi_string, DEFINE_string
+
+    DEFINE_bool(
+        "check_kernels",
+        True,
+        "Build each kernel once, so that its errors show now.",
+        flag_values=values,
+    )
+    DEFINE_multi_string("custom_layers", [], "", flag_values=values)
+    DEFINE_string(
+        "asset_root",
+        "",
+        "The folder that the files which assets name may lie in; each asset's own by default.",
+        flag_values=values,
+    )
+    DEFINE_multi_string("shape_bounds", [], "", flag_values=values)
+    for name, text in (  # without what absl adds
+        (
+            "custom_layers",
+            "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated.",
+        ),
+        (
+            "shape_bounds",
+            "input:100x3x300x300: the largest shape of an input of dynamic shape. Once for each.",
+        ),
+    ):
+        values[name].help = text
+
+
 def define_libs(values: FlagValues) -> None:
     """Defines `--libs`."""
     from absl.flags import DEFINE_list

@@ -78,6 +78,10 @@ def open_model(path: str, options: LoadOptions) -> Iterator[tuple[CompiledModel,
         soc_manufacturer=asked.soc_manufacturer,
         soc_model=asked.soc_model,
         compiler_options=asked.vendor_options,
+        custom_layers=asked.custom_layers,
+        asset_root=asked.asset_root,
+        shape_bounds=asked.shape_bounds,
+        check_kernels=asked.check_kernels,
     )
     with told_of_compiling(path, asked):
         loaded = CompiledModel.from_file(path, environment=environment, options=load)

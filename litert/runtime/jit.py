@@ -14,7 +14,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.model.blob import MappedFile
 from litert.runtime.jit_cache import JitCache, Nothing
 from litert.runtime.jit_candidates import find_candidates
-from litert.runtime.jit_files import environment_asset_root, environment_infos
+from litert.runtime.jit_files import environment_asset_root, environment_infos, layer_files
 from litert.runtime.jit_key import make_key
 from litert.runtime.jit_settings import JitSettings
 
@@ -54,7 +54,8 @@ def compiled_at_load(
         key = make_key(source, settings, candidates, environment)
         infos = settings.compiler.custom_op_infos
         infos = [*infos, *environment_infos(infos)]
-        found = cache.find(key, infos, environment_asset_root())
+        root = settings.compiler.asset_root or environment_asset_root()
+        found = cache.find(key, infos, root, layer_files(settings.compiler.custom_layers))
         if isinstance(found, MappedFile):
             _LOG.info("%s was compiled before: %s", where, found.path)
         if found is not None:

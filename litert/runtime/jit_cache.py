@@ -13,7 +13,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -66,7 +66,11 @@ class JitCache:
         self._limit_bytes = limit_bytes
 
     def find(
-        self, key: str, infos: Sequence[CustomOpInfo], asset_root: str = ""
+        self,
+        key: str,
+        infos: Sequence[CustomOpInfo],
+        asset_root: str = "",
+        layer_files: Sequence[str] = (),
     ) -> MappedFile | Nothing | None:
         """What is kept under a key, open; None where nothing is, or nothing of use.
 
@@ -74,6 +78,7 @@ class JitCache:
           key: of the model with all that shapes it.
           infos: the assets, beside which their companions lie.
           asset_root: where they may lie, too; "" for nowhere else.
+          layer_files: of which others of the assets are; the key has their bytes.
         """
         with suppress(OSError, UnicodeDecodeError):
             path = self._path(key, _NOTHING)
@@ -87,7 +92,7 @@ class JitCache:
         except LiteRtError:
             return None
         try:
-            problem = _problem(file, infos, asset_root)
+            problem = _problem(file, infos, asset_root, layer_files)
         except LiteRtError as error:
             problem = str(error)
         if not problem:
@@ -172,7 +177,12 @@ def _remove_if_old(path: str, modified_s: float) -> None:
         os.unlink(path)
 
 
-def _problem(file: MappedFile, infos: Sequence[CustomOpInfo], asset_root: str) -> str:
+def _problem(
+    file: MappedFile,
+    infos: Sequence[CustomOpInfo],
+    asset_root: str,
+    layer_files: Sequence[str],
+) -> str:
     """Why a compiled file is of no use; "" where it is.
 
     Raises:
@@ -183,11 +193,17 @@ def _problem(file: MappedFile, infos: Sequence[CustomOpInfo], asset_root: str) -
     model = read_model(file)
     try:
         parts = read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
-        named = {info.op_name for info in infos}
-        for asset in parts.assets if parts else ():
-            if not asset.companion_path or asset.op_name not in named:
+        assets = parts.assets if parts else ()
+        known = [*infos, *_layer_infos(infos, assets, layer_files)]
+        named = {info.op_name for info in known}
+        for asset in assets:
+            if asset.op_name not in named:
+                if layer_files:  # one deeper in a folder, which the key does not have
+                    return f"'{asset.name}' is in none of the files that may have changed"
                 continue  # of a layer in a folder that the key has
-            if not _is_unchanged(asset, infos, asset_root):
+            if not asset.companion_path:
+                continue
+            if not _is_unchanged(asset, known, asset_root):
                 return f"'{asset.name}' has changed"
     finally:
         for op in model.ops():
@@ -213,10 +229,28 @@ def _is_sealed(file: MappedFile) -> bool:
     return size > 0 and file.view[size:] == _SEAL + hashlib.sha256(file.view[:size]).digest()
 
 
+def _layer_infos(
+    infos: Sequence[CustomOpInfo], assets: Sequence[Asset], layer_files: Sequence[str]
+) -> Iterator[CustomOpInfo]:
+    """Which file each asset is that the program does not name: the one with its bytes."""
+    named = {info.op_name for info in infos}
+    for asset in assets:
+        if asset.companion_path or asset.op_name in named:
+            continue
+        for path in layer_files:
+            if _has_bytes(path, asset):
+                yield CustomOpInfo(asset.op_name, path)
+
+
 def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo], asset_root: str) -> bool:
-    """Whether one of the files that a companion can be has its bytes."""
-    for path in companion_paths(infos, [asset], asset_root):
-        with suppress(LiteRtError), MappedFile(path) as file:
-            if file.view == asset.blob.view:
-                return True
-    return False
+    """Whether the files that a companion can be have its bytes, as only the plugin knows which of them it is."""
+    there = [path for path in companion_paths(infos, [asset], asset_root) if os.path.isfile(path)]
+    return bool(there) and all(_has_bytes(path, asset) for path in there)
+
+
+def _has_bytes(path: str, asset: Asset) -> bool:
+    try:
+        with MappedFile(path) as file:
+            return file.view == asset.blob.view
+    except LiteRtError:
+        return False

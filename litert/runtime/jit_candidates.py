@@ -111,7 +111,7 @@ def fingerprint(path: str) -> str:
 
 def _is_for_reference(settings: JitSettings) -> bool:
     compiler = settings.compiler
-    return bool(compiler.custom_op_infos) or any(
+    return bool(compiler.custom_op_infos or compiler.custom_layers) or any(
         is_option_of(DEFAULT_MANUFACTURER, option) for option in compiler.vendor_options
     )
 

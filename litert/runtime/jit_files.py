@@ -1,7 +1,7 @@
 """Files that shape what a vendor compiles, beside the model and the assets in a program's options.
 
-The value of an option may name one. What exported plugins read of the environment names assets and folders of
-layers.
+Layers for any model are among them, and the value of an option may name one. What exported plugins read of the
+environment names assets and folders of layers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from litert.runtime.jit_candidates import fingerprint
 from litert.runtime.jit_settings import JitSettings
 from litert.runtime.model_digest import model_digest
 
-_FOLDERS = ("custom_layers", "asset_root")
-
 
 def digest_named_files(settings: JitSettings, cache_folder: str) -> Sequence[tuple[str, str]]:
     """The files that options and the environment name.
@@ -36,12 +34,25 @@ def digest_named_files(settings: JitSettings, cache_folder: str) -> Sequence[tup
       Paths, each with a digest of what is there, in a stable order; what is no file is not among them.
     """
     found: dict[str, str] = {}
-    for path in {path for value in _values(settings) for path in _paths(value)}:
+    named = {path for value in _values(settings) for path in _paths(value)}
+    for path in named.union(layer_files(settings.compiler.custom_layers)):
         if os.path.isfile(path):
             found[path] = _digest(path, cache_folder)
     for folder in _layer_folders():
         found[folder] = fingerprint(folder)
     return sorted(found.items())
+
+
+def layer_files(paths: Sequence[str]) -> list[str]:
+    """The files that layers for any model can be in: those that are named, and those in folders that are."""
+    files: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            with suppress(OSError):  # the plugin says what is wrong with it
+                files += [os.path.join(path, name) for name in sorted(os.listdir(path))]
+        else:
+            files.append(path)
+    return list(filter(os.path.isfile, files))
 
 
 def environment_infos(known: Sequence[CustomOpInfo]) -> list[CustomOpInfo]:
@@ -76,9 +87,11 @@ def _paths(value: str) -> Iterator[str]:
 
 
 def _layer_folders() -> Iterator[str]:
-    """Folders of layers; what these name may lie in the asset root."""
-    if _flags("custom_layers"):
-        yield from (path for name in _FOLDERS for path in _flags(name) if os.path.isdir(path))
+    """Folders of layers that the environment names; what these name may lie in the asset root."""
+    for layer in _flags("custom_layers"):
+        for path in (layer, *_flags("asset_root")):
+            if os.path.exists(path):
+                yield path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
 
 
 def _flags(name: str) -> list[str]:

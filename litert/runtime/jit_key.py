@@ -12,6 +12,7 @@ import os
 from compiler_plugin.asset_files import open_assets
 from compiler_plugin.native.exported.options import CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE
 from dispatch.loader import list_dispatch
+from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.version import SDK_VERSION
 from litert.model.blob import MappedFile
@@ -21,7 +22,7 @@ from litert.runtime.jit_files import digest_named_files
 from litert.runtime.jit_settings import JitSettings
 from litert.runtime.model_digest import model_digest
 
-_FORMAT = 3
+_FORMAT = 4
 _VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 
@@ -64,8 +65,22 @@ def make_key(
         "dispatch": sorted(list_dispatch(environment.dispatch_library_path)),
         "assets": assets,
         "options": [dict(compiler.vendor_options), dict(settings.stock_flags)],
+        "layers": [os.path.realpath(path) for path in compiler.custom_layers],
+        "asset_root": _within_root(compiler),
+        "shape_bounds": {
+            name: [str(d) for d in bound] for name, bound in compiler.shape_bounds.items()
+        },
+        "check_kernels": compiler.check_kernels,
         "allow_native_assets": compiler.allow_native_assets,
         "files": digest_named_files(settings, environment.compiler_cache_dir),
         "environment": [os.environ.get(name, "") for name in _VARIABLES],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _within_root(compiler: CompilerOptions) -> list[str]:
+    """The folder that companions may lie in, and the assets: companions have their names from both."""
+    if not compiler.asset_root:
+        return []
+    infos = compiler.custom_op_infos
+    return [os.path.realpath(p) for p in (compiler.asset_root, *(i.asset_path for i in infos))]

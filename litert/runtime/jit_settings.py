@@ -28,4 +28,12 @@ class JitSettings:
     def is_asked(self) -> bool:
         """Whether the program says what to compile for or with, so that it must know what goes wrong."""
         compiler = self.compiler
-        return bool(self.soc_manufacturer or compiler.custom_op_infos or compiler.vendor_options)
+        return any(
+            (
+                self.soc_manufacturer,
+                compiler.custom_op_infos,
+                compiler.custom_layers,
+                compiler.shape_bounds,
+                compiler.vendor_options,
+            )
+        )

@@ -60,8 +60,12 @@ def _jit_settings(options: Options) -> JitSettings:
         )
     compiler = CompilerOptions(
         options.custom_op_infos,
+        check_kernels=options.check_kernels,
         allow_native_assets=options.allow_native_assets,
         vendor_options=options.compiler_options,
+        custom_layers=options.custom_layers,
+        asset_root=options.asset_root,
+        shape_bounds=options.shape_bounds,
     )
     return JitSettings(
         options.soc_manufacturer, options.soc_model, compiler, options.stock_compiler_flags()

@@ -51,6 +51,18 @@ def raw(*ops: str, weights: int = 0) -> bytes:
     return to_bytes(builder.build())
 
 
+def _open() -> bytes:
+    """One op on tensors whose first dimension is unknown."""
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4), shape_signature=(-1, 4))
+    y = builder.tensor("y", FLOAT, (1, 4), shape_signature=(-1, 4))
+    builder.output(builder.custom("double", [x], [y]))
+    return to_bytes(builder.build())
+
+
+OPEN = _open()
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
@@ -155,18 +167,34 @@ def test_a_file_and_a_buffer_of_the_same_bytes_share_a_result(
         ({}, {"soc_manufacturer": "Test", "soc_model": "T1"}),
         ({}, {"compiler_options": {"test_name": "double@other"}}),
         ({}, {"allow_native_assets": True}),
-        ({"asset": b"one"}, {"asset": b"two"}),
-        ({"asset": b"one"}, {"asset": b"one", "asset_name": "other.cl"}),
+        ({}, {"check_kernels": False}),
+        ({"data": OPEN}, {"data": OPEN, "shape_bounds": {"x": (2, 4)}}),
+        ({"asset": b"a.h"}, {"asset": b"b.h"}),
+        ({"asset": b"a.h"}, {"asset": b"a.h", "asset_name": "other.cl"}),
+        ({"asset": b"a.h"}, {"asset": b"a.h", "asset_root": "."}),
+        (
+            {"asset": b"a.h", "asset_root": "."},
+            {"asset": b"a.h", "asset_root": ".", "asset_name": "below/double.cl"},
+        ),
+        ({"custom_layers": ["a"]}, {"custom_layers": ["b"]}),
     ],
-    ids=["model", "target", "vendor's option", "native assets", "asset", "asset's name"],
-)
+    ids=[
+        "model", "target", "vendor's option", "native assets", "check of kernels", "bound of a shape", "asset",
+        "asset's name", "root of assets", "where an asset lies in the root", "layers",
+    ],
+)  # fmt: skip
 def test_whatever_shapes_the_result_is_compiled_anew(
     load: Load,
     compilations: list[str],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     first: dict[str, Any],
     second: dict[str, Any],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "below").mkdir()
+    for name in ("a.h", "b.h"):
+        (tmp_path / name).write_text("both the same")
     for changes in (first, second, first):
         options = {"data": raw("double"), **changes}
         if "asset" in options:
@@ -176,6 +204,53 @@ def test_whatever_shapes_the_result_is_compiled_anew(
         options.setdefault("soc_manufacturer", "Test")
         load(**options)
     assert len(compilations) == 2
+
+
+@pytest.mark.parametrize("named", ["double.layer", "."], ids=["file", "folder"])
+def test_a_layer_for_any_model_that_has_changed_compiles_anew(
+    load: Load,
+    compilations: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the folder that model and cache are in, too
+    (tmp_path / "common").mkdir()
+
+    def is_compiled(path: str, text: str, **options: Any) -> bool:
+        (tmp_path / path).write_text(text)
+        before = len(compilations)
+        load(raw("double"), soc_manufacturer="Test", custom_layers=[named], **options)
+        return len(compilations) > before
+
+    (tmp_path / "common/double.h").write_text("one")
+    assert is_compiled("double.layer", "common/double.h")
+    assert not is_compiled("double.layer", "common/double.h")
+    assert is_compiled("common/double.h", "two")
+    assert not is_compiled("common/double.h", "two")
+    (tmp_path / "double.h").write_text("two")
+    assert is_compiled("double.layer", "double.h")
+    (tmp_path / "root").mkdir()
+    assert is_compiled("root/double.h", "two", asset_root="root")
+    assert not is_compiled("root/double.h", "two", asset_root="root")
+    assert is_compiled("root/double.h", "three", asset_root="root")
+    assert is_compiled("other.layer", "") == (named == ".")
+    assert not is_compiled("other.layer", "")
+
+
+def test_a_layer_deeper_in_a_folder_is_not_kept(
+    load: Load, compilations: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins = copy_vendor(tmp_path / "plugins")
+    plugin = plugins / "LiteRtCompilerPlugin_Test.py"
+    plugin.write_text(plugin.read_text().replace('f"{name}.layer")', 'f"deep/{name}.layer")'))
+    (tmp_path / "layers/deep").mkdir(parents=True)
+    (tmp_path / "layers/readme").write_text("what lies directly in it")
+    (tmp_path / "layers/deep/double.layer").write_text("")
+    for _ in range(2):
+        layers = [str(tmp_path / "layers")]
+        load(raw("double"), plugins=str(plugins), soc_manufacturer="Test", custom_layers=layers)
+    assert compilations == ["Test", "Test"]
 
 
 def copy_vendor(folder: Path) -> Path:
@@ -207,7 +282,7 @@ def test_what_exported_plugins_read_of_the_environment_compiles_anew(
     assert len(compilations) == 2
 
 
-@pytest.mark.parametrize("where", ["option", "list", "layers", "options", "assets"])
+@pytest.mark.parametrize("where", ["option", "list", "layers", "layer", "options", "assets"])
 def test_a_file_that_is_named_and_has_changed_compiles_anew(
     load: Load,
     compilations: list[str],
@@ -216,6 +291,7 @@ def test_a_file_that_is_named_and_has_changed_compiles_anew(
     where: str,
 ) -> None:
     (tmp_path / "layers").mkdir()
+    (tmp_path / "layers/names_tiles.json").touch()
     file = tmp_path / "layers" / "tiles.txt"
     file.write_text("one")
     named: dict[str, Any] = {
@@ -224,6 +300,7 @@ def test_a_file_that_is_named_and_has_changed_compiles_anew(
     }
     variables = {
         "layers": ("LITERT_NPU_OPTIONS", f"custom_layers={file.parent}"),
+        "layer": ("LITERT_NPU_OPTIONS", f"custom_layers={file.parent}/names_tiles.json"),
         "options": ("LITERT_NPU_OPTIONS", f"test_x=1;--npu_custom_op_info=other,{file}"),
         "assets": ("LITERT_NPU_CUSTOM_OP_INFO", f"a,b;other,{file}"),
     }
@@ -235,7 +312,7 @@ def test_a_file_that_is_named_and_has_changed_compiles_anew(
             file.write_text(text)
         load(raw("double"), **options)
     # The times of what is in a folder tell that it has changed, if not to what.
-    assert len(compilations) == (3 if where == "layers" else 2)
+    assert len(compilations) == (3 if where in ("layers", "layer") else 2)
 
 
 @pytest.mark.parametrize(

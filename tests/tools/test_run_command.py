@@ -336,6 +336,50 @@ def test_what_was_compiled_at_load_is_kept_in_a_folder(
     assert "was compiled before" in capsys.readouterr().err
 
 
+TWICE = {
+    "layers/Twice.json": """{
+        "version": 1, "sources": ["../common/twice.cl"],
+        "arguments": [{"input": 0}, {"output": 0}], "output_shapes": [{"input": 0}]
+    }""",
+    "common/twice.cl": """
+        kernel void Twice(global const float* x, global float* y) {
+            const size_t i = get_global_id(0);
+            y[i] = 2 * x[i];
+        }""",
+}
+
+
+def test_layers_for_any_model_bounds_and_unchecked_kernels_hold_at_load_too(
+    in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 3), shape_signature=(-1, 3))
+    y = builder.tensor("y", "float32", (1, 3), shape_signature=(-1, 3))
+    builder.output(builder.custom("Twice", [x], [y]))
+    write_model(builder.build(), "raw.tflite")
+    for name, text in TWICE.items():
+        Path(name).parent.mkdir()
+        Path(name).write_text(text)
+    np.save("x.npy", np.ones((4, 3), np.float32))
+    run = ["run", "raw.tflite", "--input=x.npy", "--output=y.npy", "--custom_layers=layers"]
+    assert litert_npu(*run, "--shape_bounds=x:4x3") == 1
+    assert "../common/twice.cl" in capsys.readouterr().err
+    run.append("--asset_root=.")
+    assert litert_npu(*run) == 1
+    assert "has no bound" in capsys.readouterr().err
+    run.append("--shape_bounds=x:4x3")
+    assert litert_npu(*run) == 0
+    assert np.array_equal(np.load("y.npy"), np.full((4, 3), 2, np.float32))
+    kernel = Path("common/twice.cl")
+    kernel.write_text(kernel.read_text().replace("2 *", "two *"))
+    capsys.readouterr()
+    for flag in ("--check_kernels", "--nocheck_kernels"):
+        assert litert_npu(*run, flag) == 1
+        printed = capsys.readouterr().err
+        assert "use of undeclared identifier 'two'" in printed
+        assert ("was compiled for Reference" in printed) == (flag == "--nocheck_kernels")
+
+
 def test_a_vendor_in_a_folder_compiles_and_runs(
     in_folder: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:

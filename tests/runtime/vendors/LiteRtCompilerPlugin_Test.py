@@ -1,11 +1,13 @@
 """Test's compiler: takes custom ops, one a call, whose function is what the op is called.
 
-An output that has an unknown dimension has its shape in a further output. test_name=F calls all functions F.
+An output that has an unknown dimension has its shape in a further output. test_name=F calls all functions F. An
+asset is the name of its companion, or empty. A layer for any model is a file named <op>.layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 
 from compiler_plugin.plugin import (
     CallInfo,
@@ -15,7 +17,7 @@ from compiler_plugin.plugin import (
     CompilerPluginFactory,
     OpList,
 )
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.blob import Blob
 from litert.model.graph import Subgraph
@@ -26,6 +28,7 @@ class TestPlugin(CompilerPlugin):
 
     def __init__(self, options: CompilerOptions) -> None:
         self._options = options.vendor_options
+        self._asset_root = options.asset_root
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         for index, op in enumerate(subgraph.ops):
@@ -41,7 +44,23 @@ class TestPlugin(CompilerPlugin):
         return CompiledResult([Blob(b'{"max_bytes": 256}')], calls)
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        return ()
+        name = bytes(data).decode()
+        if not name:
+            return ()
+        folder = self._asset_root or os.path.dirname(asset_path)
+        with open(os.path.join(folder, name), "rb") as file:
+            return [Companion(name, Blob(file.read()))]
+
+    def custom_layers(
+        self, paths: Sequence[str], op_names: Collection[str]
+    ) -> Sequence[CustomOpInfo]:
+        found = []
+        for name in op_names:
+            for path in paths:
+                file = os.path.join(path, f"{name}.layer") if os.path.isdir(path) else path
+                if os.path.basename(file) == f"{name}.layer" and os.path.exists(file):
+                    found.append(CustomOpInfo(name, file))
+        return found
 
     def close(self) -> None:
         pass
