@@ -12,6 +12,7 @@
 #include "litert_npu/support/no_transformations.h"
 #include "litert_npu/support/op_info.h"
 #include "litert_npu/support/plugin_identity.h"
+#include "litert_npu/support/plugin_options.h"
 
 /* YOUR NPU: its SoC models, the default first, and the version of your compiler. */
 static const char* const kSocModels[] = {"C1"};
@@ -30,6 +31,11 @@ LiteRtStatus LiteRtCreateCompilerPlugin(
     LiteRtOptions options) {
   (void)env;
   LITERT_NPU_CHECK(context != NULL && plugin != NULL);
+  const char* unknown = LiteRtNpuFindOptions(context, options, "cobalt"); /* YOUR OPTIONS: refuse what is none */
+  if (unknown != NULL) {
+    LiteRtNpuSay("Cobalt", "it has no options, and was given %s", unknown);
+    return kLiteRtStatusErrorInvalidToolConfig;
+  }
   LiteRtCompilerPlugin made = calloc(1, sizeof(*made));
   if (made == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
   made->context = context;

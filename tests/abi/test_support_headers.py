@@ -17,7 +17,7 @@ HEADERS = sorted(Path(INCLUDE_FOLDER, "litert_npu", "support").glob("*.h"))
 PROGRAMS = Path(__file__).with_name("support")
 LANGUAGES = {"C": ("gcc", "-std=c11", "-xc"), "C++": ("g++", "-std=c++17", "-xc++")}
 PARTS = {
-    "compiler": ("compiled_result", "custom_op_assets", "identity", "op_info"),
+    "compiler": ("compiled_result", "custom_op_assets", "identity", "op_info", "plugin_options"),
     "dispatch": ("buffer_table", "counters", "errors", "host_memory", "identity", "ports"),
 }
 

@@ -16,6 +16,7 @@ from litert import CompiledModel, Environment, EnvironmentOptions, HardwareAccel
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.stamp import read_stamp
@@ -40,6 +41,19 @@ def products(tmp_path: Path) -> Path:
     builder.signature("serving_default", {"x": x, "z": z}, {"y": y})
     write_model(builder.build(), tmp_path / "products.tflite")
     return tmp_path / "products.tflite"
+
+
+def test_an_option_that_it_does_not_have_is_refused(
+    c_vendor: Path, products: Path, tmp_path: Path
+) -> None:
+    options = ApplyOptions(
+        soc_manufacturer="Cobalt",
+        libs=[str(c_vendor)],
+        compiler=CompilerOptions(vendor_options={"cobalt_tiles": "4"}),
+    )
+    with pytest.raises(LiteRtError, match="it has no options, and was given tiles = 4") as error:
+        apply_plugin(products, tmp_path / "out.tflite", options)
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
 
 
 def test_it_builds_where_the_headers_are_in_a_folder_with_a_space(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 #include "litert_npu/support/no_transformations.h"
 #include "litert_npu/support/op_info.h"
 #include "litert_npu/support/plugin_identity.h"
+#include "litert_npu/support/plugin_options.h"
 
 static const char* const kSocModels[] = {"T1", "T2"};
 const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {"Tin", "7", kSocModels, 2};
@@ -50,6 +51,12 @@ static LiteRtStatus get_output(LiteRtOp op, LiteRtParamIndex index, LiteRtTensor
 static LiteRtStatus get_data(LiteRtWeights weights, const void** data, size_t* size) {
   *size = ((LiteRtTensor)weights)->data_size;
   *data = *size > 0 ? weights : NULL;
+  return kLiteRtStatusOk;
+}
+
+static LiteRtStatus find_data(LiteRtOpaqueOptions opaque, const char* name, void** data) {
+  if (strcmp((const char*)(void*)opaque, "flags") != 0 || strcmp(name, "tin") != 0) return kLiteRtStatusErrorNotFound;
+  *data = opaque;
   return kLiteRtStatusOk;
 }
 
@@ -211,13 +218,24 @@ static void test_custom_op_assets(void) {
   EXPECT(LiteRtNpuFindAsset(&context, (LiteRtOptions)(void*)options, "Third") == NULL);
 }
 
+static void test_plugin_options(void) {
+  char options[] = "flags", others[] = "other";
+  const char* text = LiteRtNpuFindOptions(&context, (LiteRtOptions)(void*)options, "tin");
+  EXPECT(text != NULL && strcmp(text, "flags") == 0);
+  EXPECT(LiteRtNpuFindOptions(&context, NULL, "tin") == NULL);
+  EXPECT(LiteRtNpuFindOptions(&context, (LiteRtOptions)(void*)options, "lead") == NULL);
+  EXPECT(LiteRtNpuFindOptions(&context, (LiteRtOptions)(void*)others, "tin") == NULL);
+}
+
 int main(int argc, char** argv) {
   static const Part kParts[] = {
       {"compiled_result", test_compiled_result},
       {"custom_op_assets", test_custom_op_assets},
       {"identity", test_identity},
       {"op_info", test_op_info},
+      {"plugin_options", test_plugin_options},
   };
+  context.find_opaque_options_data = find_data;
   context.get_op_code = get_op_code;
   context.get_custom_code = get_custom_code;
   context.get_num_op_inputs = get_number;

@@ -79,7 +79,9 @@ typedef struct LiteRtCompilerContext {
 
   /* 264: The plugin's answers and options. `push_op` takes an op for the NPU: ops of one index that run one after the
    * other, joined or not, become one partition; what is not taken, or has another index, ends it. Options that the user
-   * gave for a vendor are data under the vendor's identifier; what they look like is the vendor's affair. */
+   * gave for a vendor are data under the vendor's identifier; what they look like is the vendor's affair. In this host
+   * flags that begin with a manufacturer's name are a C string of TOML under that name in small letters: `--acme_tiles=4
+   * --acme_mode=fast` are the lines `tiles = 4` and `mode = "fast"` of `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(

@@ -42,7 +42,8 @@ typedef struct LiteRtRuntimeContext {
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
   /* 80: Options that the user gave for a vendor are data under the vendor's identifier, which only it can read; NotFound
-   * where there are none. */
+   * where there are none. In this host dispatch options, such as `--dispatch_option tiles=4`, are a C string of TOML, a
+   * line for each, under the name of the library in small letters: `acme` for libLiteRtDispatch_Acme.so. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
