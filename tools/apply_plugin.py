@@ -9,10 +9,12 @@ import sys
 from collections.abc import Sequence
 
 from .interrupts import end_on_signals, say_interrupted
+from .standard_streams import open_standard_streams
 
 
 def run() -> None:
     """The command, in a process of its own."""
+    open_standard_streams()
     try:
         import gc
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .interrupts import end_on_signals, say_interrupted
+from .standard_streams import open_standard_streams
 
 if TYPE_CHECKING:
     from litert.core.status import Status
@@ -37,6 +38,7 @@ ERROR_STATUS = {"diff": 2}
 
 def run() -> None:
     """The command, in a process of its own."""
+    open_standard_streams()
     try:
         end_on_signals()
         from .command import run_guarded

@@ -6,6 +6,7 @@ whose end is in the errors here. It may have children of its own: they end with 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import selectors
@@ -30,6 +31,10 @@ _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
 _EXIT_GRACE_S = 2
 _POLL_S = 0.001
+_HINTS = {
+    errno.EMFILE: "Allow more open files (ulimit -n): each such process takes five.",
+    errno.EAGAIN: "Allow more processes (ulimit -u).",
+}
 
 
 class ChildProcess:
@@ -85,7 +90,10 @@ class ChildProcess:
             )
         except OSError as error:
             raise LiteRtError(
-                Status.DYNAMIC_LOADING, f"{subject} cannot be started: {error}", self._where
+                Status.DYNAMIC_LOADING,
+                f"{subject} cannot be started: {error.strerror or error}",
+                self._where,
+                _HINTS.get(error.errno or 0, ""),
             ) from error
         self.pid = self._process.pid
         assert self._process.stdin is not None

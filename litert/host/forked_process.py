@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import IO, NoReturn, TextIO
 
@@ -30,7 +30,7 @@ class ForkedProcess:
 
         Args:
           run: what the child does; then it ends, as C programs do, without the exit functions of this program.
-          shared: descriptors that the child keeps; all others are closed in it.
+          shared: descriptors above the standard streams' that the child keeps; all others are closed in it.
           new_session: whether it gets a session of its own, out of Ctrl-C's reach.
 
         Raises:
@@ -40,16 +40,20 @@ class ForkedProcess:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()  # or both would write it
+        # What comes before the child has lost this process's handlers waits: it would end as this process does.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of other threads
                 self.pid = os.fork()
+            if not self.pid:
+                _be_child(run, inner, shared, new_session, mask)
         except OSError:
             for fd in (*inner, *outer):
                 os.close(fd)
             raise
-        if not self.pid:
-            _be_child(run, inner, shared, new_session)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for fd in inner:
             os.close(fd)
         self.stdin: IO[bytes] = os.fdopen(outer[0], "wb", buffering=0)
@@ -102,7 +106,11 @@ def _pipes() -> tuple[list[int], list[int]]:
 
 
 def _be_child(
-    run: Callable[[], object], streams: Sequence[int], shared: Sequence[int], new_session: bool
+    run: Callable[[], object],
+    streams: Sequence[int],
+    shared: Sequence[int],
+    new_session: bool,
+    mask: Iterable[int],
 ) -> NoReturn:
     """In the child: leaves nothing of the parent's but its memory, runs, and never returns."""
     status = 1
@@ -113,7 +121,13 @@ def _be_child(
             if callable(signal.getsignal(number)):  # as exec does
                 signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _take_descriptors(streams, shared)
+        _parents = (
+            sys.stdin,
+            sys.stdout,
+            sys.stderr,
+        )  # gone, they would close what is the child's now
         sys.stdin = _text_stream(0, "r")
         sys.stdout = _text_stream(1, "w")
         sys.stderr = _text_stream(2, "w")
@@ -139,10 +153,12 @@ def _take_descriptors(streams: Sequence[int], shared: Sequence[int]) -> None:
         high = [os.dup(fd) for fd in high]
     for number, fd in enumerate(high):
         os.dup2(fd, number)
-    first = 3
-    for fd in [*sorted(shared), os.sysconf("SC_OPEN_MAX")]:
-        os.closerange(first, fd)
-        first = fd + 1
+    kept = {*range(len(streams)), *shared}
+    # A range would need an end: the limit may be none, or lower than some that are open.
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd not in kept:
+            with suppress(OSError):  # that of the folder itself
+                os.close(fd)
 
 
 def _exit(status: int) -> NoReturn:

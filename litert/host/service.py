@@ -7,6 +7,7 @@ them. The child ends when this process does, however that ends.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import mmap
@@ -21,6 +22,9 @@ from litert.host.child import raise_error
 from litert.host.child_end import ChildEndedError
 from litert.host.child_process import ChildProcess
 from litert.host.serving import FILE_START
+
+_FIRST_SHARED = 3
+"""Lower numbers are the child's standard streams, also where this process has closed its own."""
 
 _logger = logging.getLogger(__name__)
 
@@ -56,12 +60,14 @@ class Service:
         self._end_error: ChildEndedError | None = None
         self._begun = b""
         try:
-            file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (owned; closed by close)
-            os.ftruncate(file.fileno(), FILE_START)
-            page = mmap.mmap(file.fileno(), FILE_START)
+            with tempfile.TemporaryFile(buffering=0) as unnamed:
+                fd = fcntl.fcntl(unnamed.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED)
+            file = os.fdopen(fd, "r+b", buffering=0)  # closed by close
+            os.ftruncate(fd, FILE_START)
+            page = mmap.mmap(fd, FILE_START)
         except OSError as error:
             raise LiteRtError(Status.FILE_IO, f"no temporary file: {error}", where) from error
-        self.fd = file.fileno()
+        self.fd = fd
         self._running = _Running(page)
         self._child = ChildProcess(
             "litert.host.serving:serve",

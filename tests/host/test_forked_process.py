@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,28 @@ say([answer_of(lambda: say(look()), shared=[shared.fileno()]), shared.fileno()])
     assert (descriptors, status) == ([0, 1, 2, shared], 0)
 
 
+def test_a_descriptor_above_a_limit_that_came_later_is_closed_too(tmp_path: Path) -> None:
+    script = """
+import resource
+os.dup2(1, 500)
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+say(answer_of(lambda: say("500" in os.listdir("/proc/self/fd"))))
+"""
+    assert run(script, tmp_path) == [False, 0]
+
+
+def test_a_signal_before_it_has_begun_ends_it_alone(tmp_path: Path) -> None:
+    script = """
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
+try:
+    said = answer_of(lambda: say("began"))
+except KeyboardInterrupt:
+    said = "the child ended as its parent does"
+say(said)
+"""
+    assert run(script, tmp_path) == [None, -signal.SIGINT]
+
+
 def test_its_streams_are_right_where_the_parent_has_closed_its_own(tmp_path: Path) -> None:
     script = """
 out = os.dup(1)
@@ -64,6 +87,15 @@ for fd in (0, 1, 2):
 answer = answer_of(lambda: say("hears " + sys.stdin.read(0) + "and speaks"))
 os.dup2(out, 1)
 say(answer)
+"""
+    assert run(script, tmp_path) == ["hears and speaks", 0]
+
+
+def test_its_streams_are_right_where_the_parent_has_streams_of_its_own(tmp_path: Path) -> None:
+    script = """
+sys.__stdin__ = sys.__stdout__ = None  # as where they were closed at the start
+sys.stdin, sys.stdout = open(0), open(1, "w")
+say(answer_of(lambda: say("hears " + sys.stdin.read(0) + "and speaks")))
 """
     assert run(script, tmp_path) == ["hears and speaks", 0]
 

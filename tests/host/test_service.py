@@ -265,3 +265,19 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(pid)
+
+
+def test_a_program_without_standard_streams_has_one(tmp_path: Path) -> None:
+    path = tmp_path / "answer"
+    script = (
+        f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from litert.host.service import Service\n"
+        "for fd in range(3): os.close(fd)\n"
+        "service = Service(\n"
+        "    'functions_of_test_service:handlers', timeout_s=60, subject='x', where='',"
+        f" by_fork={BY_FORK})\n"
+        "answer = service.ask('count', 7)\n"
+        f"open({str(path)!r}, 'w').write(str(answer))\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert path.read_text() == "[7]"

@@ -63,8 +63,8 @@ from litert_npu_tools.{tool} import run
 print(*sorted(m for m in sys.modules if m.startswith(("absl", "compiler_plugin", "litert"))))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    there = set(done.stdout.split()) - {f"litert_npu_tools.{tool}"}
-    assert there == {"litert_npu_tools", "litert_npu_tools.interrupts"}
+    modules = {f"litert_npu_tools.{name}" for name in (tool, "interrupts", "standard_streams")}
+    assert set(done.stdout.split()) == {"litert_npu_tools", *modules}
 
 
 @pytest.mark.parametrize("module", ["litert_npu_tools.command", "absl.flags", "litert.core.status"])
