@@ -6,13 +6,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
-from .console import print_text
+from .console import drop_output, print_text, writing_to
 from .destinations import STDOUT
 from .interrupts import INTERRUPTED
 from .wording import count_text
@@ -150,7 +151,8 @@ def run_guarded(
     """
     try:
         status = main(arguments)
-        sys.stdout.flush()
+        with writing_to(sys.stdout):
+            sys.stdout.flush()
         return status
     except LiteRtError as error:
         caught: BaseException = error
@@ -171,7 +173,7 @@ def run_guarded(
             f"{describe(error)}. --debug shows where."
         )
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output(sys.stdout)
         return 1
     except Exception as error:
         caught = error
@@ -180,5 +182,6 @@ def run_guarded(
         text = f"UNKNOWN: {describe(error)}. This is a defect of {program}; --debug shows where."
     if "--debug" in arguments:
         traceback.print_exception(caught)
-    print_text(text, sys.stderr)
+    with suppress(LiteRtError):  # there is nowhere else to say it
+        print_text(text, sys.stderr)
     return status

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
 from .command import Command, usage_error
+from .console import print_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class CommandGroup:
         """Runs a command line, as `Command.main` does."""
         name = arguments[0] if arguments else "--help"
         if name in ("--help", "-h", "-help", "help"):
-            print(self._help(program))
+            print_text(self._help(program), sys.stdout)
             return 0
         if name not in self.commands:
             raise usage_error(

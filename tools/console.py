@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 
 _WIDTH = 30
 _PATIENCE_S = 0.5
@@ -12,12 +18,41 @@ _INTERVAL_S = 0.1
 
 
 def print_text(text: str, stream: TextIO) -> None:
-    """Prints lines; what cannot be printed is escaped, such as control characters in the names of a model."""
+    """Prints lines; what cannot be printed is escaped, such as control characters in the names of a model.
+
+    Raises:
+      LiteRtError: FILE_IO, where the stream cannot be written.
+    """
     safe = "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
     encoding = stream.encoding or "utf-8"
-    print(safe.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    with writing_to(stream):
+        print(safe.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+@contextmanager
+def writing_to(stream: TextIO) -> Iterator[None]:
+    """Says in words that a standard stream cannot be written in the block.
+
+    Raises:
+      LiteRtError: FILE_IO.
+      BrokenPipeError: as it comes; the reader has seen enough.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output(stream)
+        reason = (error.strerror or str(error)).lower()
+        name = "standard error" if stream is sys.stderr else "standard output"
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", name) from error
+
+
+def drop_output(stream: TextIO) -> None:
+    """Lets go what a stream still holds, which Python would try to write at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class ProgressBar:

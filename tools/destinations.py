@@ -11,6 +11,8 @@ from typing import TextIO
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+from .console import writing_to
+
 STDOUT, STDERR, NOWHERE = "-", "--", "none"
 
 
@@ -76,6 +78,8 @@ def open_output(output: str) -> Iterator[str]:
         stream = sys.stdout if output == STDOUT else sys.stderr
         with redirect_stdout(sys.stderr):
             yield path
-        stream.flush()
-        shutil.copyfileobj(stack.enter_context(open(path, "rb")), stream.buffer)
-        stream.buffer.flush()
+        file = stack.enter_context(open(path, "rb"))
+        with writing_to(stream):
+            stream.flush()
+            shutil.copyfileobj(file, stream.buffer)
+            stream.buffer.flush()

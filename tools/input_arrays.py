@@ -161,7 +161,7 @@ def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | N
             Status.INVALID_ARGUMENT,
             f"'{text.partition('=')[0]}' is no tensor of this model",
             text,
-            f"There are {names or 'none'}.",
+            f"Name one by index or name: {names}." if names else "It has none.",
         )
     return None, text
 

@@ -300,7 +300,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         )
     if flags.extract:
         size = extract(path, flags.extract, flags.output)
-        print(f"Wrote {flags['output'].value}: {size_text(size)}")
+        print_text(f"Wrote {flags['output'].value}: {size_text(size)}", sys.stdout)
     elif flags.dump:
         from litert.model.dump import dump
 

@@ -58,14 +58,16 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
       LiteRtError: what the command raises; INVALID_TOOL_CONFIG for a wrong command line.
     """
+    from .console import print_text
+
     name = arguments[1] if len(arguments) > 1 else "--help"
     if name in ("--help", "-h", "-help", "help", "--helpfull"):
-        print(_help())
+        print_text(_help(), sys.stdout)
         return 0
     if name == "--version":
         from litert.core.version import SDK_VERSION
 
-        print(f"litert-npu {SDK_VERSION}")
+        print_text(f"litert-npu {SDK_VERSION}", sys.stdout)
         return 0
     if name not in COMMANDS:
         from .command import usage_error

@@ -11,6 +11,8 @@ from typing import BinaryIO
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+_NO_PIPE = "It is mapped into memory, and so cannot come through a pipe: write it to a file first."
+
 
 class MappedFile:
     """A file, open and mapped for reading; a context manager.
@@ -33,11 +35,15 @@ class MappedFile:
         self._map: mmap.mmap | None = None
         self._file: BinaryIO
         try:
-            if not stat.S_ISREG(os.stat(self.path).st_mode):  # a pipe would be empty, or block
-                raise LiteRtError(Status.FILE_IO, "not a regular file", self.path)
+            mode = os.stat(self.path).st_mode
+            if stat.S_ISDIR(mode):
+                raise LiteRtError(Status.FILE_IO, "a folder, not a file", self.path)
+            if not stat.S_ISREG(mode):  # a pipe would be empty, or block
+                raise LiteRtError(Status.FILE_IO, "not a regular file", self.path, _NO_PIPE)
             self._file = open(self.path, "rb")  # noqa: SIM115 (owned; closed by close)
         except FileNotFoundError as error:
-            raise LiteRtError(Status.NOT_FOUND, "no such file", self.path) from error
+            hint = _NO_PIPE if self.path == "-" else ""
+            raise LiteRtError(Status.NOT_FOUND, "no such file", self.path, hint) from error
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise LiteRtError(Status.FILE_IO, f"cannot open: {reason}", self.path) from error

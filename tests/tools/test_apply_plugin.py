@@ -126,6 +126,15 @@ def test_a_model_can_go_to_the_standard_output(source: Path, tmp_path: Path) -> 
     assert b"Wrote -: " in done.stderr
 
 
+def test_a_model_that_the_standard_output_has_no_room_for_is_an_error(source: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *FAKE, source, "-"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == int(Status.FILE_IO) % 256
+    assert "FILE_IO: cannot write: no space left on device (standard output)" in done.stderr
+
+
 def test_a_folder_of_libs_without_plugins_is_a_warning_in_the_report(
     source: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -214,7 +223,10 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
             Status.INVALID_TOOL_CONFIG,
             "two assets for op 'A'",
         ),
-        (["missing", "OUT"], Status.NOT_FOUND, "no such file (missing)"),
+        (["missing", "OUT"], Status.NOT_FOUND, "no such file (missing)."),
+        (["-", "OUT"], Status.NOT_FOUND, "no such file (-). It is mapped into memory"),
+        (["/dev/null", "OUT"], Status.FILE_IO, "not a regular file (/dev/null). It is mapped"),
+        (["FOLDER", "OUT"], Status.FILE_IO, "a folder, not a file"),
         (["JUNK", "OUT"], Status.INVALID_FLATBUFFER, "not a TFLite model"),
         (["CUT", "OUT"], Status.INVALID_FLATBUFFER, "cut.tflite"),
         (["IN", "IN"], Status.INVALID_ARGUMENT, "the output is the input"),

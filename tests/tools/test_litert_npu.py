@@ -112,6 +112,26 @@ def test_a_reader_that_goes_away_is_no_error(compiled: str) -> None:
     assert process.stdout == "m" and not process.stderr
 
 
+@pytest.mark.parametrize("command", ["--help", "layer", "inspect --dump MODEL"])
+def test_an_output_that_cannot_be_written_is_said_in_words(compiled: str, command: str) -> None:
+    line = command.replace("MODEL", compiled)
+    process = subprocess.run(
+        ["bash", "-c", f'"$0" -c "$1" {line} >/dev/full', sys.executable, COMMAND],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.returncode == 1
+    said = "FILE_IO: cannot write: no space left on device (standard output).\n"
+    assert process.stderr == said
+
+
+def test_where_nobody_can_be_told_the_status_says_it() -> None:
+    process = subprocess.run(
+        ["bash", "-c", '"$0" -c "$1" inspect nowhere.tflite 2>/dev/full', sys.executable, COMMAND],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (process.returncode, process.stdout, process.stderr) == (1, "", "")
+
+
 def test_flags_may_follow_arguments() -> None:
     seen: list[tuple[str, ...]] = []
 
