@@ -69,11 +69,13 @@ def check_required(report: Report, required: Sequence[str]) -> None:
       LiteRtError: UNSUPPORTED, with each op's reason; NOT_FOUND, for a name that no op has.
     """
     names = {op.name for op in report.ops}
+    composites = {composite.name for composite in report.composites}
     for name in required:
         if name != ALL and name not in names:
+            kind = ", but a composite of that name" if name in composites else ""
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the model has no op '{name}', which is required on the NPU",
+                f"the model has no op '{name}'{kind}, which is required on the NPU",
                 report.model_path,
                 f"It has {', '.join(sorted(names)) or 'no ops'}.",
             )

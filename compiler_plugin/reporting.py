@@ -99,10 +99,16 @@ def _near_name(op_name: str, names: Collection[str]) -> str:
 def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
     """What became of the user's assets, where it is not what they were given for."""
     names = {op.name for op in report.ops}
+    composites = {composite.name for composite in report.composites}
     for asset in assets:
         if asset.companion_path:
             continue
-        if asset.op_name not in names:
+        if asset.op_name in composites - names:
+            yield (
+                f"'{asset.op_name}' is the name of a composite, and assets go by ops: STABLEHLO_COMPOSITE is all "
+                "composites, or give one for an op that it stands for; its asset is embedded all the same"
+            )
+        elif asset.op_name not in names:
             but = _near_name(asset.op_name, names)
             yield f"the model has no op '{asset.op_name}'{but}; its asset is embedded all the same"
         left = [op for op in report.cpu_ops if op.name == asset.op_name]

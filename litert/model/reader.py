@@ -94,7 +94,7 @@ class _ModelReader:
             what, hint = f"a file of {view.nbytes} bytes", "Get it again from where it came."
         else:
             found = bytes(view[4:8])
-            what = f"a file with the identifier {found!r}, not {_IDENTIFIER!r}"
+            what = f"a file with the identifier {repr(found)[1:]}, not 'TFL3'"
             hint = "Name a TFLite model."
         where = self._reader.source.where
         raise LiteRtError(Status.INVALID_FLATBUFFER, f"not a TFLite model: {what}", where, hint)

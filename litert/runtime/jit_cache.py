@@ -126,7 +126,7 @@ class JitCache:
                     os.unlink(beside)
             file = MappedFile(path)
         except (OSError, LiteRtError) as error:
-            _LOG.warning("What was compiled for loading is not kept: %s", error)
+            _LOG.warning("What was compiled for loading is not kept: %s", self._reason(error))
             return None
         self._trim(path)
         return file
@@ -139,9 +139,15 @@ class JitCache:
             with open_atomic(path) as fd, open(fd, "w", encoding="utf-8", closefd=False) as file:
                 file.write(nothing.why)
         except (OSError, LiteRtError) as error:
-            _LOG.warning("That there was nothing to compile is not kept: %s", error)
+            _LOG.warning("That there was nothing to compile is not kept: %s", self._reason(error))
             return
         self._trim(path)
+
+    def _reason(self, error: OSError | LiteRtError) -> str:
+        """In words, with the folder in place of a file in it that nobody has named."""
+        if isinstance(error, LiteRtError):
+            return f"{error.what} ({self._folder}).{error.hint and ' '}{error.hint}"
+        return f"cannot write: {(error.strerror or str(error)).lower()} ({self._folder})."
 
     def _path(self, key: str, suffix: str) -> str:
         return os.path.join(self._folder, key + suffix)

@@ -6,6 +6,7 @@ import logging
 import os
 import tempfile
 import time
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from litert.runtime.jit_cache import JitCache, Nothing
 from litert.runtime.jit_candidates import Candidates, name_manufacturers
 from litert.runtime.jit_settings import JitSettings
 
+_SHOWN = 3  # of ops, and of reasons
 _LOG = logging.getLogger(__name__)
 
 
@@ -70,6 +72,7 @@ class JitCompiler:
           LiteRtError: what went wrong, where the program must know it.
         """
         reasons: list[str] = []
+        warnings: dict[str, None] = {}
         error: LiteRtError | None = None
         try:
             names = name_manufacturers(candidates, self._settings)
@@ -78,14 +81,16 @@ class JitCompiler:
             return Nothing(str(problem))
         for name in names:
             try:
-                found = self._try(name, candidates, cache, key)
+                found = self._try(name, candidates, cache, key, warnings)
             except LiteRtError as problem:
                 error = error or problem
-                reasons.append(f"{name}: {problem}")
+                reasons.append(f"{name}: {problem}".removesuffix("."))
                 continue
             if not isinstance(found, Nothing):
                 return found
             reasons.append(f"{name}: {found.why}")
+        for warning in warnings:
+            _LOG.warning("%s: %s", self._where, warning)
         nothing = Nothing("; ".join(reasons) or "no compiler plugin can be used")
         if error is not None:
             self._fail(error if len(reasons) == 1 else LiteRtError(error.status, nothing.why))
@@ -100,9 +105,14 @@ class JitCompiler:
         _LOG.warning("%s was not compiled when it was loaded: %s", self._where, error)
 
     def _try(
-        self, name: str, candidates: Candidates, cache: JitCache | None, key: str
+        self,
+        name: str,
+        candidates: Candidates,
+        cache: JitCache | None,
+        key: str,
+        warnings: dict[str, None],
     ) -> MappedFile | bytes | Nothing:
-        """Compiles for one vendor."""
+        """Compiles for one vendor; where it takes nothing, its warnings wait for what the others say."""
         start = time.perf_counter()
         find_dispatch(
             name, self._environment.dispatch_library_path
@@ -110,11 +120,11 @@ class JitCompiler:
         source = self._source if isinstance(self._source, bytes) else self._source.path
         with apply_in_memory(source, self._options(name, candidates)) as (model, report):
             self._check_unchanged(model)
-            for warning in report.warnings:
-                if warning != NO_CALLS:  # that is said once all vendors have been asked
-                    _LOG.warning("%s: %s", self._where, warning)
             if not report.calls:
-                return Nothing(_why(report))
+                warnings.update(dict.fromkeys(w for w in report.warnings if w != NO_CALLS))
+                return Nothing(_why(report, {op.name for op in model.ops() if op.is_custom}))
+            for warning in report.warnings:
+                _LOG.warning("%s: %s", self._where, warning)
             kept = cache.store(key, model) if cache is not None else None
             found = kept or self._keep_for_now(model)
         _LOG.info(
@@ -160,8 +170,17 @@ class JitCompiler:
         return MappedFile(path)
 
 
-def _why(report: Report) -> str:
-    """Why a vendor has taken no op."""
-    reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in report.cpu_ops)
-    shown = list(reasons)[:3]
-    return "; ".join([*shown, *(["..."] if len(reasons) > len(shown) else [])]) or "no ops"
+def _why(report: Report, custom: Collection[str]) -> str:
+    """Why a vendor has taken no op: custom ops, which few hosts have, before others."""
+    by_reason: dict[str, list[str]] = {}
+    for op in sorted(report.cpu_ops, key=lambda op: op.name not in custom):
+        names = by_reason.setdefault(op.reason, [])
+        if op.name not in names:
+            names.append(op.name)
+    shown = [f"{_first(names, ', ')}: {reason}" for reason, names in by_reason.items()]
+    return _first(shown, "; ") or "no ops"
+
+
+def _first(texts: Sequence[str], separator: str) -> str:
+    more = [f"{len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+    return separator.join([*texts[:_SHOWN], *more])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from compiler_plugin.commands import partition_model
 from compiler_plugin.composites import OpenComposites, find_unused
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
+from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
@@ -114,6 +116,19 @@ def test_what_a_vendor_knows_whole_it_gets_whole(partitioned: Partitioned) -> No
     found = [read_composite(op) for op in model.subgraphs[1].ops]
     assert [item.decomposition for item in found if item] == [-1, -1]
     assert fates(report) == ["odml.rms_norm: whole on the NPU"] * 2
+
+
+def test_who_takes_a_composite_s_name_for_an_op_s_is_told(
+    fake_options: Options, tmp_path: Path
+) -> None:
+    write_model(MODELS["unknown on the CPU"](), tmp_path / "model.tflite")
+    (tmp_path / "k.cl").write_bytes(b"kernel")
+    options = fake_options(assets={"acme.angle": tmp_path / "k.cl"})
+    report = apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
+    assert "'acme.angle' is the name of a composite" in report.warnings[0]
+    options = replace(options, require_npu=["acme.angle"])
+    with pytest.raises(LiteRtError, match=r"no op 'acme\.angle', but a composite of that name"):
+        apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
 
 
 def test_what_stays_on_the_cpu_stays_a_composite(partitioned: Partitioned) -> None:

@@ -79,7 +79,7 @@ def test_a_cut_file_is_refused(end: int) -> None:
     [
         (b"", "an empty file"),
         (b"PK\3\4" + bytes(60), "a ZIP archive"),
-        (b"\x1c\0\0\0TFL2" + bytes(60), "the identifier b'TFL2'"),
+        (b"\x1c\0\0\0TFL2" + bytes(60), "the identifier 'TFL2', not 'TFL3'"),
         (b"not a model at all", "the identifier"),
     ],
 )

@@ -40,7 +40,7 @@ def raw(*ops: str, weights: int = 0) -> bytes:
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     for i, op in enumerate(ops):
-        if op == "ADD":
+        if op.isupper():
             x = builder.op(op, [x, x], [(f"y{i}", FLOAT, (1, 4))])
         else:
             x = builder.custom(op, [x], [(f"y{i}", FLOAT, (1, 4))])
@@ -79,12 +79,13 @@ def load(tmp_path: Path, cache: Path) -> Iterator[Load]:
         accelerators: HardwareAccelerator = NPU | CPU,
         from_file: bool = True,
         plugins: str = str(VENDORS),
+        tables: str = str(VENDORS),
         keep: bool = True,
         **options: Any,
     ) -> CompiledModel:
         environment = Environment.create(
             compiler_plugin_path=plugins,
-            dispatch_library_path=str(VENDORS),
+            dispatch_library_path=tables,
             compiler_cache_dir=str(cache) if keep else "",
         )
         settings = Options(accelerators, **options)
@@ -366,6 +367,27 @@ def test_vendors_are_asked_in_turn_until_one_takes_an_op(
     assert "was compiled for Test" in caplog.text
 
 
+def test_the_warnings_of_who_takes_nothing_are_said_once_and_only_where_nobody_takes_an_op(
+    load: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = copy_vendor(tmp_path / "plugins")
+    text = (plugins / "LiteRtCompilerPlugin_Test.py").read_text()
+    coy = text.replace('= "Test"', '= "Coy"').replace("op.is_custom", "op.name == 'other'")
+    (plugins / "LiteRtCompilerPlugin_Coy.py").write_text(coy)
+    table = (VENDORS / "LiteRtDispatch_Test.py").read_text()
+    for name in ("Coy", "Test"):
+        (plugins / f"LiteRtDispatch_{name}.py").write_text(table)
+    (tmp_path / "k.cl").touch()
+    options = {"plugins": str(plugins), "tables": str(plugins)}
+    infos = [CustomOpInfo(name, str(tmp_path / "k.cl")) for name in ("double", "other")]
+    load(raw("double"), custom_op_infos=infos[:1], **options)
+    assert "despite its asset" not in caplog.text
+    load(raw("ADD"), custom_op_infos=infos[1:], **options)
+    assert caplog.text.count("the model has no op 'other'") == 1
+    with pytest.raises(LiteRtError, match=r"Coy: double, ADD, SUB, 1 more: the plugin does not"):
+        load(raw("ADD", "SUB", "MUL", "double"), soc_manufacturer="Coy", **options)
+
+
 def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_logged_where_not(
     load: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -451,7 +473,7 @@ def test_a_cache_that_cannot_be_written_costs_a_compilation_each_time(
     for _ in range(2):
         assert doubled(load(raw("double"))) == 1
     assert len(compilations) == 2
-    assert "is not kept" in caplog.text
+    assert f"is not kept: cannot write: file exists ({cache})." in caplog.text
 
 
 def test_the_cache_drops_what_was_used_least_recently(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ What the library needs of this machine is written into it: which libpython, whos
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -182,7 +183,8 @@ def _writing(output: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LiteRtError(Status.FILE_IO, f"cannot write: {error}", output) from error
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", output) from error
 
 
 def _try_library(library: PlannedLibrary, folder: str) -> None:
@@ -206,7 +208,9 @@ def _compile(command: Sequence[str]) -> None:
             Status.COMPILATION,
             f"the C compiler failed:\n{done.stderr.strip()}",
             command[0],
-            "Set CC to another one: gcc or clang.",
+            "Make room, or write elsewhere."
+            if os.strerror(errno.ENOSPC) in done.stderr
+            else "Set CC to another one: gcc or clang.",
         )
 
 

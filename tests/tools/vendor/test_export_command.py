@@ -198,6 +198,20 @@ def test_what_is_wrong_with_the_compiler_is_said(
     assert said in capsys.readouterr().err and not list(output.iterdir())
 
 
+def test_a_compiler_that_has_no_room_is_not_taken_for_a_bad_one(
+    litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        "#!/bin/sh\necho 'ld: final link failed: No space left on device' >&2; false"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    output = str(tmp_path / "output")
+    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", output) == 1
+    assert "Make room, or write elsewhere." in capsys.readouterr().err
+
+
 def test_a_python_without_a_shared_libpython_is_told_of(
     litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
