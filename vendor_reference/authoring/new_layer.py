@@ -82,7 +82,7 @@ def new_layer(kind: str, op_name: str, subjects: Sequence[Subject], model: str) 
     elif kind == "xml":
         files[asset] = _xml(name, op_name, ops[0], options)
     files[f"{name}_reference.py"] = _reference(name, subjects)
-    files["README.md"] = _readme(name, asset, op_name, model, _bounds(ops))
+    files[f"{name}.md"] = _readme(name, asset, op_name, model, _bounds(ops))
     return files
 
 
@@ -165,6 +165,10 @@ def _kernel(
             if "field" in option.source and not has:
                 called = f"a field at byte {option.define.removeprefix('FIELD_')}"
             lines.append(f"//   {called}: {option.shown}")
+            if option.type.endswith("[]") and not has:
+                lines.append(
+                    f"//     its elements with commas between: const {option.type[:-2]} a[] = {{{called}}};"
+                )
         if "field" in options[0].source:
             lines.append(
                 "// They are a C struct: name its fields, and say their types, as its header has them."

@@ -18,6 +18,8 @@ from vendor_reference.custom_layers.asset_reader import (
 )
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
+_KINDS = "Layers for any model are {}; give others to their op with --npu_custom_op_info=op,path."
+
 
 @dataclass(frozen=True, slots=True)
 class FoundLayer:
@@ -84,8 +86,7 @@ def _descriptions(paths: Sequence[str]) -> Sequence[str]:
                     Status.INVALID_TOOL_CONFIG,
                     "a file that does not name the op that it is for",
                     file,
-                    f"Layers for any model are {', '.join(description_suffixes())}; give others to their op "
-                    "with --npu_custom_op_info=op,path.",
+                    _KINDS.format(", ".join(description_suffixes())),
                 )
             files.setdefault(os.path.realpath(file), file)
     return list(files.values())
@@ -99,7 +100,7 @@ def _of_folder(folder: str) -> Sequence[str]:
             Status.NOT_FOUND,
             "no layer descriptions in the folder",
             folder,
-            f"They are {', '.join(description_suffixes())}.",
+            _KINDS.format(", ".join(description_suffixes())),
         )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_a_skeleton_builds_and_runs_at_once(
     author: Path, litert_npu: LitertNpu, capsys: Capture, kind: str
 ) -> None:
     assert litert_npu("layer", "new", "--model=halves.tflite", f"--kind={kind}", "-o", "f") == 0
-    assert "f/README.md has the commands" in capsys.readouterr().out
+    assert "f/my_op.md has the commands" in capsys.readouterr().out
     asset = f"f/my_op.{kind}"
     arguments = (asset, "--model=halves.tflite", "--op=my-op", "--repeat=0", "--report=json")
     reference = "--reference=f/my_op_reference.py:reference"
@@ -65,7 +66,7 @@ def test_the_commands_of_an_op_of_dynamic_shape_have_bounds(
     b.output(b.custom("Open", [x], [y]))
     write_model(b.build(), "open.tflite")
     assert litert_npu("layer", "new", "--model=open.tflite", "-o", "f") == 0
-    commands = (author / "f/README.md").read_text()
+    commands = (author / "f/Open.md").read_text()
     assert commands.count(" --shape_bounds=x:100x4") == 4
     assert (
         litert_npu("layer", "check", "f/Open.cl", "--model=open.tflite", "--shape_bounds=x:100x4")
@@ -95,6 +96,26 @@ def test_a_struct_s_bytes_become_fields(author: Path, litert_npu: LitertNpu) -> 
     assert "FIELD_4: 0.25 (bytes 00 00 80 3e)" in (author / "Struct" / "Struct.cl").read_text()
     run = ("layer", "run", "Struct/Struct.json", "--model=struct.tflite", "--repeat=0")
     assert litert_npu(*run) == 0
+
+
+def test_a_list_of_options_builds_as_the_skeleton_says(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu("layer", "new", "--model=halves.tflite", "-o", "f") == 0
+    kernel = author / "f/my_op.cl"
+    (line,) = [text for text in kernel.read_text().splitlines() if "commas between" in text]
+    assert line.endswith("const int a[] = {PARAM_taps};")
+    declaration = line.partition(": ")[2]
+    kernel.write_text(
+        kernel.read_text().replace("  const size_t i =", f"  {declaration}\n  const size_t i =")
+    )
+    assert litert_npu("layer", "check", "f/my_op.cl", "--model=halves.tflite") == 0
+
+
+def test_a_folder_takes_the_skeletons_of_several_ops(author: Path, litert_npu: LitertNpu) -> None:
+    for model in ("halves", "struct"):
+        assert litert_npu("layer", "new", f"--model={model}.tflite", "-o", "f") == 0
+    assert {"my_op.cl", "my_op.md", "Struct.json", "Struct.md"} <= set(os.listdir("f"))
 
 
 def test_no_file_is_replaced(author: Path, litert_npu: LitertNpu, capsys: Capture) -> None:
