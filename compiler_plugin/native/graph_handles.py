@@ -28,7 +28,7 @@ class GraphHandles:
         self._numbers: dict[object, int] = {}
         self._memory: dict[tuple[object, str], Any] = {}
         self._places: dict[Tensor, int] = {}
-        self._subgraphs: list[Subgraph] = []
+        self._owners: dict[Tensor, Subgraph] = {}  # among those that the plugin has seen
         self._firsts: list[int] = []  # of the rows, which ascend
         self._rows: list[Sequence[Op] | Sequence[Tensor]] = []
         self._asked: Counter[tuple[int, str]] = Counter()  # by a row's first handle
@@ -40,12 +40,12 @@ class GraphHandles:
         number = self._numbers.get(value)
         if number is not None:
             return number
-        if type(value) is Tensor and (subgraph := self._subgraph_of(value)):
-            self._put_row(subgraph.tensors)
+        if type(value) is Tensor and (owner := self._owners.get(value)):
+            self._put_row(owner.tensors)
             return self._numbers[value]
         number = self._put(value)
         if type(value) is Subgraph:
-            self._subgraphs.append(value)
+            self._owners.update(dict.fromkeys(value.tensors, value))
             self._places.update({tensor: i for i, tensor in enumerate(value.tensors)})
             self._put_row(value.ops)
         return number
@@ -79,7 +79,7 @@ class GraphHandles:
         return self.memory(first, what, lambda: make(first, objects))
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:
-        """C memory that belongs to an object; made once.
+        """C memory that belongs to an object, or what else takes long to find; made once.
 
         Args:
           owner: the object.
@@ -114,7 +114,7 @@ class GraphHandles:
         """Forgets all: the call is over."""
         for each in (
             self._handles, self._numbers, self._memory, self._places, self._buffers,
-            self._subgraphs, self._firsts, self._rows, self._asked,
+            self._owners, self._firsts, self._rows, self._asked,
         ):  # fmt: skip
             each.clear()
 
@@ -136,16 +136,6 @@ class GraphHandles:
         if index < 0 or handle >= self._firsts[index] + STEP * len(self._rows[index]):
             return None
         return self._firsts[index], self._rows[index]
-
-    def _subgraph_of(self, tensor: Tensor) -> Subgraph | None:
-        """The subgraph that a tensor is in, among those that the plugin has seen."""
-        place = self._places.get(tensor)
-        if place is None:
-            return None
-        return next(
-            (s for s in self._subgraphs if place < len(s.tensors) and s.tensors[place] is tensor),
-            None,
-        )
 
 
 def present_inputs(op: Op) -> Sequence[Tensor]:

@@ -168,16 +168,17 @@ def tensor_slots(handles: GraphHandles) -> Slots:
         parameters.block_size = blockwise.block_size
         return None
 
+    def uses_of(tensor: int) -> Sequence[tuple[Op, int]]:
+        found = get(tensor, Tensor)
+        uses: Sequence[tuple[Op, int]] = handles.memory(found, "uses", lambda: _find_uses(found))
+        return uses
+
     def get_num_tensor_uses(tensor: int, number: Any) -> None:
-        number[0] = len(get(tensor, Tensor).uses)
+        number[0] = len(uses_of(tensor))
 
     def get_tensor_use(tensor: int, index: int, user: Any, argument: Any) -> None:
-        found = get(tensor, Tensor)
-        uses = found.uses
-        op = item(uses, index, "use")
-        nth = sum(1 for other in uses[:index] if other is op)
-        places = [i for i, value in enumerate(present_inputs(op)) if value is found]
-        user[0], argument[0] = of(op), places[nth]
+        op, place = item(uses_of(tensor), index, "use")
+        user[0], argument[0] = of(op), place
 
     def get_tensor_defining_op(tensor: int, has_defining_op: Any, defining_op: Any) -> None:
         found = get(tensor, Tensor)
@@ -206,6 +207,16 @@ def item(values: Sequence[Any], index: int, what: str) -> Any:
     if index >= len(values):
         raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(values)}")
     return values[index]
+
+
+def _find_uses(tensor: Tensor) -> Sequence[tuple[Op, int]]:
+    """Ops that read a tensor, each with the input that it is; an op comes once for each."""
+    return [
+        (op, place)
+        for op in tensor.readers
+        for place, value in enumerate(present_inputs(op))
+        if value is tensor
+    ]
 
 
 def _of_kind(tensor: Tensor, kind: QuantizationKind) -> Quantization | None:
