@@ -98,6 +98,7 @@ def read_compile_at_load(flags: FlagValues, unknown: Sequence[str]) -> CompileAt
     from compiler_plugin.registry import DEFAULT_MANUFACTURER
     from litert.core.compiler_options import parse_shape_bounds
 
+    _check_place(unknown)
     manufacturer = flags.soc_manufacturer or DEFAULT_MANUFACTURER
     return CompileAtLoad(
         manufacturer,
@@ -111,6 +112,22 @@ def read_compile_at_load(flags: FlagValues, unknown: Sequence[str]) -> CompileAt
         "".join(libs),
         flags.cache_folder,
     )
+
+
+def _check_place(unknown: Sequence[str]) -> None:
+    """Refuses what only `apply_plugin` has."""
+    if not unknown:
+        return
+    from .apply_plugin_flags import define_flags  # here: few command lines need them
+
+    flags = define_flags()
+    for text in unknown:
+        name = text.lstrip("-").partition("=")[0]
+        opposite = name.removeprefix("no")
+        if name in flags or (opposite in flags and flags[opposite].boolean):
+            raise usage_error(
+                f"no flag '{text}'", f"apply_plugin has --{name}: compile the model with that."
+            )
 
 
 @contextmanager

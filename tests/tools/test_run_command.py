@@ -402,6 +402,7 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
         (["--npu_custom_op_inf=Copy,copy.txt"], "Did you mean --npu_custom_op_info?"),
         (["--soc_model=N2", "--soc_manufacturer=Null"], "'Null' has no SoC model 'N2'"),
         (["--soc_manufacturer=Nobody"], "for manufacturer 'Nobody'"),
+        (["--require_npu=all"], "apply_plugin has --require_npu: compile the model with that."),
         (["--acme_tiles=4"], "Options of 'Reference' begin with its name"),
         (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator without it"),
         (["--libs=a,b"], "--libs has 2 folders"),
