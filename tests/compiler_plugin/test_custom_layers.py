@@ -58,8 +58,8 @@ def test_layers_whose_ops_the_model_has_become_its_assets(
 
 
 def test_an_asset_by_a_flag_goes_before_a_layer(chain: Chain, layers: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.bin").write_text("mine")
-    options = null_options(layers, A=tmp_path / "mine.bin")
+    (tmp_path / "mine.txt").write_text("mine")
+    options = null_options(layers, A=tmp_path / "mine.txt")
     report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
     with read_model(tmp_path / "out.bin") as model:
         assets = {asset.name: bytes(asset.blob) for asset in read_assets(model)}

@@ -81,7 +81,7 @@ def test_a_vendor_in_python_keeps_each_rule_as_shared_libraries_too(capsys: Capt
 
 
 def test_the_null_vendor_takes_calls_of_any_number_of_inputs(capsys: Capture) -> None:
-    report = check_json(capsys, "Null", f"--npu_custom_op_info=Copy,{KERNEL}")
+    report = check_json(capsys, "Null", f"--npu_custom_op_info=Copy,{ROOT}/LICENSE")
     assert broken_rules(report) == {"invocation.counts"}
 
 

@@ -22,8 +22,10 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.builder import ModelBuilder
-from litert.model.writer import write_model
+from litert.model.writer import to_bytes, write_model
+from litert.options import Options
 
 pytest.importorskip("litert_npu_null", reason="needs pip install -e tests/null_vendor")
 
@@ -41,7 +43,7 @@ def compile_two() -> tuple[bytes, list[str]]:
     wide = builder.custom("Copy", [z], [("wide", "int32", (3,))])
     builder.output(wide)
     graph = builder.build().subgraphs[0]
-    options = CompilerOptions(custom_op_infos=[CustomOpInfo("Copy", "copy.cl")])
+    options = CompilerOptions(custom_op_infos=[CustomOpInfo("Copy", "copy.txt")])
     plugin = PLUGIN.create(EnvironmentOptions(), options)
     ops = OpList()
     plugin.partition("NULL1", graph, ops)
@@ -51,6 +53,20 @@ def compile_two() -> tuple[bytes, list[str]]:
     plugin.close()
     assert [call.byte_code_index for call in result.calls] == [0, 0]
     return bytes(result.byte_code[0]), [call.name for call in result.calls]
+
+
+def test_a_kernel_is_another_vendor_s_where_the_user_names_none(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 4))
+    builder.output(builder.custom("Twice", [x], [("y", "float32", (1, 4))]))
+    kernel = "__kernel void Twice(__global float* x, __global float* y) {"
+    path = tmp_path / "Twice.cl"
+    path.write_text(f"{kernel} y[get_global_id(0)] = 2 * x[get_global_id(0)]; }}")
+    infos = [CustomOpInfo("Twice", str(path))]
+    options = Options(HardwareAccelerator.NPU, custom_op_infos=infos)
+    with CompiledModel.from_buffer(to_bytes(builder.build()), options=options) as model:
+        ones = np.ones((1, 4), np.float32)
+        assert np.array_equal(model.run({"x": ones})["y"], 2 * ones)
 
 
 def open_null(dispatch: Dispatch[object, object]) -> Session:

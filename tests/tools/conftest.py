@@ -96,8 +96,8 @@ def copying(in_folder: Path) -> str:
     b.output(b.op("MUL", [copied, half], [("y", "float32", (1, 4, 6, 3))]))
     b.signature("serving_default", {"image": x}, {"half": b.graph.outputs[0]})
     write_model(b.build(), "raw.tflite")
-    (in_folder / "copy.cl").write_text("kernel")
-    infos = (CustomOpInfo("Copy", "copy.cl"),)
+    (in_folder / "copy.txt").write_text("kernel")
+    infos = (CustomOpInfo("Copy", "copy.txt"),)
     options = ApplyOptions("Null", compiler=CompilerOptions(custom_op_infos=infos))
     apply_plugin("raw.tflite", "copying.tflite", options)
     return "copying.tflite"

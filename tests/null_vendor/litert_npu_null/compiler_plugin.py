@@ -1,4 +1,4 @@
-"""Null's compiler: takes the custom ops that the user brought assets for."""
+"""Null's compiler: takes the custom ops that the user brought assets for, if these are no kernels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from litert.model.blob import Blob
 from litert.model.graph import Subgraph
 from litert_npu_null.byte_code import write_byte_code
 
+_KERNELS = (".bin", ".cl", ".json", ".so", ".xml")
+
 
 class NullPlugin(CompilerPlugin):
     """Takes ops by their custom code."""
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
-        self._ops = {info.op_name for info in compiler_options.custom_op_infos}
+        infos = compiler_options.custom_op_infos
+        self._ops = {info.op_name for info in infos if _is_read(info.asset_path)}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         for op in subgraph.ops:
@@ -50,7 +53,7 @@ class NullPlugin(CompilerPlugin):
         for folder in paths:
             for file_name in sorted(os.listdir(folder)):
                 op_name = os.path.splitext(file_name)[0]
-                if op_name in op_names:
+                if op_name in op_names and _is_read(file_name):
                     found.setdefault(
                         op_name, CustomOpInfo(op_name, os.path.join(folder, file_name))
                     )
@@ -59,6 +62,11 @@ class NullPlugin(CompilerPlugin):
 
     def close(self) -> None:
         pass
+
+
+def _is_read(path: str) -> bool:
+    """Whether an asset is for Null: kernels are other vendors', whom the user means where none is named."""
+    return os.path.splitext(path)[1] not in _KERNELS
 
 
 class NullPluginFactory(CompilerPluginFactory):
