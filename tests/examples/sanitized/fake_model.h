@@ -76,6 +76,12 @@ static LiteRtStatus get_weights_bytes(LiteRtWeights weights, const void** addres
   return kLiteRtStatusOk;
 }
 
+/* The user has said nothing to the vendor. */
+static LiteRtStatus find_opaque_options_data(LiteRtOpaqueOptions opaque, const char* name, void** data) {
+  return opaque == NULL || name == NULL || data == NULL ? kLiteRtStatusErrorInvalidArgument
+                                                        : kLiteRtStatusErrorNotFound;
+}
+
 static LiteRtStatus get_custom_options(LiteRtOp op, const uint8_t** options, int32_t* size) {
   if (op == NULL) return kLiteRtStatusErrorInvalidArgument;
   *options = NULL;
@@ -114,6 +120,7 @@ static const LiteRtCompilerContext compiler_context = {
     .get_weights_bytes = get_weights_bytes,
     .push_op = push_op,
     .get_opaque_options = get_opaque_options,
+    .find_opaque_options_data = find_opaque_options_data,
     .get_mul_fused_activation_option = get_mul_fused_activation_option,
 };
 
