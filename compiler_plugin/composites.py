@@ -60,7 +60,7 @@ class OpenComposites:
             return why
         index = composite.decomposition
         outer = [self.parts[each].composite.decomposition for each in self._all_outer(op)]
-        if index in outer:
+        if index in outer or self._model.subgraphs[index] is self._subgraph:
             return "its decomposition has it in itself"
         if len(outer) >= MAX_DEPTH:
             return f"it is in {MAX_DEPTH} others"

@@ -272,6 +272,14 @@ CLOSED: dict[str, tuple[Change, str]] = {
         lambda m: setattr(m.subgraphs[1].tensors[1], "is_variable", True),
         "keeps values between runs",
     ),
+    "state without": (
+        lambda m: setattr(m.subgraphs[0].ops[1].inputs[0], "is_variable", True),
+        "keeps values between runs",
+    ),
+    "an input with data": (
+        lambda m: setattr(m.subgraphs[1].inputs[0].buffer, "blob", Blob(bytes(32))),
+        "hands an input on, or uses one tensor twice",
+    ),
     "nobody's output": (
         lambda m: m.subgraphs[1].ops[-1].release(),
         "is computed by none of its ops",
@@ -289,6 +297,33 @@ def test_what_cannot_be_taken_apart_says_why(case: str) -> None:
     found = read_composite(op)
     assert found and why in opened.admit(op, found)
     assert not opened.take_apart()
+
+
+def test_what_was_seen_in_training_makes_no_other_type() -> None:
+    model = between_sums("acme.poly", twice_less_once)
+    op, body = model.subgraphs[0].ops[1], model.subgraphs[1]
+    op.outputs[0].quantization = Quantization((0.5,), (3,), min=(-1.0,), max=(1.0,))
+    body.outputs[0].quantization = Quantization((0.5,), (3,))
+    found = read_composite(op)
+    assert found and not OpenComposites(model, model.subgraphs[0]).admit(op, found)
+
+
+def test_the_main_subgraph_is_no_decomposition(partitioned: Partitioned) -> None:
+    b = ModelBuilder()
+    s = b.op("ADD", [b.input("x", *F32)] * 2, [("s", *F32)])
+    b.output(composite(b, "acme.loop", b, [s], "y"))
+    report, model = partitioned(b.build(), fake_ops="ADD")
+    assert names(model) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE"]
+    assert [(op.name, op.call) for op in report.npu_ops] == [("ADD", "Partition_0")]
+
+
+def test_control_dependencies_in_a_file_are_those_of_the_parts(partitioned: Partitioned) -> None:
+    model = between_sums("acme.poly", twice_less_once)
+    model.set_metadata(CONTROL_DEPENDENCIES_KEY, Blob(b""))
+    set_control_dependencies(model, [[(0, 1), (1, 2)]])
+    _, result = partitioned(model, fake_ops="SUB")
+    assert names(result) == ["ADD", "MUL", "DISPATCH_OP", "ADD"]
+    assert read_control_dependencies(result)[0] == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_a_decomposition_with_itself_in_it_ends(partitioned: Partitioned) -> None:

@@ -27,7 +27,7 @@ from litert.host.serving import FILE_START
 BY_FORK = bool(os.environ.get("TEST_SERVICE_BY_FORK"))
 
 FUNCTIONS = """
-import ctypes, logging, os, signal, sys, threading, time
+import ctypes, logging, os, signal, subprocess, sys, threading, time
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.serving import FILE_START, native_call
@@ -60,6 +60,12 @@ def handlers(fd):
     def hang_and_ignore_the_world(path):
         with open(path, "w") as stream:
             stream.write(str(os.getpid()))
+        with native_call("LiteRtHang"):
+            time.sleep(60)
+
+    def hang_with_a_child(path):
+        with open(path, "w") as stream:
+            stream.write(str(subprocess.Popen(["sleep", "60"]).pid))
         with native_call("LiteRtHang"):
             time.sleep(60)
 
@@ -236,7 +242,7 @@ def test_a_forgotten_child_ends() -> None:
     assert not is_alive(pid)
 
 
-@pytest.mark.parametrize("call", ["hang_and_ignore_the_world", "count"])
+@pytest.mark.parametrize("call", ["hang_and_ignore_the_world", "hang_with_a_child", "count"])
 def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
     path = tmp_path / "pid"
     script = (
@@ -258,13 +264,17 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
     else:
         while not path.exists() or not path.read_text():
             time.sleep(0.01)
+    pids = {
+        pid,
+        pid if call == "count" else int(path.read_text()),
+    }  # it writes its own, or its child's
     parent.send_signal(signal.SIGKILL)
     parent.wait(30)
     parent.stdout.close()
     deadline = time.monotonic() + 30
-    while is_alive(pid) and time.monotonic() < deadline:
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not is_alive(pid)
+    assert not any(map(is_alive, pids))
 
 
 def test_a_program_without_standard_streams_has_one(tmp_path: Path) -> None:
