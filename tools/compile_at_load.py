@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
 from .command import usage_error
 from .compile_flags import (
     define_asset_flags,
@@ -142,8 +145,13 @@ def told_of_compiling(path: str, asked: CompileAtLoad) -> Iterator[None]:
         return
     from compiler_plugin.checks import read_uncompiled  # here: most models are compiled
 
-    with read_uncompiled(path):
-        pass
+    try:
+        read_uncompiled(path).close()
+    except LiteRtError as error:
+        if error.status is not Status.ALREADY_EXISTS:
+            raise
+        hint = "Leave out the flags that say how to compile it, or give the model that it was made from."
+        raise LiteRtError(error.status, error.what, error.where, hint) from error
     handler = logging.StreamHandler(sys.stderr)
     loggers = [logging.getLogger(name) for name in _TELLING]
     for logger in loggers:

@@ -422,4 +422,6 @@ def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
     copying: str, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
     assert litert_npu("run", copying, "--soc_manufacturer=Null") == 1
-    assert "the model is compiled already for Null" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "the model is compiled already for Null" in printed
+    assert "Leave out the flags that say how to compile it" in printed
