@@ -69,6 +69,7 @@ def test_each_edit_is_answered_until_ctrl_c(author: Path, watched: Watched) -> N
     (author / "f.h").write_text("#define F(x) (x)\n")
     (author / "Softsign.cl").write_text(SOFTSIGN)
     watched.wait_for("ok: it builds")
+    watched.wait_for("watched; Ctrl-C ends")  # the exit status is that of work which is done
     watched.process.send_signal(signal.SIGINT)
     assert watched.process.wait(PATIENCE_S) == 0
     assert b"Traceback" not in watched.said
