@@ -8,7 +8,7 @@ takes. Only what feeds ops that there are assets for is changed, since it grows 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.stock_model import read_op, read_reader_names
@@ -17,6 +17,10 @@ from litert.core.element_type import ElementType
 from litert.core.quantization import QuantizationKind
 from litert.model.builtin_options import BUILTIN_NUMBERS
 from litert.model.graph import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NAME = "constants of custom ops are dequantized"
 
@@ -68,8 +72,8 @@ def _dequantize(tensor: Tensor) -> bytes:
     quantization = tensor.quantization
     if quantization is None:
         return values.astype(np.float32).tobytes()
-    scale = np.asarray(quantization.scale, np.float32).astype(np.float64)
-    zero_point = np.asarray(quantization.zero_point, np.int64)
+    scale: NDArray[np.float64] = np.asarray(quantization.scale, np.float32).astype(np.float64)
+    zero_point: NDArray[np.int64] = np.asarray(quantization.zero_point, np.int64)
     if quantization.kind is QuantizationKind.PER_CHANNEL:
         along = [1] * values.ndim
         along[quantization.quantized_dimension] = -1

@@ -262,8 +262,9 @@ def test_a_constant_that_shares_its_buffer_gets_one_of_its_own_with_new_data() -
     graph = Graph(model, model.subgraphs[0])
     first, second = graph.constants()
     first.out_port(0).data.set_value([5, 6])
-    assert np.array_equal(first.out_port(0).data.get_value(), [5, 6])  # type: ignore[arg-type]
-    assert np.array_equal(second.out_port(0).data.get_value(), [1, 2])  # type: ignore[arg-type]
+    for constant, values in ((first, [5, 6]), (second, [1, 2])):
+        found = constant.out_port(0).data.get_value()
+        assert found is not None and np.array_equal(found, values)
 
 
 def test_shapes_are_known_of_inputs_and_constants_alone_in_the_front_phase() -> None:
