@@ -123,10 +123,10 @@ class GraphHandles:
         return number
 
     def _put_row(self, objects: Sequence[Op] | Sequence[Tensor]) -> None:
-        """Makes handles of all: a row, unless some have one."""
+        """Makes handles of all: a row, unless some have one, or another thread's handles came between."""
         new = [value for value in objects if value not in self._numbers]
         numbers = [self._put(value) for value in new]
-        if numbers and len(new) == len(objects):
+        if numbers and numbers[-1] == numbers[0] + STEP * (len(objects) - 1):
             self._firsts.append(numbers[0])
             self._rows.append(objects)
 

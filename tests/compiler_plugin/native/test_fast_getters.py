@@ -18,6 +18,7 @@ from compiler_plugin.native.fast_getters import (
 )
 from compiler_plugin.native.graph_slots import plain_answers
 from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
 from litert.abi.tables import make_callback
 from litert.core.quantization import Quantization
 from litert.core.status import Status
@@ -137,6 +138,33 @@ def test_fast_getters_answer_as_slow_ones_and_pass_wrong_handles_on() -> None:
     assert answered[fast] == answered[slow]
     for context in (fast, slow):
         context.close()
+
+
+def test_handles_that_others_took_between_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tables draw from one row of numbers, also those of other threads."""
+    subgraph = graph()
+    context = CompilerContext.take("Acme")
+    others = Handles()
+    put = Handles.put
+
+    def put_among_others(self: Handles, value: object) -> int:
+        number = put(self, value)
+        if value in (subgraph.ops[3], subgraph.tensors[5]):
+            put(others, "of another thread")
+        return number
+
+    monkeypatch.setattr(Handles, "put", put_among_others)
+    op, name = ffi.new("LiteRtOp*"), ffi.new("const char**")
+    with context.showing(subgraph) as handle:
+        for _ in range(3):
+            for index, expected in enumerate(subgraph.ops):
+                assert _ask(context.table.get_subgraph_op, handle, index, op) == 0
+                assert context.handles.get(op[0], Op) is expected
+            for tensor in subgraph.tensors:
+                found = ffi.cast("LiteRtTensor", context.handles.of(tensor))
+                assert context.table.get_tensor_name(found, name) == 0
+                assert ffi.string(name[0]).decode() == tensor.name
+    context.close()
 
 
 def test_a_tensor_without_an_answer_keeps_it_from_no_other() -> None:
