@@ -202,9 +202,8 @@ def _asking_plugin(
     start = time.perf_counter()
     check_output(target, [source, *options.asset_paths])
     with ExitStack() as stack:
-        model = stack.enter_context(
-            read_uncompiled(source)
-        )  # while a plugin's process still starts
+        # Now, while a plugin's process still starts.
+        model = stack.enter_context(read_uncompiled(source))
         registered, soc_model = choose_plugin(options)
         report = new_report(cmd, source, options, registered, soc_model)
         plugin = stack.enter_context(create_plugin(registered, options, report))

@@ -155,9 +155,8 @@ def apply_in_memory(
     check_output(target, [*files_given, *options.asset_paths])
     with ExitStack() as stack:
         files = dict(stack.enter_context(open_assets(by_flag)))
-        model = stack.enter_context(
-            read_uncompiled(source)
-        )  # while a plugin's process still starts
+        # Now, while a plugin's process still starts.
+        model = stack.enter_context(read_uncompiled(source))
         registered, soc_model = choose_plugin(options)
         report = new_report("apply", where, options, registered, soc_model)
         plugin = stack.enter_context(create_plugin(registered, options, report))

@@ -123,11 +123,8 @@ def _be_child(
         signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _take_descriptors(streams, shared)
-        _parents = (
-            sys.stdin,
-            sys.stdout,
-            sys.stderr,
-        )  # gone, they would close what is the child's now
+        # Kept: they would close what is the child's now.
+        _parents = sys.stdin, sys.stdout, sys.stderr
         sys.stdin = _text_stream(0, "r")
         sys.stdout = _text_stream(1, "w")
         sys.stderr = _text_stream(2, "w")
