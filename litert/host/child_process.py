@@ -80,7 +80,6 @@ class ChildProcess:
         self._received = b""
         self._timeout_s = 0.0
         self._deadline = 0.0
-        self._may_end = False
         try:
             start = _fork if by_fork else _spawn
             # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group, the
@@ -165,11 +164,12 @@ class ChildProcess:
         return self._process.poll() == 0
 
     def let_end(self) -> None:
-        """Says that nothing more comes; from now on `end` gives the child a little time to end by itself."""
+        """Says that nothing more comes, and gives the child a little time to end by itself."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
-        self._may_end = True
+        self.await_end()
+        self.end()
 
     def early_end(self) -> ChildEndedError:
         """The error for a child that has closed its output before it was done."""
@@ -194,8 +194,6 @@ class ChildProcess:
     def end(self) -> None:
         """Leaves neither process nor pipe behind; what the child itself started goes with it."""
         child = self._process
-        if self._may_end:
-            self.await_end()
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):

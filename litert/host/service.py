@@ -112,13 +112,14 @@ class Service:
                 raise
 
     def close(self) -> None:
-        """Lets the child end, and waits for nothing; one that does not is killed once nobody has this."""
+        """Lets the child end; one that does not is killed."""
         with self._lock:
             if self._end_error is None:
                 self._end_error = ChildEndedError(
                     Status.RUNTIME_FAILURE, f"{self.subject} is closed"
                 )
                 self._child.let_end()
+                self._finalizer()
 
     def __enter__(self) -> Service:
         return self

@@ -229,7 +229,6 @@ def test_neither_process_nor_files_are_left() -> None:
             pid = pid_of(service)
             with suppress(LiteRtError):
                 service.ask(call)
-        del service
         assert not is_alive(pid)
     assert len(os.listdir("/proc/self/fd")) == before
 
