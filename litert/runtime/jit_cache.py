@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.model.manifest import DIGEST_AT_LOAD_LIMIT
 from litert.model.reader import read_model
+from litert.model.trimmed_folder import trim_folder
 from litert.runtime.model_digest import SUFFIX as DIGEST_SUFFIX
 from litert.runtime.npu_parts import read_npu_parts
 
@@ -35,10 +35,8 @@ _COMPILED, _NOTHING = ".tflite", ".nothing"
 _OURS = re.compile(
     rf"[0-9a-f]{{64}}({re.escape(_COMPILED)}|{re.escape(_NOTHING)}|{re.escape(DIGEST_SUFFIX)})"
 )
-_LEFT_OVER = re.compile(r"\.[0-9a-f]{64}\..*\.tmp")  # as `open_atomic` names what it writes
 _SEAL = b"LITERT-NPU-SHA256"
 _DIGEST_SIZE = 32
-_LEFT_OVER_AGE_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ class JitCache:
         path = self._path(key, _COMPILED)
         try:
             os.makedirs(self._folder, exist_ok=True)
-            beside = f"{self._folder}/.{key}.{os.getpid()}-{threading.get_ident()}.tmp"
+            beside = f"{self._folder}/.{os.path.basename(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
             try:
                 write_model(model, beside)
                 _seal(beside)
@@ -128,7 +126,7 @@ class JitCache:
         except (OSError, LiteRtError) as error:
             _LOG.warning("What was compiled for loading is not kept: %s", self._reason(error))
             return None
-        self._trim(path)
+        trim_folder(self._folder, _OURS, self._limit_bytes, path)
         return file
 
     def store_nothing(self, key: str, nothing: Nothing) -> None:
@@ -141,7 +139,7 @@ class JitCache:
         except (OSError, LiteRtError) as error:
             _LOG.warning("That there was nothing to compile is not kept: %s", self._reason(error))
             return
-        self._trim(path)
+        trim_folder(self._folder, _OURS, self._limit_bytes, path)
 
     def _reason(self, error: OSError | LiteRtError) -> str:
         """In words, with the folder in place of a file in it that nobody has named."""
@@ -151,36 +149,6 @@ class JitCache:
 
     def _path(self, key: str, suffix: str) -> str:
         return os.path.join(self._folder, key + suffix)
-
-    def _trim(self, newest: str) -> None:
-        files = []
-        with suppress(OSError), os.scandir(self._folder) as entries:
-            for entry in entries:
-                with suppress(OSError):  # another process was faster, or another user's file
-                    stat = entry.stat(follow_symlinks=False)
-                    if _OURS.fullmatch(entry.name):
-                        files.append((stat.st_mtime_ns, stat.st_size, entry.path))
-                    elif _LEFT_OVER.fullmatch(entry.name):
-                        _remove_if_old(entry.path, stat.st_mtime)
-        excess = sum(size for _, size, _ in files) - self._limit_bytes
-        for _, size, path in sorted(files):
-            if excess <= 0:
-                return
-            if path == newest:
-                continue
-            try:
-                os.unlink(path)
-            except FileNotFoundError:  # another process was faster
-                pass
-            except OSError:  # another user's: it stays, and the next goes in its place
-                continue
-            excess -= size
-
-
-def _remove_if_old(path: str, modified_s: float) -> None:
-    """Removes what a process that was killed has left."""
-    if modified_s + _LEFT_OVER_AGE_S < time.time():
-        os.unlink(path)
 
 
 def _problem(

@@ -17,21 +17,30 @@ F = signature(("__global", "float*", "x"), ("by value", "int", "n"), ("", "", ""
 BUILT = BuiltProgram({"f": F}, b"\0binary\xff" * 100, "a warning", frozenset({"f (4,)"}))
 
 
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path))
+
+
+def programs(tmp_path: Path) -> Path:
+    return tmp_path / "litert-npu" / "programs"
+
+
 @pytest.fixture
-def cache(tmp_path: Path) -> ProgramCache:
-    return ProgramCache(["device", "1.0"], str(tmp_path / "programs"))
+def cache() -> ProgramCache:
+    return ProgramCache(["device", "1.0"])
 
 
 def only_file(tmp_path: Path) -> Path:
-    (path,) = (tmp_path / "programs").iterdir()
+    (path,) = programs(tmp_path).iterdir()
     return path
 
 
-def test_what_was_stored_is_found(cache: ProgramCache, tmp_path: Path) -> None:
+def test_what_was_stored_is_found(cache: ProgramCache) -> None:
     assert cache.find(TEXT) is None
     cache.store(TEXT, BUILT)
     assert cache.find(TEXT) == BUILT
-    again = ProgramCache(["device", "1.0"], str(tmp_path / "programs"))
+    again = ProgramCache(["device", "1.0"])
     assert again.find(ProgramText("called otherwise", TEXT.text, TEXT.options)) == BUILT
 
 
@@ -46,10 +55,10 @@ def test_what_was_stored_is_found(cache: ProgramCache, tmp_path: Path) -> None:
     ],
 )
 def test_another_driver_text_or_option_is_another_program(
-    cache: ProgramCache, tmp_path: Path, identity: list[str], text: ProgramText
+    cache: ProgramCache, identity: list[str], text: ProgramText
 ) -> None:
     cache.store(TEXT, BUILT)
-    assert ProgramCache(identity, str(tmp_path / "programs")).find(text) is None
+    assert ProgramCache(identity).find(text) is None
 
 
 def test_a_damaged_entry_is_not_found_and_removed(cache: ProgramCache, tmp_path: Path) -> None:
@@ -70,11 +79,11 @@ def test_a_damaged_entry_is_not_found_and_removed(cache: ProgramCache, tmp_path:
 
 
 def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path: Path) -> None:
-    cache = ProgramCache(["d"], str(tmp_path / "programs"), limit_bytes=5000)
+    cache = ProgramCache(["d"], limit_bytes=5000)
     texts = [ProgramText("k.cl", f"text {i}", "") for i in range(4)]
     for age, text in enumerate(texts[:3]):
         cache.store(text, BuiltProgram({}, bytes(1500)))
-        newest = max((tmp_path / "programs").iterdir(), key=lambda p: p.stat().st_mtime_ns)
+        newest = max(programs(tmp_path).iterdir(), key=lambda p: p.stat().st_mtime_ns)
         os.utime(newest, (1000 + age, 1000 + age))
     assert cache.find(texts[0]) is not None  # used: now the youngest
     cache.store(texts[3], BuiltProgram({}, bytes(1500)))
@@ -82,9 +91,8 @@ def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path: Path) -> N
     assert found == [True, False, True, True]
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    cache = ProgramCache(["d"], str(tmp_path / "file" / "programs"))
+def test_a_folder_that_cannot_be_written_is_no_error(cache: ProgramCache, tmp_path: Path) -> None:
+    (tmp_path / "litert-npu").write_text("")
     cache.store(TEXT, BUILT)
     assert cache.find(TEXT) is None
     cache.remove(TEXT)
@@ -101,7 +109,7 @@ def test_many_may_store_and_find_at_once(tmp_path: Path) -> None:
     built = [BuiltProgram({"k": undeclared(i)}, bytes([i]) * 4000) for i in range(5)]
 
     def work(seed: int) -> None:
-        cache = ProgramCache(["d"], str(tmp_path / "programs"), limit_bytes=15000)
+        cache = ProgramCache(["d"], limit_bytes=15000)
         for step in range(60):
             index = (seed * 7 + step * 3) % 5
             if step % 2:
@@ -111,5 +119,5 @@ def test_many_may_store_and_find_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
-    sizes = [path.stat().st_size for path in (tmp_path / "programs").iterdir()]
+    sizes = [path.stat().st_size for path in programs(tmp_path).iterdir()]
     assert sum(sizes) <= 15000 + 8 * 5000

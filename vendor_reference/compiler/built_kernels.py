@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cache import cache_folder
+from litert.model.atomic_file import open_atomic
+from litert.model.trimmed_folder import trim_folder
+from vendor_reference.cache import cache_folder, make_cache_folder
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.kernel_signature import (
     KernelSignature,
@@ -24,6 +27,9 @@ from vendor_reference.executable.kernel_signature import (
 )
 
 _FORMAT = 2
+_PART = "built"
+_NAMES = re.compile(r"[0-9a-f]{64}\.json")
+_LIMIT_BYTES = 16 << 20
 _VARIABLES = ("CL_", "LITERT_NPU_OPENCL", "OCL_", "OPENCL_", "POCL_", "PYOPENCL_")
 
 
@@ -74,8 +80,8 @@ def program_key(program: Program, fingerprint: str) -> str:
 
 def find_built(key: str) -> BuiltProgram | None:
     """What is remembered under a key."""
-    path = _path(key)
     try:
+        path = _path(key)
         with open(path, "rb") as stream:
             return parse_built(JsonNode.parse(stream.read(), path, Status.SERIALIZATION))
     except (OSError, LiteRtError):
@@ -84,18 +90,18 @@ def find_built(key: str) -> BuiltProgram | None:
 
 def remember_built(key: str, built: BuiltProgram) -> None:
     """Keeps an answer; a folder that cannot be written to costs the next run its time, no more."""
-    path = _path(key)
-    temporary = f"{path}.{os.getpid()}"
+    fields = {"kernels": dump_signatures(built.kernels), "log": built.log}
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as stream:
-            kernels = dump_signatures(built.kernels)
-            json.dump({"kernels": kernels, "log": built.log}, stream)
-        os.replace(temporary, path)
-    except OSError as error:
+        folder = make_cache_folder(_PART)
+        path = _path(key)
+        with open_atomic(path) as fd:
+            os.write(fd, json.dumps(fields).encode())
+    except (OSError, LiteRtError) as error:
         import logging  # here: it takes as long to import as all answers to read
 
         logging.getLogger(__name__).info("cannot remember a build: %s", error)
+        return
+    trim_folder(folder, _NAMES, _LIMIT_BYTES, path)
 
 
 def parse_built(node: JsonNode) -> BuiltProgram:
@@ -109,4 +115,4 @@ def parse_built(node: JsonNode) -> BuiltProgram:
 
 
 def _path(key: str) -> str:
-    return os.path.join(cache_folder(), "built", f"{key}.json")
+    return os.path.join(cache_folder(_PART), f"{key}.json")

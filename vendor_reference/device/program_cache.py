@@ -10,8 +10,8 @@ import hashlib
 import json
 import logging
 import os
+import re
 import struct
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cache import cache_folder
+from litert.model.atomic_file import open_atomic
+from litert.model.trimmed_folder import trim_folder
+from vendor_reference.cache import cache_folder, make_cache_folder
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.kernel_signature import (
     KernelSignature,
@@ -31,7 +33,9 @@ _LOG = logging.getLogger(__name__)
 
 _MAGIC = b"LRT-CLB2"
 _PREFIX = struct.Struct("<8s32sI")
+_PART = "programs"
 _SUFFIX = ".clb"
+_NAMES = re.compile(rf"[0-9a-f]{{64}}{re.escape(_SUFFIX)}")
 LIMIT_BYTES = 256 << 20
 
 
@@ -55,24 +59,20 @@ class BuiltProgram:
 class ProgramCache:
     """A folder of programs built for one device, among others; it need not exist, nor be writable."""
 
-    def __init__(
-        self, identity: Sequence[str], folder: str = "", limit_bytes: int = LIMIT_BYTES
-    ) -> None:
-        """Names the folder.
+    def __init__(self, identity: Sequence[str], limit_bytes: int = LIMIT_BYTES) -> None:
+        """Names the device.
 
         Args:
           identity: of the device and its driver.
-          folder: "" is the one in the cache folder.
           limit_bytes: of the folder, whatever devices its programs are for.
         """
         self._identity = list(identity)
-        self._folder = folder or os.path.join(cache_folder(), "programs")
         self._limit_bytes = limit_bytes
 
     def find(self, text: ProgramText) -> BuiltProgram | None:
         """The program of that text, if it is there and whole."""
-        path = self._path(text)
         try:
+            path = self._path(text)
             with open(path, "rb") as stream:
                 data = stream.read()
         except OSError:
@@ -96,21 +96,16 @@ class ProgramCache:
         header = json.dumps(fields).encode()
         digest = hashlib.sha256(header + program.binary).digest()
         try:
-            os.makedirs(self._folder, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._folder)
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    stream.write(_PREFIX.pack(_MAGIC, digest, len(header)))
-                    stream.write(header)
-                    stream.write(program.binary)
-                os.replace(temporary, self._path(text))
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
-            self._trim()
-        except OSError as error:
+            folder = make_cache_folder(_PART)
+            path = self._path(text)
+            with open_atomic(path) as fd, open(fd, "wb", closefd=False) as stream:
+                stream.write(_PREFIX.pack(_MAGIC, digest, len(header)))
+                stream.write(header)
+                stream.write(program.binary)
+        except (OSError, LiteRtError) as error:
             _LOG.info("A built program is not kept: %s", error)
+            return
+        trim_folder(folder, _NAMES, self._limit_bytes, path)
 
     def remove(self, text: ProgramText) -> None:
         """Forgets a program that turned out to be of no use."""
@@ -119,21 +114,8 @@ class ProgramCache:
 
     def _path(self, text: ProgramText) -> str:
         parts = json.dumps([_MAGIC.decode(), self._identity, text.options, text.text])
-        return os.path.join(self._folder, hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX)
-
-    def _trim(self) -> None:
-        files = []
-        for entry in os.scandir(self._folder):
-            with suppress(FileNotFoundError):  # another process was faster
-                stat = entry.stat()
-                files.append((stat.st_mtime_ns, stat.st_size, entry.path))
-        excess = sum(size for _, size, _ in files) - self._limit_bytes
-        for _, size, path in sorted(files):
-            if excess <= 0:
-                return
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-            excess -= size
+        folder = cache_folder(_PART)
+        return os.path.join(folder, hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX)
 
 
 def _parse(data: bytes) -> BuiltProgram | None:

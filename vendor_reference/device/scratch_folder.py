@@ -11,35 +11,39 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
 from contextlib import suppress
 
-from vendor_reference.cache import cache_folder
+from vendor_reference.cache import make_cache_folder
 
 _LOG = logging.getLogger(__name__)
 
-_LOCK = ".lock"
+_LOCK = ".litert-npu-lock"
+"""The mark of a folder that may be removed."""
+
+_NAMES = re.compile(r"\d+-\w+")
 _YOUNG_S = 60
 _LEAST_FREE = 16 << 20  # bytes; a compiler whose disk is full fails without a reason
 
 
 def make_scratch_folder() -> str:
     """Makes one, and removes those of processes that are gone."""
-    parent = os.path.join(cache_folder(), "scratch")
     try:
-        os.makedirs(parent, exist_ok=True)
+        parent = make_cache_folder("scratch")
         if shutil.disk_usage(parent).free < _LEAST_FREE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), parent)
         folder = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent)
     except OSError as error:
         _LOG.info("No scratch folder in the cache folder: %s", error)
-        folder = tempfile.mkdtemp(prefix="litert-npu-")
+        parent, folder = "", tempfile.mkdtemp(prefix="litert-npu-")
     lock = os.open(os.path.join(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # held as long as the process lives, however it ends
     atexit.register(_remove, folder, os.getpid())
-    _sweep(parent)
+    if parent:
+        _sweep(parent)
     return folder
 
 
@@ -49,22 +53,24 @@ def _remove(folder: str, owner: int) -> None:
 
 
 def _sweep(parent: str) -> None:
-    """Removes the folders whose lock nobody holds; young ones may not be locked yet."""
+    """Removes our folders whose lock nobody holds; young ones may not be locked yet."""
     with suppress(OSError):
         for entry in os.scandir(parent):
-            if time.time() - entry.stat().st_mtime > _YOUNG_S and not _is_locked(entry.path):
+            is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > _YOUNG_S
+            if is_old and _NAMES.fullmatch(entry.name) and _is_left(entry.path):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _is_locked(folder: str) -> bool:
+def _is_left(folder: str) -> bool:
+    """Whether a folder has our lock, and nobody holds it."""
     try:
-        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR)
+        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return True
+        return False
     finally:
         os.close(lock)
-    return False
+    return True
