@@ -45,7 +45,7 @@ $(READY): pyproject.toml $(wildcard tests/null_vendor/pyproject.toml)
 	  echo "On Debian and Ubuntu, venv is a package of its own: python3-venv"; \
 	  exit 1; \
 	fi; \
-	echo "Setting up .venv with $$("$$found" --version) (a minute, the first time)"; \
+	echo "Setting up .venv with $$("$$found" --version) (two minutes, the first time; OpenCL's driver is a download of 275 MB)"; \
 	"$$found" -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^))

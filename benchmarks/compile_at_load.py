@@ -43,9 +43,9 @@ def _start_here(model: str, cache: str) -> float:
     import numpy as np
 
     from litert import CompiledModel, CustomOpInfo, Environment, HardwareAccelerator, Options
-    from vendor_reference.device.opencl import load_platforms
+    from vendor_reference.device.open_device import open_device
 
-    load_platforms()
+    open_device()
     options = Options(
         HardwareAccelerator.NPU | HardwareAccelerator.CPU,
         custom_op_infos=[CustomOpInfo(_OP, str(_ASSET))],

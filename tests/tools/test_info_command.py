@@ -23,7 +23,7 @@ def no_opencl(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash() -> list[str]:
         raise LiteRtError(Status.RUNTIME_FAILURE, "OpenCL crashed (SIGSEGV)")
 
-    monkeypatch.setattr(info_command, "list_opencl_devices", crash)
+    monkeypatch.setattr(info_command, "list_opencl_drivers", crash)
 
 
 def test_vendors_devices_and_versions_are_listed(litert_npu: LitertNpu, capsys: Capture) -> None:
@@ -33,12 +33,12 @@ def test_vendors_devices_and_versions_are_listed(litert_npu: LitertNpu, capsys: 
     assert {"Null", "Reference"} <= vendors
     assert {"Null", "Reference"} <= set(info["dispatch_tables"])
     assert info["versions"]["ai-edge-litert"] and info["versions"]["dispatch API"]
-    assert info["opencl_devices"] or info["problems"]
+    assert info["opencl_drivers"] or info["problems"]
 
 
 def test_a_driver_that_crashes_is_a_problem_among_the_rest(no_opencl: None) -> None:
     info = find_info()
-    assert info.opencl_devices == [] and "SIGSEGV" in info.to_text()
+    assert info.opencl_drivers == [] and "SIGSEGV" in info.to_text()
     assert "Reference: EMU8" in info.to_text()
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from litert.core.errors import LiteRtError
-from vendor_reference.device.device_choice import DeviceInfo, choose_device
+from vendor_reference.device.opencl import import_pyopencl
+from vendor_reference.device.scratch_folder import make_scratch_folder
+from vendor_reference.drivers.choice import find_devices
+from vendor_reference.drivers.driver import driver_of_library
 
 _opened: dict[str, Any] = {}
 
@@ -43,31 +49,41 @@ def device(
 
     name = request.param
     if name not in _opened:
-        _opened[name] = OpenClDevice(_find_devices()[name])
+        _opened[name] = OpenClDevice(*_find_devices()[name])
     return _opened[name]
 
 
-def _find_devices() -> Mapping[str, Any]:
-    from vendor_reference.device.opencl import load_platforms
-
+@cache
+def _find_devices() -> Mapping[str, tuple[Any, str]]:
+    """The devices of all drivers that work, all loaded in this process, with the drivers' libraries."""
     try:
-        load_platforms()
-        from vendor_reference.device.device_info import describe_device, find_usable_devices
-
-        devices = find_usable_devices()
+        chosen = find_devices()
     except LiteRtError:
         return {}
-    found = {}
-    for device in devices:
-        info = describe_device(device)
-        if _is_for_tests(info):
-            found[f"{info.name}, {info.platform_version}"] = device
-    return found
+    _load_drivers({device.installation.library for device in chosen})
+    from vendor_reference.device.opencl_devices import find_device
+
+    return {
+        f"{device.installation.name}, {device.info.name}": (
+            find_device(device.installation.library, device.info.identity),
+            device.installation.library,
+        )
+        for device in chosen
+    }
 
 
-def _is_for_tests(info: DeviceInfo) -> bool:
-    try:
-        choose_device([info])
-    except LiteRtError:
-        return False
-    return True
+def _load_drivers(libraries: Collection[str]) -> None:
+    """Loads several drivers, as a program may that uses OpenCL itself; we would load one."""
+    import_pyopencl()
+    import pyopencl as cl
+
+    scratch = make_scratch_folder()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        for number, library in enumerate(libraries):
+            Path(folder, f"{number}.icd").write_text(library)
+        patch.setenv("OCL_ICD_VENDORS", folder)
+        for library in libraries:
+            for name, value in driver_of_library(library).environment(lambda: scratch).items():
+                patch.setenv(name, value)
+        for platform in cl.get_platforms():
+            platform.get_devices()

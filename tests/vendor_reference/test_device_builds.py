@@ -16,6 +16,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from tests.vendor_reference.executables import undeclared
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.driver import driver_of_device
 
 KERNEL = "__kernel void f(__global float* x) { x[get_global_id(0)] = %d; }\n"
 
@@ -50,7 +51,7 @@ def builder(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
 def new_builder(device: Any) -> Any:
     from vendor_reference.device.program_builder import ProgramBuilder
 
-    return ProgramBuilder(device._context, device._device, device.info)
+    return ProgramBuilder(device._context, device._device, device.info, device.library)
 
 
 def entry(tmp_path: Path) -> Path:
@@ -181,12 +182,13 @@ def test_a_kernel_that_is_not_there_is_an_error_with_those_that_are(builder: Any
 )
 def test_a_compiler_that_fails_is_an_error_that_names_the_program(
     builder: Any,
+    device: Any,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     function: str,
     says: str,
 ) -> None:
-    from vendor_reference.device import program_builder
+    from vendor_reference.device import compiler_process, program_builder
 
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "compilers_of_test_device_builds.py").write_text(
@@ -195,14 +197,14 @@ def test_a_compiler_that_fails_is_an_error_that_names_the_program(
         "def hang(_):\n    yield {'kernels': {}, 'log': '', 'binary': ''}\n    time.sleep(60)\n"
         "def leave(_):\n    yield {'kernels': {}, 'log': '', 'binary': ''}\n    os._exit(3)\n"
     )
-    monkeypatch.setattr(program_builder, "_CHILD", f"compilers_of_test_device_builds:{function}")
-    monkeypatch.setattr(program_builder, "BUILD_TIMEOUT_S", 0.5 if function == "hang" else 60)
+    monkeypatch.setattr(compiler_process, "_CHILD", f"compilers_of_test_device_builds:{function}")
+    monkeypatch.setattr(compiler_process, "TIMEOUT_S", 0.5 if function == "hang" else 60)
     monkeypatch.setattr(program_builder.ProgramBuilder, "load", lambda *_: None)
     with pytest.raises(LiteRtError) as error:
         builder.build([text(1, "first"), text(2, "second")])
     assert error.value.status is Status.COMPILATION
     assert says in error.value.what and error.value.where == "second"
-    assert "float8" in error.value.hint
+    assert error.value.hint == driver_of_device(device.info).crash_hint
 
 
 def test_a_program_is_compiled_here_where_no_process_can_be_started(
@@ -229,10 +231,10 @@ def test_a_kernel_that_breaks_pocl_is_an_error_and_no_crash(
 ) -> None:
     if "PoCL 3.0" not in device.info.platform_version:
         pytest.skip("only PoCL 3.0 is known to break on this kernel")
-    from vendor_reference.device import program_builder
+    from vendor_reference.device import compiler_process
 
     with monkeypatch.context() as impatient:
-        impatient.setattr(program_builder, "BUILD_TIMEOUT_S", 3)
+        impatient.setattr(compiler_process, "TIMEOUT_S", 3)
         try:
             builder.build([ProgramText("wide.cl", VECTORS, "")])
         except LiteRtError as error:

@@ -28,7 +28,7 @@ def cl() -> Any:
 
 def fails() -> LiteRtError:
     with pytest.raises(LiteRtError) as error:
-        opencl.load_devices()
+        opencl.load_driver("/lib/libpocl.so")
     assert error.value.status is Status.DYNAMIC_LOADING
     return error.value
 
@@ -46,18 +46,17 @@ def test_a_machine_without_pyopencl_is_not_compatible(monkeypatch: pytest.Monkey
     assert "pyopencl is not installed" in error.value.what
 
 
-def test_a_machine_without_drivers_is_told_what_to_install(
+def test_a_driver_whose_library_the_loader_refuses_is_named(
     cl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none_there() -> Any:
         record = cl._cl._ErrorRecord(msg="", code=-1001, routine="clGetPlatformIDs")
         raise cl.LogicError(record)
 
-    for get_platforms in (none_there, list):
-        monkeypatch.setattr(cl, "get_platforms", get_platforms)
-        error = fails()
-        assert error.what == "no OpenCL driver is installed"
-        assert "pip install pocl-binary-distribution" in error.hint
+    monkeypatch.setattr(cl, "get_platforms", none_there)
+    error = fails()
+    assert "its library cannot be loaded" in error.what and error.where == "/lib/libpocl.so"
+    assert "pip install intel-opencl-rt" in error.hint
 
 
 def test_a_driver_that_does_not_start_is_quoted(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +75,7 @@ def test_a_driver_without_a_device_is_no_driver(cl: Any, monkeypatch: pytest.Mon
             raise cl.RuntimeError(cl._cl._ErrorRecord(msg="", code=-1, routine="clGetDeviceIDs"))
 
     monkeypatch.setattr(cl, "get_platforms", lambda: [Platform()])
-    assert "have no device" in fails().what
+    assert "has no device" in fails().what
 
 
 def test_variables_are_set_for_the_drivers_alone(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,16 +84,19 @@ def test_variables_are_set_for_the_drivers_alone(cl: Any, monkeypatch: pytest.Mo
     class Platform:
         def get_devices(self) -> Any:
             seen.append(os.environ.get("POCL_CACHE_DIR"))
+            seen.append(os.environ.get("OCL_ICD_VENDORS"))
             return ["device"]
 
     monkeypatch.setattr(cl, "get_platforms", lambda: [Platform()])
     monkeypatch.setenv("POCL_CACHE_DIR", "the user's")
-    assert len(opencl.load_devices()) == 1
+    monkeypatch.delenv("OCL_ICD_VENDORS", raising=False)
+    assert len(opencl.load_driver("/lib/libpocl.so")) == 1
     assert seen[0] is not None and "scratch" in seen[0]
+    assert seen[1] == "/lib/libpocl.so" and "OCL_ICD_VENDORS" not in os.environ
     assert os.environ["POCL_CACHE_DIR"] == "the user's"
     monkeypatch.delenv("POCL_CACHE_DIR")
     monkeypatch.setattr(opencl, "_platforms", ())
-    opencl.load_platforms()
+    opencl.load_driver("/lib/libpocl.so")
     assert "POCL_CACHE_DIR" not in os.environ
 
 

@@ -243,7 +243,7 @@ def test_another_process_finds_what_was_built_for_a_shape(
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(ProgramBuilder, "_compile", lambda self, texts: fail() if texts else [])
-    other = OpenClDevice(device._device)
+    other = OpenClDevice(device._device, device.library)
     x = rows(4)
     assert np.array_equal(Runner(other, by_text())(x), np.concatenate([x, -x]))
 

@@ -15,7 +15,7 @@ from vendor_reference.authoring.compiled_layer import (
     load_layer,
 )
 from vendor_reference.authoring.defines import Defines, read_defines
-from vendor_reference.compiler.built_kernels import find_built, opencl_fingerprint, program_key
+from vendor_reference.compiler.built_kernels import find_built, program_key
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
     ConstantBinding,
@@ -27,6 +27,7 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
 )
 from vendor_reference.custom_layers.value_sources import OpValues
+from vendor_reference.drivers.choice import choose_device
 from vendor_reference.executable.executable import HOLE, Argument, CpuTask, KernelTask, Program
 from vendor_reference.executable.filled_program import fill_program, hole_values
 from vendor_reference.executable.kernel_signature import KernelSignature
@@ -154,7 +155,7 @@ def _text(compiled: CompiledLayer, program: Program) -> str:
 
 def find_signature(program: Program, entry: str) -> KernelSignature | None:
     """What a kernel declares, where its build is remembered; that of a layer just compiled is."""
-    built = find_built(program_key(program, opencl_fingerprint()))
+    built = find_built(program_key(program, choose_device().fingerprint))
     return built.kernels.get(entry) if built else None
 
 

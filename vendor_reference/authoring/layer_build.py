@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
@@ -16,10 +14,9 @@ from vendor_reference.authoring.subject import Subject
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType
-from vendor_reference.device.build_worker import build
-from vendor_reference.device.device_choice import is_simulator
-from vendor_reference.device.device_info import describe_device, find_usable_devices
+from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.choice import ChosenDevice, find_devices, prove_all
 from vendor_reference.executable.binary_layer import (
     BinaryLayer,
     DeviceCode,
@@ -28,7 +25,6 @@ from vendor_reference.executable.binary_layer import (
     program_digest,
 )
 from vendor_reference.executable.executable import Program
-from vendor_reference.executable.kernel_signature import parse_signatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +35,14 @@ class BuiltLayer:
       layer: what the file holds.
       data: its bytes.
       devices: that it was compiled for, in words.
+      failures: devices and drivers that it was not compiled for, each with the reason.
       num_programs: different ones, by shapes and options of the ops.
     """
 
     layer: BinaryLayer
     data: bytes
     devices: Sequence[str]
+    failures: Sequence[str]
     num_programs: int
 
     def to_text(self, path: str) -> str:
@@ -58,6 +56,7 @@ class BuiltLayer:
             [
                 f"{path}: {programs}, {len(self.data)} bytes",
                 *(f"  for {device}" for device in self.devices),
+                *(f"  not for {failure}" for failure in self.failures),
                 f"  files: {files}",
             ]
         )
@@ -66,7 +65,7 @@ class BuiltLayer:
 def build_layer(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject], with_source: bool
 ) -> BuiltLayer:
-    """Compiles a layer for each op on each device, simulators apart.
+    """Compiles a layer for each op and each device that works, simulators apart, or those that are asked for.
 
     Args:
       options: the layer.
@@ -76,28 +75,33 @@ def build_layer(
 
     Raises:
       LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel, or one whose source is its only description;
-        COMPILATION; what is wrong with the layer.
+        COMPILATION or NOT_FOUND, if no device is left; what is wrong with the layer.
     """
     files = _files(options, op_name, with_source)
     programs = _programs(options, op_name, subjects)
-    texts = list(programs.values())
     codes: list[DeviceCode] = []
     devices: list[str] = []
-    for info in map(describe_device, find_usable_devices()):
-        if is_simulator(info):
-            continue
-        devices.append(str(info))
-        request = {
-            "identity": info.identity,
-            "programs": [[text.name, text.text, text.options] for text in texts],
-        }
-        for digest, answer in zip(programs, build(request), strict=True):
-            assert isinstance(answer, dict)
-            kernels = JsonNode(answer["kernels"], "$", "build", Status.RUNTIME_FAILURE)
-            binary = base64.b64decode(answer["binary"])
-            codes.append(DeviceCode(digest, info.identity, parse_signatures(kernels), binary))
+    failures = [str(proof) for proof in prove_all() if proof.problem]
+    errors: list[LiteRtError] = []
+    for device in find_devices():
+        try:
+            codes += _compile(device, programs)
+            devices.append(str(device.info))
+        except LiteRtError as error:
+            failures.append(f"{device.info}: {error.what.strip()}")
+            errors.append(error)
+    if errors and not devices:
+        raise errors[0]
     layer = BinaryLayer(next(iter(files)), files, codes)
-    return BuiltLayer(layer, pack_binary_layer(layer), devices, len(programs))
+    return BuiltLayer(layer, pack_binary_layer(layer), devices, failures, len(programs))
+
+
+def _compile(device: ChosenDevice, programs: Mapping[str, ProgramText]) -> list[DeviceCode]:
+    built = compile_in_child(device.installation.library, device.info, list(programs.values()))
+    return [
+        DeviceCode(digest, device.info.identity, program.kernels, program.binary)
+        for digest, program in zip(programs, built, strict=True)
+    ]
 
 
 def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, PackedFile]:

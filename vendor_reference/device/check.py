@@ -25,28 +25,25 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
       For each its kernels with what they declare, and what the compiler said.
 
     Raises:
-      LiteRtError: COMPILATION, with the compiler's log; DYNAMIC_LOADING or NOT_FOUND, if there is no device.
+      LiteRtError: COMPILATION, with the compiler's log; NOT_FOUND, if there is no device.
     """
     programs = read_executable(_read(folder, "executable")).programs
     names = json.loads(_read(folder, "assets.json"))
     sources = AssetSources(
         lambda name: memoryview(_read(folder, names[name])) if name in names else None
     )
-    from vendor_reference.device.opencl import load_platforms
+    from vendor_reference.device.opencl import import_pyopencl
 
-    load_platforms()  # first: it sets what pyopencl reads when it is imported
+    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
     import pyopencl as cl
 
     from vendor_reference.device.compiler import compile_text
-    from vendor_reference.device.device_choice import choose_device
-    from vendor_reference.device.device_info import describe_device, find_usable_devices
+    from vendor_reference.device.opencl_devices import describe_device, load_npu
     from vendor_reference.device.program_cache import ProgramCache
 
-    devices = find_usable_devices()
-    infos = [describe_device(device) for device in devices]
-    index = choose_device(infos)
-    context = cl.Context([devices[index]])
-    cache = ProgramCache(infos[index].identity)
+    device, _ = load_npu()
+    context = cl.Context([device])
+    cache = ProgramCache(describe_device(device).identity)
     for program in programs:
         declared = sources.find_declared(program)
         if declared is not None:
@@ -55,7 +52,7 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
         text = compose_text(program, sources.read)
         built = cache.find(text)
         if built is None:
-            built = compile_text(context, devices[index], text)
+            built = compile_text(context, device, text)
             cache.store(text, built)
         yield {"kernels": dump_signatures(built.kernels), "log": built.log}
 

@@ -1,16 +1,37 @@
-"""Calls the OpenCL compiler, which may crash or hang: see `program_builder.py` for who calls it where."""
+"""Calls the OpenCL compiler, which may crash or hang: see `program_builder.py` for who calls it where.
+
+A build that fails is the kernel's fault only where the driver builds our own kernel.
+"""
 
 from __future__ import annotations
 
 import pyopencl as cl
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.device.kernel_arguments import read_signature
+from vendor_reference.device.opencl_devices import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
 from vendor_reference.device.program_cache import BuiltProgram
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.choice import VARIABLE
+from vendor_reference.drivers.driver import driver_of_device
 
 _OPTIONS = "-cl-kernel-arg-info"
 """Names and types of arguments, for checks and messages."""
+
+PROBE = ProgramText(
+    "probe.cl",
+    """__kernel void probe(__global const float* x, __global float* y, __local float* z) {
+  size_t i = get_global_id(0), k = get_local_id(0), n = get_local_size(0);
+  z[k] = fma(x[i], 2.0f, 1.0f);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  y[i] = z[n - 1 - k];
+}
+""",
+    "",
+)
+"""What every driver builds that works."""
 
 
 def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> BuiltProgram:
@@ -21,7 +42,7 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> B
     """
     # Not `cl.Program`, which adds options and a cache of its own.
     program = cl._cl._Program(context, text.text)
-    _build(program, device, text)
+    _build(context, program, device, text)
     try:
         kernels = {k.function_name: read_signature(k, device) for k in program.all_kernels()}
         # PoCL compiles kernels to machine code only when it is asked for it.
@@ -29,8 +50,7 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> B
     except cl.Error as error:
         raise opencl_error(error, text.name) from error
     assert isinstance(binaries, list)
-    log = program.get_build_info(device, cl.program_build_info.LOG)
-    return BuiltProgram(kernels, binaries[0], str(log).strip())
+    return BuiltProgram(kernels, binaries[0], _read_log(program, device))
 
 
 def load_binary(
@@ -45,13 +65,39 @@ def load_binary(
         program = cl._cl._Program(context, [device], [binary])
     except cl.Error as error:
         raise build_error(text, "", error) from error
-    _build(program, device, text)
+    _build(context, program, device, text)
     return program
 
 
-def _build(program: cl._cl._Program, device: cl.Device, text: ProgramText) -> None:
+def _build(
+    context: cl.Context, program: cl._cl._Program, device: cl.Device, text: ProgramText
+) -> None:
     try:
         program._build(f"{text.options} {_OPTIONS}".strip().encode(), [device])
     except cl.Error as error:
-        log = program.get_build_info(device, cl.program_build_info.LOG)
-        raise build_error(text, str(log), error) from error
+        log = _read_log(program, device)
+        if text is not PROBE and not _builds_probe(context, device):
+            raise _driver_error(device, log) from error
+        raise build_error(text, log, error) from error
+
+
+def _read_log(program: cl._cl._Program, device: cl.Device) -> str:
+    log = str(program.get_build_info(device, cl.program_build_info.LOG))
+    return driver_of_device(describe_device(device)).clean_log(log).strip()
+
+
+def _builds_probe(context: cl.Context, device: cl.Device) -> bool:
+    try:
+        compile_text(context, device, PROBE)
+    except LiteRtError:
+        return False
+    return True
+
+
+def _driver_error(device: cl.Device, log: str) -> LiteRtError:
+    return LiteRtError(
+        Status.COMPILATION,
+        f"the OpenCL driver builds no kernel at all:\n{log}\n",
+        str(describe_device(device)),
+        f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one.",
+    )

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from dispatch.event import Event
 from litert.core.sizes import Shapes, Size
-from vendor_reference.device.device_choice import DeviceInfo
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
 

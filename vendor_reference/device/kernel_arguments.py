@@ -25,34 +25,35 @@ def read_signature(kernel: cl.Kernel, device: cl.Device) -> KernelSignature:
     return KernelSignature(arguments, most)
 
 
-def check_arguments(kernel: cl.Kernel, task: KernelTask, where: str) -> None:
+def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> None:
     """Compares a kernel with its task.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, which names the argument.
     """
-    if kernel.num_args != len(task.arguments):
+    if len(kernel.arguments) != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"arguments of the kernel: {kernel.num_args}, bound: {len(task.arguments)}",
+            f"arguments of the kernel: {len(kernel.arguments)}, bound: {len(task.arguments)}",
             where,
             _HINT,
         )
-    for index, argument in enumerate(task.arguments):
-        space = _space(kernel, index)
-        if space and space not in _allowed(argument):
+    for index, (declared, argument) in enumerate(
+        zip(kernel.arguments, task.arguments, strict=True)
+    ):
+        if declared.space and declared.space not in _allowed(argument):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{describe_argument(kernel, index)} is {space}, and what is bound to it "
+                f"{describe_argument(kernel, index)} is {declared.space}, and what is bound to it "
                 f"({argument.kind.value}) is {' or '.join(_allowed(argument))}",
                 where,
                 _HINT,
             )
 
 
-def describe_argument(kernel: cl.Kernel, index: int) -> str:
+def describe_argument(kernel: KernelSignature, index: int) -> str:
     """An argument's number, type and name, as far as the driver knows them."""
-    argument = _read_argument(kernel, index)
+    argument = kernel.arguments[index]
     if not argument.type_name:
         return f"argument {index}"
     return f"argument {index} '{argument.type_name} {argument.name}'"

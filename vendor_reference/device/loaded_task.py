@@ -111,7 +111,8 @@ class LoadedTask:
     def _create_kernel(self, program: DeviceProgram) -> cl.Kernel:
         where = f"{self._where}, {program.text.name}"
         kernel = program.create_kernel(self.task.entry)
-        check_arguments(kernel, self.task, where)
+        signature = program.built.kernels[self.task.entry]
+        check_arguments(signature, self.task, where)
         self._check_local_memory(where)
         for index, value in self._values.items():
             try:
@@ -121,7 +122,7 @@ class LoadedTask:
                 size = len(argument.scalar) or argument.size_bytes
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{describe_argument(kernel, index)} does not take {size} bytes: {error}",
+                    f"{describe_argument(signature, index)} does not take {size} bytes: {error}",
                     where,
                 ) from error
         return kernel

@@ -14,11 +14,11 @@ def open_device(wanted: str = "") -> Device[Any, Any, Any]:
       wanted: `platform[:device]`; "" is the best there is, or what $LITERT_NPU_OPENCL says.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, if there is no OpenCL; NOT_FOUND, if it has no such device.
+      LiteRtError: NOT_FOUND, if no OpenCL driver works here, or none has such a device.
     """
-    from vendor_reference.device.opencl import load_platforms  # here: it loads the drivers
+    from vendor_reference.device.opencl import import_pyopencl  # here: it loads OpenCL
 
-    load_platforms()  # first: it sets what pyopencl reads when it is imported
+    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
     from vendor_reference.device.opencl_device import shared_device
 
     return shared_device(wanted)

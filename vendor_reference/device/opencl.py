@@ -1,7 +1,7 @@
-"""Loads OpenCL: pyopencl, and the drivers that it finds.
+"""Loads one OpenCL driver into this process: pyopencl, its loader, and the driver's library.
 
-Drivers come from PyPI (`pocl-binary-distribution` installs PoCL where pyopencl's own loader looks) and from the
-system (`/etc/OpenCL/vendors`, or `$OCL_ICD_VENDORS`).
+A process keeps the drivers that it begins with, since the loader reads their list once. A program that has used
+OpenCL before us has chosen its own.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.scratch_folder import make_scratch_folder
+from vendor_reference.drivers.choice import install_hint
+from vendor_reference.drivers.driver import driver_of_library
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-_HINT = (
-    "Install a driver: pip install pocl-binary-distribution (x86-64 Linux), or your device's own."
-)
 _PLATFORM_NOT_FOUND = -1001
+_PYOPENCL_HINT = "pip install pyopencl"
 
 _lock = threading.Lock()
 _platforms: Sequence[cl.Platform] = ()
@@ -37,53 +37,66 @@ def check_installed() -> None:
     """
     if find_spec("pyopencl") is None:
         raise LiteRtError(
-            Status.UNSUPPORTED_RUNTIME_VERSION,
-            "pyopencl is not installed",
-            hint="pip install pyopencl pocl-binary-distribution",
+            Status.UNSUPPORTED_RUNTIME_VERSION, "pyopencl is not installed", hint=_PYOPENCL_HINT
         )
 
 
-def load_platforms() -> Sequence[cl.Platform]:
-    """The platforms of this process, loaded on the first call.
+def load_driver(library: str) -> Sequence[cl.Device]:
+    """The devices of this process; the first call loads the driver.
+
+    Args:
+      library: of the driver; nothing, once another is loaded.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, if there is none.
+      LiteRtError: DYNAMIC_LOADING, if it does not start or has no device.
     """
     global _platforms
     with _lock:
         if not _platforms:
-            _platforms = _load()
-        return _platforms
+            _platforms = _load(library)
+    devices = [device for platform in _platforms for device in _devices(platform)]
+    if not devices:
+        raise LiteRtError(Status.DYNAMIC_LOADING, "it has no device here", library, install_hint())
+    return devices
 
 
-def _load() -> Sequence[cl.Platform]:
-    environment = {
-        # PoCL's: see scratch_folder.py. A program that has loaded PoCL before us keeps its own.
-        "POCL_CACHE_DIR": make_scratch_folder(),
-        # pyopencl's: it keeps code in the home folder, and fails where it cannot write there.
-        "PYOPENCL_NO_CACHE": "1",
-    }
-    with _environment(environment):
+def import_pyopencl() -> None:
+    """Imports pyopencl, which loads no driver.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING.
+    """
+    # It keeps code in the home folder otherwise, and fails where it cannot write there.
+    with _environment({"PYOPENCL_NO_CACHE": "1"}):
         try:
-            import pyopencl as cl  # here: 0.1 s, and the environment above is read when it loads
+            import pyopencl  # noqa: F401  # here: 0.1 s
         except ImportError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
                 f"pyopencl cannot be imported: {error}",
-                hint="pip install pyopencl",
+                hint=_PYOPENCL_HINT,
             ) from error
+
+
+def _load(library: str) -> Sequence[cl.Platform]:
+    import_pyopencl()
+    import pyopencl as cl
+
+    environment = {
+        "OCL_ICD_VENDORS": library,  # ocl-icd's, which is in pyopencl's wheels: this driver alone
+        "OCL_ICD_FILENAMES": library,  # Khronos's loader
+        **driver_of_library(library).environment(make_scratch_folder),
+    }
+    with _environment(environment):
         try:
             platforms = cl.get_platforms()
             for platform in platforms:
                 _devices(platform)  # PoCL reads its part of the environment here
         except cl.Error as error:
-            if error.code != _PLATFORM_NOT_FOUND:
-                raise LiteRtError(
-                    Status.DYNAMIC_LOADING, f"OpenCL does not start: {error}", hint=_HINT
-                ) from error
-            platforms = []
-    if not platforms:
-        raise LiteRtError(Status.DYNAMIC_LOADING, "no OpenCL driver is installed", hint=_HINT)
+            reason = "its library cannot be loaded" if error.code == _PLATFORM_NOT_FOUND else error
+            raise LiteRtError(
+                Status.DYNAMIC_LOADING, f"OpenCL does not start: {reason}", library, install_hint()
+            ) from error
     return platforms
 
 
@@ -94,22 +107,6 @@ def _devices(platform: cl.Platform) -> Sequence[cl.Device]:
         return platform.get_devices()
     except cl.Error:  # DEVICE_NOT_FOUND: a driver without its hardware
         return ()
-
-
-def load_devices() -> Sequence[cl.Device]:
-    """All devices of all platforms, in the drivers' order.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, if there is no driver, or none has a device.
-    """
-    devices = [device for platform in load_platforms() for device in _devices(platform)]
-    if not devices:
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING,
-            "the OpenCL drivers that are installed have no device",
-            hint=_HINT,
-        )
-    return devices
 
 
 @contextmanager

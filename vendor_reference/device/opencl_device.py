@@ -12,16 +12,16 @@ from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.constants import read_constant
 from vendor_reference.device.cpu_libraries import load_library
 from vendor_reference.device.device import Programs
-from vendor_reference.device.device_choice import choose_device, is_simulator
-from vendor_reference.device.device_info import describe_device, find_usable_devices
 from vendor_reference.device.home_process import HomeProcess
 from vendor_reference.device.loaded_tasks import LoadedTasks
+from vendor_reference.device.opencl_devices import describe_device, load_npu
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.device.shaves import Shaves
+from vendor_reference.drivers.choice import is_simulator
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import Constant, Function
 
@@ -31,15 +31,23 @@ class OpenClDevice:
 
     Attributes:
       info: its names and versions.
+      library: of its driver; "" for one that the program has loaded.
       home_process: where it was opened, and can be used.
     """
 
-    def __init__(self, device: cl.Device) -> None:
+    def __init__(self, device: cl.Device, library: str) -> None:
+        """Opens the device.
+
+        Args:
+          device: to open.
+          library: of its driver, which builds kernels in a child process; "" to build them in this one.
+        """
         self.info = describe_device(device)
+        self.library = library
         self._device = device
         self._shaves = Shaves(device)
         self._context = cl.Context([device, *self._shaves.devices])
-        self._builder = ProgramBuilder(self._context, device, self.info)
+        self._builder = ProgramBuilder(self._context, device, self.info, library)
         # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
         self._in_place = self.info.kind == "CPU" and not is_simulator(self.info)
         self.home_process = HomeProcess(str(self.info))
@@ -93,17 +101,17 @@ class OpenClDevice:
         return opencl_error(error, f"{what}, device {self.info}", hint)
 
 
-_devices: dict[int, OpenClDevice] = {}
+_devices: dict[Sequence[str], OpenClDevice] = {}
 _lock = threading.Lock()
 
 
 def shared_device(wanted: str) -> OpenClDevice:
     """The device of that name, opened once in a process (see `open_device`)."""
-    found = find_usable_devices()
-    index = choose_device([describe_device(device) for device in found], wanted)
+    found, library = load_npu(wanted)
+    identity = describe_device(found).identity
     with _lock:
-        if index not in _devices:
-            _devices[index] = OpenClDevice(found[index])
-        device = _devices[index]
+        if identity not in _devices:
+            _devices[identity] = OpenClDevice(found, library)
+        device = _devices[identity]
     device.home_process.check()
     return device

@@ -24,10 +24,6 @@ _HALF_HINT = (
     "The device does not compute with half: read with vload_half(i, x), compute with float, and write with "
     "vstore_half(value, i, y)."
 )
-_NOT_OF_THE_LOG = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE)
-_INSIDE_A_MACRO = re.compile(
-    r"(?<=\d) <Spelling=[^>\n]*>"
-)  # where a header of the driver has its text
 _NO_HALF = re.compile(
     r"cl_khr_fp16|\bhalf\d*'[^\n]*not allowed|undeclared identifier 'half|'convert_half"
 )
@@ -52,10 +48,9 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
 
     Args:
       text: of the program.
-      log: the compiler's.
+      log: the compiler's, clean.
       error: what the call raised.
     """
-    log = _INSIDE_A_MACRO.sub("", _NOT_OF_THE_LOG.sub("", log)).strip()
     place = _PLACE.search(log)
     is_of_options = error.code == cl.status_code.INVALID_BUILD_OPTIONS
     if place and place["file"] == _COMMAND_LINE:

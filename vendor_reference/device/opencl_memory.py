@@ -8,7 +8,7 @@ from typing import Any
 import pyopencl as cl
 
 VECTOR_ALIGNMENT = 64
-"""What a CPU's widest vector access asks for, in bytes; PoCL takes any address, and crashes on it."""
+"""What a CPU's widest vector access asks for, in bytes; some drivers take any address, and crash on it."""
 
 
 class BufferMemory:

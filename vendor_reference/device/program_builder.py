@@ -5,7 +5,6 @@ The compiler runs in a child process, since a kernel can make it crash or hang: 
 
 from __future__ import annotations
 
-import base64
 import logging
 import threading
 import weakref
@@ -14,28 +13,17 @@ from dataclasses import replace
 
 import pyopencl as cl
 
-from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.child import call_in_child
 from vendor_reference.device.compiler import compile_text, load_binary
-from vendor_reference.device.device_choice import DeviceInfo
+from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.binary_layer import DeviceCode
-from vendor_reference.executable.kernel_signature import parse_signatures
 
 _LOG = logging.getLogger(__name__)
-
-BUILD_TIMEOUT_S = 120.0
-"""For all programs of one call; PoCL builds a large one in seconds."""
-
-_CHILD = "vendor_reference.device.build_worker:build"
-_COMPILER = "the OpenCL compiler"
-_CRASH_HINT = (
-    "OpenCL compilers crash or hang on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, "
-    "such as float8, or another driver."
-)
 
 
 class DeviceProgram:
@@ -67,17 +55,33 @@ class DeviceProgram:
 
     def keep_variants(self, variants: frozenset[str]) -> None:
         """Keeps what the driver has compiled for some work sizes; called after a run with them."""
-        if not variants <= self.built.variants:
+        if self._builder.keeps_variants and not variants <= self.built.variants:
             self.built = self._builder.keep(self.text, self.built, variants)
 
 
 class ProgramBuilder:
-    """The programs of one device; safe to use from several threads."""
+    """The programs of one device; safe to use from several threads.
 
-    def __init__(self, context: cl.Context, device: cl.Device, info: DeviceInfo) -> None:
+    Attributes:
+      keeps_variants: whether a program is worth storing again after a run with other work sizes.
+    """
+
+    def __init__(
+        self, context: cl.Context, device: cl.Device, info: DeviceInfo, library: str
+    ) -> None:
+        """Builds nothing yet.
+
+        Args:
+          context: of the device.
+          device: that the programs are for.
+          info: of the device.
+          library: of its driver, for a child process; "" to build in this one.
+        """
         self._context = context
         self._device = device
         self._info = info
+        self.keeps_variants = driver_of_device(info).keeps_variants
+        self._library = library
         self._cache = ProgramCache(info.identity)
         self._programs: weakref.WeakValueDictionary[ProgramText, DeviceProgram] = (
             weakref.WeakValueDictionary()
@@ -122,10 +126,10 @@ class ProgramBuilder:
         self, text: ProgramText, built: BuiltProgram, variants: frozenset[str]
     ) -> BuiltProgram:
         """Stores a program with the variants of kernels that have been compiled since it was built."""
-        if "PoCL" not in self._info.platform_version or not text.text:
-            return built  # others compile all at once; a program compiled ahead stays as it is
+        if not text.text:
+            return built  # a program compiled ahead stays as it is
         try:
-            # PoCL takes what it has of this text, and puts all of it into the new binary.
+            # The driver takes what it has of this text, and puts all of it into the new binary.
             again = compile_text(self._context, self._device, text)
         except LiteRtError as error:
             _LOG.info("Variants of a program are not kept: %s", error)
@@ -153,28 +157,21 @@ class ProgramBuilder:
     def _compile(self, texts: Sequence[ProgramText]) -> Iterator[BuiltProgram]:
         if not texts:
             return
-        programs = [[text.name, text.text, text.options] for text in texts]
-        request = {"identity": list(self._info.identity), "programs": programs}
+        if not self._library:
+            yield from self._compile_here(texts)
+            return
         done = 0
         try:
-            for answer in call_in_child(
-                _CHILD, request, timeout_s=BUILD_TIMEOUT_S, subject=_COMPILER
-            ):
-                assert isinstance(answer, dict)
-                binary = base64.b64decode(answer["binary"])
-                node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)
-                yield BuiltProgram(parse_signatures(node), binary, answer["log"])
+            for built in compile_in_child(self._library, self._info, texts):
+                yield built
                 done += 1
         except LiteRtError as error:
-            if (
-                error.status is Status.DYNAMIC_LOADING
-            ):  # no child to be had, or no such device in it
-                _LOG.warning("Programs are compiled in this process: %s", error)
-                for text in texts[done:]:
-                    yield compile_text(self._context, self._device, text)
-            elif error.status is Status.COMPILATION:
+            if error.status is not Status.DYNAMIC_LOADING:
                 raise
-            else:
-                raise LiteRtError(
-                    Status.COMPILATION, error.what, texts[done].name, _CRASH_HINT
-                ) from error
+            _LOG.warning("Programs are compiled in this process: %s", error)
+            yield from self._compile_here(texts[done:])
+
+    def _compile_here(self, texts: Sequence[ProgramText]) -> Iterator[BuiltProgram]:
+        # Not in our own context: it has parts of the device, too, which a program is not built for.
+        context = cl.Context([self._device])
+        return (compile_text(context, self._device, text) for text in texts)

@@ -1,7 +1,6 @@
-"""A folder of this process alone, where PoCL unpacks and compiles; it is gone with the process.
+"""A folder of this process alone, where a driver unpacks and compiles; it is gone with the process.
 
-A crash while PoCL builds can leave a broken entry in its cache, which fails later runs. So no run gets another's:
-what is worth keeping is kept by `program_cache.py`, whole.
+What is worth keeping is kept by `program_cache.py`, whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Work groups that stay the same when shapes change.
 
-A driver for CPUs compiles a kernel anew for each size of work group, which takes longer than most runs, and
-chooses another size for nearly every shape. Where a run tells the work sizes, the choice is made here, of two.
+Some drivers for CPUs compile a kernel again for each size of work group, which takes longer than most runs, and
+choose another size for nearly every shape. Where a run tells the work sizes, the choice is made here, of two.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import pyopencl as cl
 
 from litert.core.sizes import Expression, Size
+from vendor_reference.device.opencl_devices import describe_device
+from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import KernelTask
 
 _GROUPS = (16, 1)
@@ -22,7 +24,9 @@ _MOST_ITEMS = 256
 def needs_steady_groups(task: KernelTask, device: cl.Device) -> bool:
     """Whether the driver would choose anew for each shape, and compile."""
     is_told = any(isinstance(size, Expression) for size in task.global_size)
-    return is_told and task.local_size is None and bool(device.type & cl.device_type.CPU)
+    if not is_told or task.local_size is not None or not device.type & cl.device_type.CPU:
+        return False
+    return driver_of_device(describe_device(device)).compiles_for_group_sizes
 
 
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:

@@ -41,10 +41,10 @@ def cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def opencl() -> None:
     """Skips where there is no OpenCL to build with."""
-    from vendor_reference.device_presence import check_device
+    from vendor_reference.drivers.choice import choose_device
 
     try:
-        check_device("")
+        choose_device()
     except LiteRtError as error:
         pytest.skip(str(error))
 

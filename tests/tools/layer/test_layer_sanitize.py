@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import IN_BFYX, SHAPES
-from vendor_reference import device_presence
+from vendor_reference.authoring import sanitizer
 
 Capture = pytest.CaptureFixture[str]
 CHECK = ("layer", "check", "k.cl", *SHAPES, "--sanitize", "--report=json")
@@ -25,7 +25,7 @@ __kernel void k(__global const float* x, __global float* y) {
 HEADER = "// a comment\ninline void store(__global float* y, int i) {\n  y[i] = 1;\n}\n"
 
 needs_oclgrind = pytest.mark.skipif(
-    not device_presence.has_simulator(), reason="Oclgrind, the extra `sanitize`, is not installed"
+    not sanitizer.has_simulator(), reason="Oclgrind, the extra `sanitize`, is not installed"
 )
 
 
@@ -90,8 +90,6 @@ def test_what_leaves_a_tensor_in_its_own_layout_is_found_too(
 def test_where_oclgrind_is_absent_the_message_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from vendor_reference.authoring import sanitizer
-
     monkeypatch.setattr(sanitizer, "has_simulator", lambda: False)
     with (
         pytest.raises(Exception, match=r"pip install 'litert-npu\[sanitize\]'"),

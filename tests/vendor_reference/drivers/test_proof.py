@@ -1,0 +1,185 @@
+"""A driver is used only where a kernel ran right on it, in a process that may crash or hang."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litert.core.errors import LiteRtError
+from vendor_reference.drivers import choice, installation, proof
+from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.driver import driver_of_library
+from vendor_reference.drivers.installation import Installation
+from vendor_reference.drivers.proof import Proof, prove
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()  # the folder beside a library is part of the question
+    monkeypatch.setattr(proof, "_proofs", {})
+
+
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> list[Installation]:
+    """The drivers that were tried, not recalled."""
+    tried = []
+
+    def count(found: Installation) -> Any:
+        tried.append(found)
+        return real(found)
+
+    real = proof._try
+    monkeypatch.setattr(proof, "_try", count)
+    return tried
+
+
+def library(folder: Path, text: str, *, links: str = "") -> Installation:
+    """A driver's library, compiled of C."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    path = folder / "libdriver.so"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(path), *links.split()]
+    subprocess.run(command, input=text, text=True, check=True)
+    return of(path)
+
+
+def of(path: Path) -> Installation:
+    return Installation(driver_of_library(str(path)), str(path), str(path))
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process."""
+    monkeypatch.setattr(proof, "_proofs", {})
+
+
+CRASHES = "#include <stdlib.h>\n__attribute__((constructor)) void f(void) { abort(); }"
+HANGS = "#include <unistd.h>\n__attribute__((constructor)) void f(void) { for (;;) pause(); }"
+
+
+def test_a_driver_that_works_has_its_devices_and_is_tried_once(
+    device: Any, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = of(Path(device.library))
+    (info,) = (i for i in prove(driver).devices if i.identity == device.info.identity)
+    assert info == device.info
+    forget(monkeypatch)
+    assert prove(driver).devices == prove(driver).devices and tries == [driver]
+
+
+@pytest.mark.parametrize("variable", ["CL_CONFIG_X", "POCL_X", "LD_LIBRARY_PATH"])
+def test_another_environment_is_another_answer(
+    variable: str, tmp_path: Path, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = of(tmp_path / "libdriver.so")
+    prove(driver)
+    monkeypatch.setenv(variable, "x")
+    prove(driver)
+    assert len(tries) == 2
+
+
+def test_another_cpu_is_another_answer(
+    tmp_path: Path, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = of(tmp_path / "libdriver.so")
+    prove(driver)
+    monkeypatch.setattr(proof, "describe_processor", lambda: "another")
+    prove(driver)
+    assert len(tries) == 2
+
+
+def test_a_library_that_crashes_as_it_loads_is_a_no(tmp_path: Path) -> None:
+    found = prove(library(tmp_path, CRASHES))
+    assert "SIGABRT" in found.problem and not found.devices
+
+
+def test_a_library_that_hangs_is_a_no_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "TIMEOUT_S", 2.0)
+    assert "was not done" in prove(library(tmp_path, HANGS)).problem
+
+
+def test_a_half_installed_driver_names_what_it_lacks(tmp_path: Path) -> None:
+    library(tmp_path, "int needed;")
+    (tmp_path / "libdriver.so").rename(tmp_path / "libneeded.so")
+    links = f"-Wl,--no-as-needed -L{tmp_path} -lneeded"
+    driver = library(tmp_path, "int x;", links=links)
+    (tmp_path / "libneeded.so").unlink()
+    assert "libneeded.so" in prove(driver).problem
+
+
+@pytest.mark.parametrize("data", [b"", b"no library"])
+def test_what_is_no_library_is_a_no(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "libdriver.so").write_bytes(data)
+    assert "cannot be loaded" in prove(of(tmp_path / "libdriver.so")).problem
+
+
+def test_a_library_that_is_no_driver_is_a_no(tmp_path: Path) -> None:
+    assert "OpenCL does not start" in prove(library(tmp_path, "int x;")).problem
+
+
+def test_a_no_is_remembered_for_a_while_and_yields_to_a_repair(
+    tmp_path: Path, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libdriver.so").write_text("")
+    driver = of(tmp_path / "libdriver.so")
+    assert prove(driver).problem
+    forget(monkeypatch)
+    assert prove(driver).problem and len(tries) == 1
+    assert prove(driver, again=True).problem and len(tries) == 2
+    forget(monkeypatch)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 4000)
+    assert prove(driver).problem and len(tries) == 3
+    (tmp_path / "libneeded.so").write_text("")  # beside it: the folder has changed
+    assert prove(driver).problem and len(tries) == 4
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"devices": [{}], "problem": ""}', b"\xff"])
+def test_a_damaged_memory_is_no_harm(
+    data: bytes, tmp_path: Path, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libdriver.so").write_text("")
+    driver = of(tmp_path / "libdriver.so")
+    prove(driver)
+    (remembered,) = (tmp_path / "cache" / "litert-npu" / "drivers").iterdir()
+    remembered.write_bytes(data)
+    forget(monkeypatch)
+    assert prove(driver).problem and len(tries) == 2
+
+
+def test_a_driver_that_computes_wrong_is_a_no(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from vendor_reference.device import proof_worker
+
+    assert proof_worker._find_problem(device._device) == ""
+    monkeypatch.setattr(proof_worker, "_run", lambda _: [0.0])
+    assert "wrong" in proof_worker._find_problem(device._device)
+
+
+def test_the_next_driver_is_used(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside drivers that are broken in each way."""
+    good = of(Path(device.library))
+    (tmp_path / "bad.icd").write_text("/nowhere/lib.so")
+    bad = [library(tmp_path, CRASHES), installation._read_registration(f"{tmp_path}/bad.icd")]
+    monkeypatch.setattr(choice, "find_installations", lambda: [*bad, good])
+    assert choose_device().info == device.info
+    monkeypatch.setattr(choice, "find_installations", lambda: bad)
+    with pytest.raises(LiteRtError, match=r"SIGABRT[\s\S]*there is no /nowhere/lib.so"):
+        choose_device()
+
+
+def test_no_process_to_be_had_is_no_answer_to_be_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litert.host.child_process._python", lambda: "/nowhere/python")
+    found = prove(of(tmp_path / "libdriver.so"))
+    assert isinstance(found, Proof) and "cannot be started" in found.problem
+    assert not list((tmp_path / "cache").iterdir())

@@ -1,0 +1,53 @@
+"""Compiles programs in a child process, since a kernel can make an OpenCL compiler crash or hang."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+
+from litert.core.checked_json import JsonNode
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+from vendor_reference.device.program_cache import BuiltProgram
+from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.executable.kernel_signature import parse_signatures
+
+TIMEOUT_S = 120.0
+"""For all programs of one call; drivers build a large one in seconds."""
+
+_CHILD = "vendor_reference.device.build_worker:build"
+_COMPILER = "the OpenCL compiler"
+
+
+def compile_in_child(
+    library: str, info: DeviceInfo, texts: Sequence[ProgramText]
+) -> Iterator[BuiltProgram]:
+    """The programs of some texts, in order, each as soon as it is built.
+
+    Args:
+      library: of the driver.
+      info: the device that they are for.
+      texts: at least one.
+
+    Raises:
+      LiteRtError: COMPILATION, with the compiler's log, or how it crashed; DYNAMIC_LOADING, if no child can be
+        started, or it has no such device.
+    """
+    programs = [[text.name, text.text, text.options] for text in texts]
+    request = {"library": library, "identity": list(info.identity), "programs": programs}
+    done = 0
+    try:
+        for answer in call_in_child(_CHILD, request, timeout_s=TIMEOUT_S, subject=_COMPILER):
+            assert isinstance(answer, dict)
+            binary = base64.b64decode(answer["binary"])
+            node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)
+            yield BuiltProgram(parse_signatures(node), binary, answer["log"])
+            done += 1
+    except LiteRtError as error:
+        if error.status in (Status.COMPILATION, Status.DYNAMIC_LOADING):
+            raise
+        hint = driver_of_device(info).crash_hint
+        raise LiteRtError(Status.COMPILATION, error.what, texts[done].name, hint) from error

@@ -1,0 +1,88 @@
+"""The child process's side of `drivers/proof.py`: loads a driver, and runs a kernel on each of its devices."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+_GROUP, _ITEMS = 4, 16
+
+
+def prove(library: str) -> Iterator[object]:
+    """Tries a driver.
+
+    Args:
+      library: of the driver.
+
+    Yields:
+      For each device what it says of itself, and why it cannot be used: "" where it can.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, if the driver does not start.
+    """
+    from vendor_reference.device.opencl import load_driver
+
+    if os.sep in library:
+        _load_library(library)
+    devices = load_driver(library)
+    from vendor_reference.device.opencl_devices import describe_device
+
+    for device in devices:
+        yield {"device": describe_device(device).to_json(), "problem": _find_problem(device)}
+
+
+def _load_library(library: str) -> None:
+    """Loads the library before the OpenCL loader does, which does not say what it lacks."""
+    try:
+        ctypes.CDLL(library)
+    except OSError as error:
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING, f"its library cannot be loaded: {error}", library
+        ) from error
+
+
+def _find_problem(device: cl.Device) -> str:
+    import pyopencl as cl
+
+    if not (device.available and device.compiler_available):
+        return "it cannot compile kernels"
+    try:
+        found = _run(device)
+    except LiteRtError as error:
+        return f"it does not build a kernel: {error.what.strip()}"
+    except cl.Error as error:
+        return f"it does not run a kernel: {error}"
+    reversed_in_group = [i - i % _GROUP + _GROUP - 1 - i % _GROUP for i in range(_ITEMS)]
+    expected = [2.0 * i + 1.0 for i in reversed_in_group]
+    return "" if found == expected else f"a kernel's results are wrong: {found}"
+
+
+def _run(device: cl.Device) -> list[float]:
+    """What a kernel computes that is built, saved, loaded again and run, as all programs are."""
+    import pyopencl as cl
+
+    from vendor_reference.device.compiler import PROBE, compile_text, load_binary
+
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, device)
+    program = load_binary(context, device, PROBE, compile_text(context, device, PROBE).binary)
+    kernel = cl.Kernel(program, "probe")
+    x = (ctypes.c_float * _ITEMS)(*range(_ITEMS))
+    y = (ctypes.c_float * _ITEMS)()
+    flags = cl.mem_flags
+    source = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=x)
+    target = cl.Buffer(context, flags.WRITE_ONLY, ctypes.sizeof(y))
+    kernel.set_arg(0, source)
+    kernel.set_arg(1, target)
+    kernel.set_arg(2, cl.LocalMemory(4 * _GROUP))  # type: ignore[arg-type]  # its stub lacks it
+    cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), (_GROUP,))
+    cl.enqueue_copy(queue, y, target, is_blocking=True)
+    return list(y)

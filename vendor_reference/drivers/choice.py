@@ -1,0 +1,123 @@
+"""Which OpenCL device stands for the NPU: on purpose, not by accident.
+
+The best device of the drivers that work is taken: a GPU before a CPU, then by the driver's merit. A simulator is
+taken only where it is asked for by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import driver_of_device, known_drivers
+from vendor_reference.drivers.installation import Installation, find_installations
+from vendor_reference.drivers.proof import Proof, fingerprint, prove
+
+VARIABLE = "LITERT_NPU_OPENCL"
+"""`platform[:device]`: parts of their names and versions, whatever the case; a driver's name will do, too."""
+
+_KINDS = ("CPU", "ACCELERATOR", "GPU")
+"""From good to better; others come before all of them."""
+
+_DEFAULT = "intel"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDevice:
+    """A device, and the driver that has it."""
+
+    installation: Installation
+    info: DeviceInfo
+
+    def __str__(self) -> str:
+        return f"{self.info}, {self.installation.library}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal where the same driver builds for the same device."""
+        return "\n".join([fingerprint(self.installation), *self.info.identity])
+
+
+def choose_device(wanted: str = "") -> ChosenDevice:
+    """The device to use, of a driver that works; nothing is loaded in this process.
+
+    Args:
+      wanted: `platform[:device]`; "" is what the environment says, if it says something.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with each driver and why it is not used.
+    """
+    return find_devices(wanted)[0]
+
+
+def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
+    """All devices of drivers that work, the best first; otherwise as `choose_device`."""
+    wanted = wanted or os.environ.get(VARIABLE, "")
+    proofs = prove_all(wanted)
+    devices = [ChosenDevice(p.installation, info) for p in proofs for info in p.devices]
+    ranked = rank_devices([device.info for device in devices], wanted)
+    if not ranked:
+        raise _none_left(wanted, proofs)
+    return [devices[index] for index in ranked]
+
+
+def prove_all(wanted: str = "", *, again: bool = False) -> Sequence[Proof]:
+    """Each installed driver with what it can do; simulators only where they are wanted by name."""
+    wanted = wanted or os.environ.get(VARIABLE, "")
+    return [
+        prove(installation, again=again)
+        for installation in find_installations()
+        if not installation.driver.is_simulator or installation.driver.name in wanted.lower()
+    ]
+
+
+def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
+    """The indices of the devices that are called so, the best first."""
+    platform, _, name = wanted.partition(":")
+    fitting = [
+        index
+        for index, device in enumerate(devices)
+        if _is_called(platform, f"{device.platform} {device.platform_version}", device)
+        and _is_called(name, f"{device.name} {device.version}")
+        and (not is_simulator(device) or driver_of_device(device).name in wanted.lower())
+    ]
+    return sorted(fitting, key=lambda index: _merit(devices[index]), reverse=True)
+
+
+def is_simulator(device: DeviceInfo) -> bool:
+    """Whether a device checks each access rather than running kernels fast."""
+    return driver_of_device(device).is_simulator
+
+
+def install_hint() -> str:
+    """How to get a driver that works."""
+    return (
+        f"Install one: {known_drivers()[_DEFAULT].hint}; elsewhere {known_drivers()['pocl'].hint}."
+    )
+
+
+def _is_called(part: str, name: str, device: DeviceInfo | None = None) -> bool:
+    part = part.strip().lower()
+    return part in name.lower() or (device is not None and part == driver_of_device(device).name)
+
+
+def _merit(device: DeviceInfo) -> tuple[int, tuple[int, ...]]:
+    kind = _KINDS.index(device.kind) if device.kind in _KINDS else -1
+    return kind, driver_of_device(device).merit(device)
+
+
+def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
+    there = [str(info) for proof in proofs for info in proof.devices]
+    failed = [str(proof) for proof in proofs if proof.problem]
+    if wanted and there:
+        what = f"no OpenCL device '{wanted}'; there is: {'; '.join(there)}"
+        hint = f"Set {VARIABLE} to platform[:device], parts of these names."
+    else:
+        what = "no OpenCL driver works here" if failed else "no OpenCL driver is installed"
+        hint = install_hint()
+    lines = "".join(f"\n  {line}" for line in failed)
+    return LiteRtError(Status.NOT_FOUND, f"{what}{lines and ':'}{lines}", hint=hint)

@@ -1,0 +1,100 @@
+"""What is known of an OpenCL driver: each module in `known/` has one as `DRIVER`.
+
+A driver is an implementation of OpenCL: Intel's runtime, PoCL, a GPU's. A driver that no module knows works with
+the defaults here. What a driver can do is not asked here, but tried: see `proof.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from litert.host.extensions import load_package
+from vendor_reference.drivers.device_info import DeviceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxNeeds:
+    """What a sandbox leaves open for a driver, beside the folder of its library and the system's libraries.
+
+    Attributes:
+      folders: to read.
+      programs: to start, by their names in `PATH`.
+      device_files: to open for reading and writing; `*` stands for any name.
+    """
+
+    folders: Sequence[str] = ()
+    programs: Sequence[str] = ()
+    device_files: Sequence[str] = ()
+
+
+class Driver:
+    """A driver; what is not overridden holds for one that nobody knows.
+
+    Attributes:
+      name: ours, in lower case: `pocl`.
+      library: beginning of its library's file name.
+      platform: beginning of the name of its OpenCL platform.
+      hint: what a user does to install it.
+      is_simulator: whether it checks each access rather than run kernels fast; used only where it is named.
+      compiles_for_group_sizes: whether it compiles a kernel again for each size of work group.
+      keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
+      crash_hint: what to do about a kernel that crashes or hangs its compiler.
+      sandbox_needs: for its compiler and its kernels.
+    """
+
+    name = ""
+    library = ""
+    platform = ""
+    hint = ""
+    is_simulator = False
+    compiles_for_group_sizes = True
+    keeps_variants = False
+    crash_hint = "Simplify the kernel, or use another driver."
+    sandbox_needs = SandboxNeeds(device_files=("/dev/dri/*", "/dev/kfd", "/dev/nvidia*"))
+
+    def find(self) -> Sequence[str]:
+        """Paths of its library where it is installed and not registered with the OpenCL loader."""
+        return ()
+
+    def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
+        """Variables that it needs while it loads.
+
+        Args:
+          make_scratch_folder: makes a folder that is gone with the process.
+        """
+        return {}
+
+    def merit(self, info: DeviceInfo) -> tuple[int, ...]:
+        """How good it is among drivers for the same kind of device; the greatest is used."""
+        return (1000,)
+
+    def clean_log(self, log: str) -> str:
+        """A build log without what is no message; messages begin with `error: file:line:column: `."""
+        return log
+
+
+@cache
+def known_drivers() -> Mapping[str, Driver]:
+    """The drivers that modules know, by name."""
+    return load_package("vendor_reference.drivers.known", "DRIVER", lambda driver: driver.name)
+
+
+def driver_of_library(path: str) -> Driver:
+    """The driver whose library it is."""
+    name = os.path.basename(path).lower()
+    return _first(driver for driver in known_drivers().values() if name.startswith(driver.library))
+
+
+def driver_of_device(info: DeviceInfo) -> Driver:
+    """The driver of a device."""
+    return _first(d for d in known_drivers().values() if info.platform.startswith(d.platform))
+
+
+def _first(drivers: Iterable[Driver]) -> Driver:
+    return next(iter(drivers), _UNKNOWN)
+
+
+_UNKNOWN = Driver()

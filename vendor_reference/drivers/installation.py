@@ -1,0 +1,88 @@
+"""Which OpenCL drivers are installed, found without loading one.
+
+The OpenCL loader reads registrations: `.icd` files whose first line names a library. They lie in the system's
+folder (or where `OCL_ICD_VENDORS` says), and beside the loader in pyopencl's wheel. Some drivers have none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from importlib.util import find_spec
+
+from vendor_reference.drivers.driver import Driver, driver_of_library, known_drivers
+
+_SYSTEM_FOLDER = "/etc/OpenCL/vendors"
+_LONGEST_NAME = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """An installed driver.
+
+    Attributes:
+      driver: what is known of it.
+      library: path of its library, or a name that the system's linker finds.
+      origin: the registration, or the library itself.
+      problem: why it cannot be loaded, as far as that is known; "" for nothing.
+    """
+
+    driver: Driver
+    library: str
+    origin: str
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return self.driver.name or os.path.basename(self.library) or os.path.basename(self.origin)
+
+
+def find_installations() -> Sequence[Installation]:
+    """All installed drivers, each library once; those that can be loaded come first."""
+    found: dict[str, Installation] = {}
+    for installation in (*_registered(), *_unregistered()):
+        key = (
+            os.path.realpath(installation.library) if installation.library else installation.origin
+        )
+        found.setdefault(key, installation)
+    return sorted(found.values(), key=lambda installation: bool(installation.problem))
+
+
+def _unregistered() -> Iterator[Installation]:
+    for driver in known_drivers().values():
+        for library in driver.find():
+            missing = "" if os.path.exists(library) else "its library is missing"
+            yield Installation(driver, library, library, missing)
+
+
+def _registered() -> Iterator[Installation]:
+    vendors = os.environ.get("OCL_ICD_VENDORS") or _SYSTEM_FOLDER
+    if vendors.endswith(".so"):  # as ocl-icd takes it, too
+        yield Installation(driver_of_library(vendors), vendors, "OCL_ICD_VENDORS")
+        return
+    pyopencl = find_spec("pyopencl")
+    package = (pyopencl.submodule_search_locations or ()) if pyopencl else ()
+    for folder in (vendors, *(os.path.join(folder, ".libs") for folder in package)):
+        for path in [folder] if folder.endswith(".icd") else sorted(glob(f"{folder}/*.icd")):
+            yield _read_registration(path)
+
+
+def _read_registration(path: str) -> Installation:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            library = file.readline(_LONGEST_NAME).strip()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        return Installation(driver_of_library(""), "", path, f"it cannot be read: {reason}")
+    if not library:
+        return Installation(driver_of_library(""), "", path, "it names no library")
+    beside = os.path.join(os.path.dirname(path), library)
+    if os.sep not in library and os.path.exists(beside):
+        library = beside
+    # A name without a folder is the system linker's to find.
+    is_missing = os.sep in library and not os.path.exists(library)
+    problem = f"there is no {library}" if is_missing else ""
+    return Installation(driver_of_library(library), library, path, problem)

@@ -1,0 +1,97 @@
+"""Intel's OpenCL runtime for CPUs (`intel-opencl-rt`): for any x86-64 CPU, of whatever maker.
+
+The package's registration names a folder of the machine that built it, so the OpenCL loader does not find the
+library. The package does not declare `intel-cmplr-lib-rt`, which it needs, too. Facts: its 2026.2.0.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import Driver, SandboxNeeds
+
+_LIBRARY = "libintelocl.so"
+_NOISE = re.compile(
+    r"(Compilation|Linking|Device build) (started|done|failed)|Failed to build device program|Done\."
+    r"|Options used by backend compiler: .*|remark: .*|Kernel \".*\" was .*vectorized.*"
+    r"|In file included from <built-in>:\d+:|CompilerException Failed to lookup symbol .*"
+    r"|Failed to materialize symbols: .*"
+)
+_PLACE = re.compile(r"(?P<place>[^\n:]+:\d+:\d+): (?P<kind>(?:fatal )?error|warning|note): ")
+_EXCERPT = re.compile(r" *\d* \| ")
+_OF_THE_DRIVER = re.compile(r"opencl-c(?:-base)?\.h:\d+:\d+: ")
+
+
+class Intel(Driver):
+    """Compiles a kernel once for all work sizes, and vectorizes over work items."""
+
+    name = "intel"
+    library = "libintelocl"
+    platform = "Intel(R) OpenCL"
+    hint = "pip install intel-opencl-rt intel-cmplr-lib-rt (x86-64 Linux with glibc 2.28 or newer)"
+    compiles_for_group_sizes = False
+    sandbox_needs = SandboxNeeds()
+
+    def find(self) -> Sequence[str]:
+        """From the list of files of the installed distribution, wherever pip has put them."""
+        return list(_installed())
+
+    def merit(self, info: DeviceInfo) -> tuple[int, ...]:
+        return (2000, *(int(number) for number in re.findall(r"\d+", info.driver_version)[:3]))
+
+    def clean_log(self, log: str) -> str:
+        """Keeps messages in PoCL's order, `error: place: text`, without excerpts and the driver's own headers."""
+        lines = []
+        is_shown = True
+        for line in log.split("\n"):
+            if _NOISE.fullmatch(line.strip()):
+                continue
+            if place := _PLACE.match(line):
+                is_shown = _OF_THE_DRIVER.match(line) is None
+                kind = place["kind"].removeprefix("fatal ")
+                line = f"{kind}: {place['place']}: {line[place.end() :]}"
+            elif _EXCERPT.match(line):
+                continue
+            if is_shown:
+                lines.append(line)
+        return "\n".join(lines).strip()
+
+
+def _installed() -> Iterator[str]:
+    """Its library in each folder of packages: by the `RECORD` file that pip writes.
+
+    Not by `importlib.metadata`, whose import takes as long as the rest of a command's start.
+    """
+    for folder in dict.fromkeys(sys.path):
+        for distribution in _distributions(folder):
+            for path in _files(distribution):
+                if path.rpartition("/")[2] == _LIBRARY:
+                    yield os.path.normpath(os.path.join(folder, path))
+
+
+def _files(distribution: str) -> Sequence[str]:
+    """Relative to the folder of packages."""
+    try:
+        with open(os.path.join(distribution, "RECORD"), encoding="utf-8") as record:
+            return [line.split(",", 1)[0] for line in record]
+    except OSError:
+        return ()
+
+
+def _distributions(folder: str) -> Sequence[str]:
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return ()
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if name.startswith("intel_opencl_rt-") and name.endswith(".dist-info")
+    ]
+
+
+DRIVER = Intel()

@@ -1,0 +1,20 @@
+"""Oclgrind: a simulator that checks each access of a kernel, and takes hours for a network."""
+
+from __future__ import annotations
+
+from vendor_reference.drivers.driver import Driver, SandboxNeeds
+
+
+class Oclgrind(Driver):
+    """Used only where it is asked for by name."""
+
+    name = "oclgrind"
+    library = "liboclgrind"
+    platform = "Oclgrind"
+    hint = "pip install 'litert-npu[sanitize]' (x86-64 Linux)"
+    is_simulator = True
+    compiles_for_group_sizes = False
+    sandbox_needs = SandboxNeeds()
+
+
+DRIVER = Oclgrind()

@@ -1,0 +1,49 @@
+"""PoCL, the portable OpenCL: from Debian (`pocl-opencl-icd`) for any CPU, and from PyPI as a wheel.
+
+The wheel `pocl-binary-distribution` is a PoCL 3.0 with LLVM 14 of 2022. It builds nothing on CPUs that came later
+(AMD's Zen 5), and crashes or hangs on some kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import Driver, SandboxNeeds
+
+_VERSION = re.compile(r"PoCL (\d+)\.(\d+)", re.IGNORECASE)
+_FAILED = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE)
+_INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=[^>\n]*>")  # where a header of PoCL has its text
+
+
+class Pocl(Driver):
+    """Compiles a kernel for each size of work group, at its first run.
+
+    A crash while it builds can leave a broken entry in its cache, which fails later runs. So each process gets a
+    cache of its own; what is worth keeping is kept by us, whole.
+    """
+
+    name = "pocl"
+    library = "libpocl"
+    platform = "Portable Computing Language"
+    hint = "apt install pocl-opencl-icd; on x86-64, pip install 'litert-npu[pocl]'"
+    keeps_variants = True
+    crash_hint = (
+        "PoCL's compiler crashes or hangs on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, such "
+        "as float8, or another driver."
+    )
+    sandbox_needs = SandboxNeeds(programs=("ld",))
+
+    def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
+        return {"POCL_CACHE_DIR": make_scratch_folder()}
+
+    def merit(self, info: DeviceInfo) -> tuple[int, ...]:
+        found = _VERSION.search(info.platform_version)
+        return (0, int(found[1]), int(found[2])) if found else (0,)
+
+    def clean_log(self, log: str) -> str:
+        return _INSIDE_A_MACRO.sub("", _FAILED.sub("", log)).strip()
+
+
+DRIVER = Pocl()

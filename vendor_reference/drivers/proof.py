@@ -1,0 +1,168 @@
+"""Whether a driver works: a child process loads it, and builds and runs a small kernel on each of its devices.
+
+The answer is remembered for the driver's library, the CPU and the variables that drivers read; a "no" for an hour,
+since what is missing may be installed meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from litert.core.checked_json import JsonNode
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.cache import cache_folder, make_cache_folder
+from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
+from vendor_reference.drivers.installation import Installation
+
+TIMEOUT_S = 60.0
+"""For a driver to prove itself, on a busy machine; an honest one takes a second."""
+
+_CHILD = "vendor_reference.device.proof_worker:prove"
+_FORMAT = 1
+_PART = "drivers"
+_NAMES = re.compile(r"[0-9a-f]{64}\.json")
+_LIMIT_BYTES = 1 << 20
+_NO_HOLDS_S = 3600.0
+_VARIABLES = ("CL_", "LD_", "OCL_", "OPENCL_", "POCL_")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a driver can do here.
+
+    Attributes:
+      installation: the driver.
+      devices: those on which a kernel ran right; none where there is a problem.
+      problem: why it cannot be used, in words; "" where it can.
+    """
+
+    installation: Installation
+    devices: Sequence[DeviceInfo]
+    problem: str = ""
+
+    def __str__(self) -> str:
+        what = self.problem or "; ".join(map(str, self.devices))
+        return f"{self.installation.name} ({self.installation.origin}): {what}"
+
+
+_proofs: dict[str, Proof] = {}
+
+
+def prove(installation: Installation, *, again: bool = False) -> Proof:
+    """Tries a driver, or recalls what came of it.
+
+    Args:
+      installation: of the driver.
+      again: whether a remembered "no" does not count.
+    """
+    if installation.problem:
+        return Proof(installation, (), installation.problem)
+    key = fingerprint(installation)
+    proof = _proofs.get(key) or _recall(key, installation)
+    if proof is None or (proof.problem and again):
+        proof, was_tried = _try(installation)
+        if was_tried:
+            _remember(key, proof)
+    _proofs[key] = proof
+    return proof
+
+
+def fingerprint(installation: Installation) -> str:
+    """A digest of all that the answer depends on, and a build with the driver."""
+    paths = ["/etc/ld.so.cache"]
+    if os.sep in installation.library:  # libraries that it needs lie beside it
+        paths = [installation.library, os.path.dirname(installation.library)]
+    variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
+    parts = [_FORMAT, installation.library, [_stat(path) for path in paths]]
+    text = json.dumps([*parts, describe_processor(), variables])
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
+def _stat(path: str) -> Sequence[int]:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return ()
+    return (stat.st_size, stat.st_mtime_ns)
+
+
+def _try(installation: Installation) -> tuple[Proof, bool]:
+    """The proof, and whether the driver was tried at all."""
+    from litert.host.child import call_in_child  # here: mostly the answer is remembered
+
+    devices, problems = [], []
+    try:
+        for answer in call_in_child(
+            _CHILD, installation.library, timeout_s=TIMEOUT_S, subject="the driver"
+        ):
+            fields = JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE).fields(
+                ("device", "problem")
+            )
+            info, problem = _read_device(fields["device"]), fields["problem"].text()
+            if problem:
+                problems.append(f"{info.name}: {problem}")
+            else:
+                devices.append(info)
+    except LiteRtError as error:
+        could_not_start = error.status is Status.DYNAMIC_LOADING and error.where == _CHILD
+        return Proof(installation, (), error.what), not could_not_start
+    if devices:
+        return Proof(installation, tuple(devices)), True
+    return Proof(installation, (), "; ".join(problems) or "it has no device here"), True
+
+
+def _recall(key: str, installation: Installation) -> Proof | None:
+    try:
+        path = os.path.join(cache_folder(_PART), f"{key}.json")
+        with open(path, "rb") as file:
+            node = JsonNode.parse(file.read(), path, Status.SERIALIZATION)
+            age_s = time.time() - os.fstat(file.fileno()).st_mtime
+        fields = node.fields(("devices", "problem"))
+        problem = fields["problem"].text()
+        devices = tuple(_read_device(device) for device in fields["devices"].items())
+    except (OSError, LiteRtError):
+        return None
+    if problem and not 0 <= age_s < _NO_HOLDS_S:
+        return None
+    return Proof(installation, devices, problem)
+
+
+def _remember(key: str, proof: Proof) -> None:
+    """Keeps an answer; where that fails, the driver is tried again another time."""
+    from litert.model.atomic_file import open_atomic
+    from litert.model.trimmed_folder import trim_folder
+
+    fields = {"devices": [info.to_json() for info in proof.devices], "problem": proof.problem}
+    with suppress(OSError, LiteRtError):
+        folder = make_cache_folder(_PART)
+        path = os.path.join(folder, f"{key}.json")
+        with open_atomic(path) as fd:
+            os.write(fd, json.dumps(fields).encode())
+        trim_folder(folder, _NAMES, _LIMIT_BYTES, path)
+
+
+def _read_device(node: JsonNode) -> DeviceInfo:
+    names = (
+        "platform",
+        "platform_version",
+        "name",
+        "version",
+        "driver_version",
+        "kind",
+        "processor",
+    )
+    fields = node.fields((*names, "compute_units", "memory_bytes", "has_fp16"))
+    return DeviceInfo(
+        **{name: fields[name].text() for name in names},
+        compute_units=fields["compute_units"].integer(0, 1 << 32),
+        memory_bytes=fields["memory_bytes"].integer(0, 1 << 64),
+        has_fp16=fields["has_fp16"].boolean(),
+    )
