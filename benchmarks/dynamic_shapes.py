@@ -22,8 +22,8 @@ from litert.model.writer import write_model
 
 _LIMIT_MS = 20.0
 _BODY = """
-    const uint f = get_global_id(0), column = get_global_id(1), row = get_global_id(2) % (2 * HEIGHT);
-    const uint b = get_global_id(2) / (2 * HEIGHT);
+    const size_t f = get_global_id(0), column = get_global_id(1), row = get_global_id(2) % (2 * HEIGHT);
+    const size_t b = get_global_id(2) / (2 * HEIGHT);
     y[((b * 2 * HEIGHT + row) * 2 * WIDTH + column) * 2 + f] =
         x[((b * HEIGHT + row / 2) * WIDTH + column / 2) * 2 + f];
 }

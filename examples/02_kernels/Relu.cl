@@ -2,8 +2,8 @@
 // same way in each.
 
 __kernel void relu(const __global INPUT0_TYPE* in, __global OUTPUT0_TYPE* out) {
-  const int x = get_global_id(0), y = get_global_id(1);
-  const int b = get_global_id(2) / OUTPUT0_DIMS[1], f = get_global_id(2) % OUTPUT0_DIMS[1];
+  const size_t x = get_global_id(0), y = get_global_id(1);
+  const size_t b = get_global_id(2) / OUTPUT0_DIMS[1], f = get_global_id(2) % OUTPUT0_DIMS[1];
 
 #define AT(TENSOR) \
   (TENSOR##_OFFSET + b * TENSOR##_PITCHES[0] + f * TENSOR##_PITCHES[1] + y * TENSOR##_PITCHES[2] + \
