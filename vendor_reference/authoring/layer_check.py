@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from litert.core.errors import LiteRtError
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.kernel_view import KernelView, find_layer_task, view_kernel
+from vendor_reference.authoring.narrow_indices import find_narrow_index_notes
 from vendor_reference.authoring.subject import Subject, describe_op
 from vendor_reference.executable.executable import CpuTask
 
@@ -80,6 +81,7 @@ def check_subject(options: LayerOptions, subject: Subject) -> SubjectReport:
                 )
             else:
                 found.kernel = view_kernel(compiled)
+                found.notes += find_narrow_index_notes(found.kernel.text)
     except LiteRtError as error:
         found.problem = str(error)
     return found

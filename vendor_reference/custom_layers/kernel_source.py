@@ -1,4 +1,4 @@
-"""OpenCL C text, read without a compiler: the kernels in it, and the files it includes.
+"""OpenCL C text, read without a compiler: its tokens, the kernels in it, and the files it includes.
 
 A scan, not a preprocessor: both branches of an `#if` count, and names that a build option defines are not
 known. Where it matters, the build has the last word (`compiler/kernel_check.py`).
@@ -7,8 +7,9 @@ known. Where it matters, the build has the last word (`compiler/kernel_check.py`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -20,9 +21,24 @@ _COMMENT_OR_TEXT = re.compile(
 )
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"')
 _DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\(([^)]*)\))?(.*)", re.ASCII)
-_TOKEN = re.compile(r"[A-Za-z_]\w*|##|\d[\w.]*|\S", re.ASCII)
+_TOKEN = re.compile(
+    r"[A-Za-z_][\w\0]*|##|\d[\w.]*|->|<<|>>|&&|\|\||[-+*/%&|^<>=!]=|[^\s\0]", re.ASCII
+)
+_JOINED = "\0"  # stands for the end of a line that goes on in the next; no text has it
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _MAX_EXPANSIONS = 10_000
 _MAX_DEPTH = 50
+
+
+class Token(NamedTuple):
+    """A name, a number or an operator.
+
+    Attributes:
+      line: of the text that it stands in, from 1 on; that of its use, where it is from a macro.
+    """
+
+    text: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,7 @@ class _Macro:
 @dataclass(slots=True)
 class _Scan:
     macros: dict[str, _Macro] = field(default_factory=dict)
-    tokens: list[str] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
     expansions: int = 0
 
 
@@ -60,8 +76,8 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
 def includes(text: str) -> Sequence[str]:
     """What `#include "..."` names, in order; neither `<...>` nor names made by macros."""
     names = []
-    for line in _strip(text, keep_text=True).split("\n"):
-        match = _INCLUDE.match(line)
+    for _, line in _lines(text, keep_text=True):
+        match = _INCLUDE.match(line.replace(_JOINED, ""))
         if match and match.group(1) not in names:
             names.append(match.group(1))
     return names
@@ -69,11 +85,11 @@ def includes(text: str) -> Sequence[str]:
 
 def without_comments(text: str) -> str:
     """The text with a blank for each comment, and with strings left empty."""
-    return _strip(text)
+    return "\n".join(line.replace(_JOINED, "") for _, line in _lines(text))
 
 
-def kernel_names(texts: Sequence[str]) -> Sequence[str]:
-    """The kernels that the texts define, in order, each once.
+def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
+    """The tokens of the texts, with macros replaced and without directives.
 
     Args:
       texts: included files before those that include them, as their macros count in all that follow.
@@ -81,10 +97,19 @@ def kernel_names(texts: Sequence[str]) -> Sequence[str]:
     scan = _Scan()
     for text in texts:
         _read(text, scan)
-    tokens = _expand(scan.tokens, scan, {}, 0)
+    return _expand(scan.tokens, scan, {}, 0)
+
+
+def kernel_names(texts: Sequence[str]) -> Sequence[str]:
+    """The kernels that the texts define, in order, each once.
+
+    Args:
+      texts: as `kernel_tokens` takes them.
+    """
+    tokens = kernel_tokens(texts)
     names: list[str] = []
     for index, token in enumerate(tokens):
-        if token in _KEYWORDS:
+        if token.text in _KEYWORDS:
             name = _declared_name(tokens, index + 1)
             if name and name not in names:
                 names.append(name)
@@ -98,24 +123,57 @@ def choose_kernel(op_name: str, names: Sequence[str]) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _strip(text: str, keep_text: bool = False) -> str:
-    """The text with lines joined at a backslash, without comments, and with strings left empty."""
-    spliced = re.sub(r"\\[ \t]*\r?\n", "", text.replace("\r\n", "\n"))
+def find_closing(tokens: Sequence[Token], index: int) -> int:
+    """Where the bracket that opens at `index` closes; the end where it does not."""
+    opening, depth = tokens[index].text, 0
+    closing = _CLOSING[opening]
+    for at in range(index, len(tokens)):
+        depth += (tokens[at].text == opening) - (tokens[at].text == closing)
+        if depth == 0:
+            return at
+    return len(tokens)
+
+
+def split_arguments(tokens: Sequence[Token]) -> list[list[Token]]:
+    """What stands between commas that no parentheses enclose."""
+    arguments: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            arguments.append([])
+        else:
+            arguments[-1].append(token)
+    return arguments
+
+
+def _lines(text: str, keep_text: bool = False) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers: joined at a backslash, without comments, and with strings left empty.
+
+    `_JOINED` stands where the author's lines end in one of ours.
+    """
+    spliced = re.sub(r"\\[ \t]*\n", _JOINED, text.replace("\r\n", "\n"))
 
     def replaced(match: re.Match[str]) -> str:
         found = match.group()
         if found[0] == "/":
-            return " "
-        return found if keep_text else found[0] * 2
+            return " " + _JOINED * (found.count("\n") + found.count(_JOINED))
+        return found if keep_text else found[0] * 2 + _JOINED * found.count(_JOINED)
 
-    return _COMMENT_OR_TEXT.sub(replaced, spliced)
+    number = 1
+    for line in _COMMENT_OR_TEXT.sub(replaced, spliced).split("\n"):
+        yield number, line
+        number += 1 + line.count(_JOINED)
 
 
 def _read(text: str, scan: _Scan) -> None:
-    for line in _strip(text).split("\n"):
-        if not line.lstrip(" \t").startswith("#"):
-            scan.tokens += _TOKEN.findall(line)
-        elif match := _DEFINE.match(line):
+    for number, line in _lines(text):
+        plain = line.replace(_JOINED, "")
+        if not plain.lstrip(" \t").startswith("#"):
+            for found in _TOKEN.finditer(line):
+                at = number + line.count(_JOINED, 0, found.start())
+                scan.tokens.append(Token(found[0].replace(_JOINED, ""), at))
+        elif match := _DEFINE.match(plain):
             name, parentheses, parameters, body = match.groups()
             names = None
             if parentheses:
@@ -124,84 +182,63 @@ def _read(text: str, scan: _Scan) -> None:
 
 
 def _expand(
-    tokens: Sequence[str], scan: _Scan, active: Mapping[str, bool], depth: int
-) -> list[str]:
+    tokens: Sequence[Token], scan: _Scan, active: Mapping[str, bool], depth: int
+) -> list[Token]:
     """Tokens with macros replaced; a macro is not replaced inside itself, as in C."""
-    result: list[str] = []
+    result: list[Token] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
         index += 1
-        macro = scan.macros.get(token)
-        if macro is None or token in active or depth > _MAX_DEPTH:
+        macro = scan.macros.get(token.text)
+        if macro is None or token.text in active or depth > _MAX_DEPTH:
             result.append(token)
             continue
-        arguments: Sequence[Sequence[str]] = ()
+        arguments: Sequence[Sequence[Token]] = ()
         if macro.parameters is not None:
-            if tokens[index : index + 1] != ["("]:
+            if index == len(tokens) or tokens[index].text != "(":
                 result.append(token)
                 continue
-            end = _closing(tokens, index)
-            arguments = _split_arguments(tokens[index + 1 : end])
+            end = find_closing(tokens, index)
+            arguments = split_arguments(tokens[index + 1 : end])
             index = end + 1
         scan.expansions += 1
         if scan.expansions > _MAX_EXPANSIONS:  # macros that double at each level
             result.append(token)
             continue
-        body = _substitute(macro, arguments)
-        result += _expand(body, scan, {**active, token: True}, depth + 1)
+        body = _substitute(macro, arguments, token.line)
+        result += _expand(body, scan, {**active, token.text: True}, depth + 1)
     return result
 
 
-def _substitute(macro: _Macro, arguments: Sequence[Sequence[str]]) -> list[str]:
-    """A macro's body with its arguments in it, and `##` carried out."""
+def _substitute(macro: _Macro, arguments: Sequence[Sequence[Token]], line: int) -> list[Token]:
+    """A macro's body with its arguments in it, and `##` carried out; the line is that of its use."""
     values = dict(zip(macro.parameters or (), arguments, strict=False))
-    body: list[str] = []
-    for token in macro.body:
-        body += values.get(token, [token])
-    joined: list[str] = []
+    body: list[Token] = []
+    for text in macro.body:
+        body += values.get(text, [Token(text, line)])
+    joined: list[Token] = []
     for token in body:
-        if len(joined) > 1 and joined[-1] == "##":
+        if len(joined) > 1 and joined[-1].text == "##":
             joined.pop()
-            joined[-1] += token
+            first = joined.pop()
+            joined.append(Token(first.text + token.text, first.line))
         else:
             joined.append(token)
     return joined
 
 
-def _closing(tokens: Sequence[str], index: int) -> int:
-    """Where the parenthesis that opens at `index` closes; the end where it does not."""
-    depth = 0
-    for at in range(index, len(tokens)):
-        depth += (tokens[at] == "(") - (tokens[at] == ")")
-        if depth == 0:
-            return at
-    return len(tokens)
-
-
-def _split_arguments(tokens: Sequence[str]) -> list[list[str]]:
-    arguments: list[list[str]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token == "(") - (token == ")")
-        if token == "," and depth == 0:
-            arguments.append([])
-        else:
-            arguments[-1].append(token)
-    return arguments
-
-
-def _declared_name(tokens: Sequence[str], index: int) -> str | None:
+def _declared_name(tokens: Sequence[Token], index: int) -> str | None:
     """The name in `[attributes] void [attributes] name (`, from behind the keyword."""
     while index < len(tokens):
-        token = tokens[index]
-        follows = tokens[index + 1] if index + 1 < len(tokens) else ""
-        if token in _ATTRIBUTES and follows == "(":
-            index = _closing(tokens, index + 1) + 1
-        elif not (token[0].isalpha() or token[0] == "_"):
+        text = tokens[index].text
+        follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if text in _ATTRIBUTES and follows == "(":
+            index = find_closing(tokens, index + 1) + 1
+        elif not (text[0].isalpha() or text[0] == "_"):
             return None
         elif follows == "(":
-            return token
+            return text
         else:
             index += 1
     return None

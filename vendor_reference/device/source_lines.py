@@ -6,6 +6,7 @@ A program's text has the author's files in it, each behind a `#line`; so a place
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _LINE = re.compile(r'#line (\d+) "(.*)"')
 _PLACE = re.compile(r"^(?:\w+: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ")
@@ -15,17 +16,23 @@ _WIDTH = 120
 
 def find_source_line(text: str, file_name: str, line: int) -> str | None:
     """A line of one of the files in a program's text; None, if the text has no such place."""
+    place = (file_name, line)
+    rows = zip(find_places(text), text.split("\n"), strict=True)
+    return next((row for found, row in rows if found == place), None)
+
+
+def find_places(text: str) -> Iterator[tuple[str, int]]:
+    """The file and the line of each row of a program's text; "" and 0 for the rows that say so."""
     name, number = "", 0
     for row in text.split("\n"):
         directive = _LINE.fullmatch(row)
         if directive:
             number = int(directive[1])
             name = directive[2].replace('\\"', '"').replace("\\\\", "\\")
+            yield "", 0
         else:
-            if name == file_name and number == line:
-                return row
+            yield name, number
             number += 1
-    return None
 
 
 def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[str]:

@@ -153,6 +153,24 @@ def test_parameters_that_do_not_meet_are_notes(
     )
 
 
+def test_an_int_index_in_an_address_is_a_note_with_its_line(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    text = SOFTSIGN.replace("size_t i", "int i")
+    (author / "Softsign.cl").write_text(text)
+    check = ("layer", "check", "Softsign.cl", *SHAPES, OPTIONS)
+    assert litert_npu(*check) == 0
+    note = "index narrower than size_t, from get_global_id, in an address: 'int i' (Softsign.cl:2). On a CPU, "
+    printed = capsys.readouterr().out
+    assert f"  note: {note}" in printed and "ok: it builds" in printed
+    assert litert_npu(*check, "--report=json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] and any(n.startswith(note) for n in report["subjects"][0]["notes"])
+    (author / "Softsign.cl").write_text(SOFTSIGN)
+    assert litert_npu(*check) == 0
+    assert "index narrower" not in capsys.readouterr().out
+
+
 def test_an_op_of_dynamic_shape_is_checked_within_bounds(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
