@@ -7,6 +7,7 @@ import hashlib
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
@@ -14,8 +15,10 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
+from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes, packed_type
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
+from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.opt import transform_text
@@ -150,3 +153,11 @@ def test_a_pack_that_cannot_be_is_refused(old: str, new: str, says: str) -> None
     with pytest.raises(LiteRtError) as error:
         transform_text(text.replace(old, new).encode(), "text", "")
     assert says in str(error.value)
+
+
+def test_rows_of_blocks_are_not_joined_to_vectors() -> None:
+    plain = tensor_type(ElementType.FLOAT32, SHAPE)
+    packed = packed_type(plain, NCHW8C)
+    for op, source, target in ((PackOp, plain, packed), (UnpackOp, packed, plain)):
+        text = op.kernel_spec([source], [target], layout_attributes(NCHW8C)).text
+        assert text.startswith("__attribute__((vec_type_hint(float8)))")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of
 from vendor_reference.compiler.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
@@ -25,14 +27,8 @@ def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> Kerne
         f"                     __global {write_type}* to)",
         "{",
         "    const size_t i = get_global_id(0);",
-        "    size_t rest = i;",
+        *_place(order_of(source), order_of(target)),
     ]
-    for dim in reversed(order_of(target)):
-        lines += [f"    const size_t i{dim} = rest % dims[{dim}];", f"    rest /= dims[{dim}];"]
-    at = ""
-    for dim in order_of(source):
-        at = f"({at} * dims[{dim}] + i{dim})" if at else f"i{dim}"
-    lines.append(f"    const size_t at = {at};")
     value = "from[at]" if same else _load(from_type)
     lines += [f"    {f'to[i] = {value};' if same else _store(to_type, value)}", "}", ""]
     arguments = (
@@ -42,6 +38,22 @@ def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> Kerne
     )
     entry, text = name_kernel(title, "\n".join(lines))
     return KernelSpec(title, arguments, text=text, entry=entry)
+
+
+def _place(source: Sequence[int], target: Sequence[int]) -> list[str]:
+    """Lines that find `at`, where the element is read that is written at `i`.
+
+    In one order these are the same; divisions would take a hundred times as long as the rest.
+    """
+    if source == target:
+        return ["    const size_t at = i;"]
+    lines = ["    size_t rest = i;"]
+    for dim in reversed(target):
+        lines += [f"    const size_t i{dim} = rest % dims[{dim}];", f"    rest /= dims[{dim}];"]
+    at = ""
+    for dim in source:
+        at = f"({at} * dims[{dim}] + i{dim})" if at else f"i{dim}"
+    return [*lines, f"    const size_t at = {at};"]
 
 
 def _load(element_type: ElementType) -> str:

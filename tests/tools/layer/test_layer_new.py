@@ -55,6 +55,10 @@ def test_a_skeleton_builds_and_runs_at_once(
     assert litert_npu("layer", "run", *arguments, reference) == 0
     report = json.loads(capsys.readouterr().out)
     assert [c["greatest_difference"] for c in report["comparisons"]] == [0, 0]
+    check = (asset, "--model=halves.tflite", "--op=my-op", "--report=json")
+    assert litert_npu("layer", "check", *check) == 0
+    notes = [note for s in json.loads(capsys.readouterr().out)["subjects"] for note in s["notes"]]
+    assert not any("index narrower" in note for note in notes)
 
 
 def test_the_commands_of_an_op_of_dynamic_shape_have_bounds(

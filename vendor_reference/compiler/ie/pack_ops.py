@@ -98,7 +98,7 @@ class UnpackOp(BlockOp):
     IS_PACK: ClassVar[bool] = False
 
 
-def packed_type(plain: Attribute, layout: MemoryLayout) -> Attribute:
+def packed_type(plain: Attribute, layout: MemoryLayout) -> IrType:
     """The type of a tensor in blocks."""
     return tensor_type(element_type_of(plain), layout.dims(shape_of(plain)))
 
@@ -168,7 +168,10 @@ def _place(indices: Sequence[str], dims: Sequence[int]) -> str:
 
 
 def _kernel(c_type: str, letter: str, dims: Sequence[int], inner: Sequence[str]) -> str:
-    """A kernel that goes over a tensor, a row for each work item; the letter names its indices."""
+    """A kernel that goes over a tensor, a row for each work item; the letter names its indices.
+
+    The hint keeps Intel's driver from joining rows to vectors, whose elements it would have to gather.
+    """
     last = len(dims) - 1
     lines = ["    size_t rest = get_global_id(0);", f"    to += rest * {dims[last]};"]
     for axis in reversed(range(last)):
@@ -177,5 +180,6 @@ def _kernel(c_type: str, letter: str, dims: Sequence[int], inner: Sequence[str])
     index = f"{letter}{last}"
     lines.append(f"    for (size_t {index} = 0; {index} < {dims[last]}; ++{index}) {{")
     lines += [f"        {line}" for line in inner]
+    hint = "__attribute__((vec_type_hint(float8)))"
     head = f"__kernel void KERNEL(__global const {c_type}* from, __global {c_type}* to)"
-    return "\n".join([head, "{", *lines, "    }", "}", ""])
+    return "\n".join([hint, head, "{", *lines, "    }", "}", ""])

@@ -16,7 +16,8 @@ CHUNK = 1024
 """Elements for a work item: launching it costs about as much as 100 of them."""
 
 ALONE = ("1", "1", "1")
-"""Local sizes: each work item is a group. Those that PoCL chooses are many, and it compiles a kernel for each."""
+"""Local sizes: each work item is a group. Those that PoCL chooses are many, and it compiles a kernel for each; and
+Intel's driver would join the rows of neighbouring work items to vectors, whose elements it has to gather."""
 
 _E = ElementType
 
