@@ -16,7 +16,12 @@ import pytest
 from hypothesis import settings
 
 from examples import downloads
+from litert.core.errors import LiteRtError
 from tests.native_probe import MakeProbe, build_probe, probe_maker
+from vendor_reference.drivers.choice import find_devices
+
+NO_DRIVER = "no OpenCL driver"
+"""How the reason begins of a test that is skipped for want of one."""
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -25,6 +30,19 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--golden", action="store_true", help="rewrite the golden files instead of comparing"
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says which OpenCL drivers the tests ran on, and how many tests wanted another."""
+    try:
+        ran_on = ", ".join(f"{d.installation.name} ({d.info.name})" for d in find_devices())
+    except LiteRtError as error:
+        ran_on = error.what
+    skipped = terminalreporter.stats.get("skipped", [])
+    wanting = [report for report in skipped if NO_DRIVER in str(report.longrepr)]
+    terminalreporter.write_line(
+        f"OpenCL drivers: {ran_on}; tests skipped that need another: {len(wanting)}"
     )
 
 

@@ -21,6 +21,7 @@ from litert.model.manifest import MANIFEST_KEY, read_manifest, set_manifest
 from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu, compiled_model
+from vendor_reference.drivers.choice import find_devices
 
 Capture = pytest.CaptureFixture[str]
 
@@ -227,3 +228,15 @@ def test_no_driver_is_loaded(in_folder: Path) -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "EMU8, emulated on OpenCL" in result.stdout
+
+
+def test_the_driver_that_would_run_the_file_is_named(in_folder: Path) -> None:
+    model = compiled_model("Reference")
+    set_stamp(model, Stamp("Reference", "EMU8"))
+    write_model(model, "reference.tflite")
+    for device in find_devices():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LITERT_NPU_OPENCL", f"{device.info.platform_version}:{device.info.name}")
+            report = check_file("reference.tflite")
+        (found,) = [f for f in report.findings if f.subject == "device"]
+        assert device.info.name in found.text and device.installation.library in found.text

@@ -21,13 +21,15 @@ _opened: dict[str, Any] = {}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `device` runs on each OpenCL device found, simulators apart."""
+    """A test that asks for `device` runs on each OpenCL device found, or on those of one driver (`driver`)."""
     if "device" in metafunc.fixturenames:
-        names = _find_devices()
-        skip = pytest.mark.skip(reason="no OpenCL device to test with")
-        metafunc.parametrize(
-            "device", list(names) or [pytest.param("none", marks=skip)], indirect=True
-        )
+        marker = metafunc.definition.get_closest_marker("driver")
+        wanted = marker.args[0] if marker else ""
+        names: list[Any] = [name for name in _find_devices() if name.startswith(wanted)]
+        if not names:
+            skip = pytest.mark.skip(reason=f"no OpenCL driver {wanted} to test with")
+            names = [pytest.param("none", marks=skip)]
+        metafunc.parametrize("device", names, indirect=True)
 
 
 @pytest.fixture(scope="session")

@@ -319,9 +319,8 @@ def test_a_started_run_waits_for_the_hosts_events(device: Any) -> None:
     assert run.outputs[0].array().tolist() == [10] * 4
 
 
+@pytest.mark.driver("pocl")  # others compile all at once
 def test_what_is_compiled_for_started_runs_is_kept_in_the_end(device: Any) -> None:
-    if "PoCL" not in device.info.platform_version:
-        pytest.skip("other drivers compile all at once")
     text = DOUBLE + "// started, and never run\n"
     run = Runner(device, doubling(text=text), text)
     run.function.start([]).wait()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +14,14 @@ from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert import CompiledModel, HardwareAccelerator, Options
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SOFTSIGN
-from vendor_reference.executable.binary_layer import unpack_binary_layer
+from vendor_reference.authoring import layer_build
+from vendor_reference.device import compiler_process
+from vendor_reference.drivers.choice import find_devices
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.executable.binary_layer import pack_binary_layer, unpack_binary_layer
 
 Capture = pytest.CaptureFixture[str]
 DESCRIPTION = {
@@ -126,3 +133,60 @@ def test_a_damaged_binary_layer_is_refused(described: Path, litert_npu: LitertNp
     (described / "s.bin").write_bytes(data)
     with pytest.raises(LiteRtError, match=r"changed since it was made.*s\.bin"):
         _apply(described, "s.bin")
+
+
+def _devices(folder: Path) -> set[str]:
+    layer = unpack_binary_layer((folder / "s.bin").read_bytes(), "s.bin")
+    return {" ".join(code.device) for code in layer.codes}
+
+
+def test_it_builds_for_each_device_or_for_the_one_that_is_named(
+    described: Path, litert_npu: LitertNpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("layer", "build", "Softsign.json", "--model=model.tflite", "-o", "s.bin")
+    devices = [device.info for device in find_devices()]
+    assert litert_npu(*arguments) == 0
+    assert _devices(described) == {" ".join(info.identity) for info in devices}
+    for info in devices:
+        monkeypatch.setenv("LITERT_NPU_OPENCL", f"{info.platform_version}:{info.name}")
+        assert litert_npu(*arguments) == 0
+        assert _devices(described) == {" ".join(info.identity)}
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_device_that_fails_is_named_and_the_others_have_code(
+    described: Path, litert_npu: LitertNpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = find_devices()[0]
+    bad = replace(good, info=replace(good.info, name="a device that crashes"))
+    real = compiler_process.compile_in_child
+
+    def compile_in_child(library: str, info: DeviceInfo, texts: Any) -> Any:
+        if info == bad.info:
+            raise LiteRtError(Status.COMPILATION, "the OpenCL compiler crashed (SIGSEGV)", "k.cl")
+        return real(library, info, texts)
+
+    monkeypatch.setattr(layer_build, "compile_in_child", compile_in_child)
+    arguments = ("layer", "build", "Softsign.json", "--model=model.tflite", "-o", "s.bin")
+    monkeypatch.setattr(layer_build, "find_devices", lambda: [bad, good])
+    assert litert_npu(*arguments) == 0
+    assert _devices(described) == {" ".join(good.info.identity)}
+    printed = capsys.readouterr().out
+    assert "not for" in printed and "a device that crashes" in printed and "SIGSEGV" in printed
+    monkeypatch.setattr(layer_build, "find_devices", lambda: [bad])
+    (described / "s.bin").unlink()
+    assert litert_npu(*arguments) != 0
+    assert "SIGSEGV" in capsys.readouterr().err and not (described / "s.bin").exists()
+
+
+def test_code_for_another_processor_is_not_loaded(described: Path, litert_npu: LitertNpu) -> None:
+    """Drivers call CPUs by their brands: the same names may stand for other instructions."""
+    arguments = ("Softsign.json", "--model=model.tflite", "-o", "s.bin", "--nosource")
+    assert litert_npu("layer", "build", *arguments) == 0
+    layer = unpack_binary_layer((described / "s.bin").read_bytes(), "s.bin")
+    codes = [
+        replace(code, device=[*code.device[:-1], "GenuineIntel 6 1 1 0"]) for code in layer.codes
+    ]
+    (described / "s.bin").write_bytes(pack_binary_layer(replace(layer, codes=codes)))
+    with pytest.raises(LiteRtError, match=r"no code for the device"):
+        _result(_apply(described, "s.bin"), allow_native=True)

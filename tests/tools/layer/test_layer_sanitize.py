@@ -25,7 +25,7 @@ __kernel void k(__global const float* x, __global float* y) {
 HEADER = "// a comment\ninline void store(__global float* y, int i) {\n  y[i] = 1;\n}\n"
 
 needs_oclgrind = pytest.mark.skipif(
-    not sanitizer.has_simulator(), reason="Oclgrind, the extra `sanitize`, is not installed"
+    not sanitizer.has_simulator(), reason="no OpenCL driver Oclgrind, the extra `sanitize`"
 )
 
 
