@@ -25,6 +25,7 @@ def call_in_child(
     hear: Callable[[bytes], object] | None = None,
     is_for_each: bool = False,
     must_end_well: bool = False,
+    memory_bytes: int = 0,
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
 
@@ -38,6 +39,7 @@ def call_in_child(
       subject: who failed, for messages: "the OpenCL compiler".
       hear: gets what the child prints, as it comes; errors then do not repeat it.
       must_end_well: whether it is an error if the process then ends with another status than 0, or does not end.
+      memory_bytes: how much data the process may have in memory; 0 for no limit.
 
     Raises:
       LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
@@ -45,7 +47,7 @@ def call_in_child(
     """
     child = ChildProcess(
         "litert.host.child:serve",
-        [target, str(timeout_s)],
+        [target, str(timeout_s), str(memory_bytes)],
         subject=subject,
         where=target,
         hear=hear,
@@ -69,9 +71,9 @@ def call_in_child(
         child.end()
 
 
-def serve(target: str, timeout: str) -> None:
+def serve(target: str, timeout: str, memory: str) -> None:
     """The child's side: reads the argument, writes a line for each answer."""
-    channel = become_child()
+    channel = become_child(int(memory))
     timeout_s = float(timeout)
     set_alarm(timeout_s)
     argument = json.load(sys.stdin)

@@ -21,10 +21,13 @@ def is_child() -> bool:
     return _is_child
 
 
-def become_child() -> IO[str]:
+def become_child(memory_bytes: int = 0) -> IO[str]:
     """In the child: takes its standard output for answers alone; what native code prints goes to its errors.
 
     No core dumps are made.
+
+    Args:
+      memory_bytes: how much data it may have in memory; 0 for no limit.
 
     Returns:
       The channel for answers.
@@ -34,6 +37,10 @@ def become_child() -> IO[str]:
     global _is_child
     _is_child = True
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if memory_bytes:
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        least = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (least, most))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

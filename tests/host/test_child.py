@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,11 @@ def leave(argument):
 def flood(argument):
     while True:
         yield "x" * (1 << 20)
+
+def eat(argument):
+    yield "before"
+    bytearray(argument)
+    yield "eaten"
 
 def leave_a_child_behind(argument):
     if os.fork() == 0:
@@ -284,3 +290,17 @@ def test_a_program_with_more_than_a_thousand_open_files_may_have_children() -> N
     done = subprocess.run([sys.executable, "-c", MANY_FILES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == list('"x"')
+
+
+def test_a_child_has_the_memory_that_it_is_given_and_no_more() -> None:
+    given = 1 << 30
+    eat = partial(
+        call_in_child,
+        "functions_of_test_child:eat",
+        timeout_s=30,
+        subject="the child",
+        memory_bytes=given,
+    )
+    assert list(eat(given // 4)) == ["before", "eaten"]
+    with pytest.raises(LiteRtError, match="MemoryError"):
+        list(eat(given))

@@ -37,7 +37,6 @@ from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
 
 _CHECK = "vendor_reference.device.check:check"
-_COMPILER = "the OpenCL compiler"
 _HINT = "--nocheck_kernels only moves the build to the device."
 
 
@@ -87,13 +86,13 @@ def _build(
 ) -> Sequence[BuiltProgram]:
     import tempfile  # both here: mostly all is remembered
 
-    from litert.host.child import call_in_child
+    from vendor_reference.drivers.compiler_child import call_compiler
 
     answers: list[BuiltProgram] = []
     try:
         with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
             _write_folder(folder, soc_model, programs, assets)
-            for answer in call_in_child(_CHECK, folder, timeout_s=timeout_s, subject=_COMPILER):
+            for answer in call_compiler(_CHECK, folder, timeout_s=timeout_s):
                 node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
                 answers.append(parse_built(node))
     except LiteRtError as error:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.child import call_in_child
 from vendor_reference.device.program_cache import BuiltProgram
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.kernel_signature import parse_signatures
@@ -19,7 +19,6 @@ TIMEOUT_S = 120.0
 """For all programs of one call; drivers build a large one in seconds."""
 
 _CHILD = "vendor_reference.device.build_worker:build"
-_COMPILER = "the OpenCL compiler"
 
 
 def compile_in_child(
@@ -40,7 +39,7 @@ def compile_in_child(
     request = {"library": library, "identity": list(info.identity), "programs": programs}
     done = 0
     try:
-        for answer in call_in_child(_CHILD, request, timeout_s=TIMEOUT_S, subject=_COMPILER):
+        for answer in call_compiler(_CHILD, request, timeout_s=TIMEOUT_S):
             assert isinstance(answer, dict)
             binary = base64.b64decode(answer["binary"])
             node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)
