@@ -7,7 +7,6 @@ or a sum with broadcasting, on 64 MB; its peer is stock's XNNPACK on as many thr
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,12 +61,13 @@ def _run(claim: str, ours: Path, peer: Path, accelerator: str, limit: float) -> 
 
 
 def _measure_here(ours: Path, peer: Path, accelerator: str) -> Comparison:
-    os.environ["POCL_MAX_PTHREAD_COUNT"] = str(_THREADS)  # before OpenCL starts
+    from benchmarks.loaded import limit_driver_threads, load
+
+    limit_driver_threads(_THREADS)
     import ai_edge_litert.compiled_model as stock
     import numpy as np
 
     import litert
-    from benchmarks.loaded import load
 
     is_network = accelerator == "NPU"
     shape = (1, 256, 256, 3) if is_network else _SHAPE

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from vendor_reference.drivers.choice import choose_device
 
 Run = Callable[[], object]
 Read = Callable[[], "np.ndarray[Any, Any]"]
@@ -50,11 +53,18 @@ def load(
     return run, lambda: results[0].read(size, np.float32)
 
 
+def limit_driver_threads(threads: int) -> None:
+    """Limits the OpenCL driver that will be loaded in this process."""
+    os.environ[choose_device().installation.driver.threads_variable] = str(threads)
+
+
 def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[Run, Read]:
     """A kernel of one input and one output of the same size, on pyopencl alone: enqueue, finish."""
     import pyopencl as cl
 
-    [device] = next(p for p in cl.get_platforms() if "Portable" in p.name).get_devices()
+    from vendor_reference.device.opencl_devices import load_npu
+
+    device, _ = load_npu()
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
     kernel = cl.Kernel(cl.Program(context, source).build(), name)

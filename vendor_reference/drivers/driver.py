@@ -41,6 +41,7 @@ class Driver:
       is_simulator: whether it checks each access rather than run kernels fast; used only where it is named.
       compiles_for_group_sizes: whether it compiles a kernel again for each size of work group.
       keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
+      threads_variable: the environment's variable that limits its threads; "" where it has none.
       crash_hint: what to do about a kernel that crashes or hangs its compiler.
       sandbox_needs: for its compiler and its kernels.
     """
@@ -52,6 +53,7 @@ class Driver:
     is_simulator = False
     compiles_for_group_sizes = True
     keeps_variants = False
+    threads_variable = ""
     crash_hint = "Simplify the kernel, or use another driver."
     sandbox_needs = SandboxNeeds(device_files=("/dev/dri/*", "/dev/kfd", "/dev/nvidia*"))
 

@@ -34,6 +34,7 @@ class Intel(Driver):
     platform = "Intel(R) OpenCL"
     hint = "pip install intel-opencl-rt intel-cmplr-lib-rt (x86-64 Linux with glibc 2.28 or newer)"
     compiles_for_group_sizes = False
+    threads_variable = "CL_CONFIG_CPU_TBB_NUM_WORKERS"
     sandbox_needs = SandboxNeeds()
 
     def find(self) -> Sequence[str]:

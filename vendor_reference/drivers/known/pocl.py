@@ -29,6 +29,7 @@ class Pocl(Driver):
     platform = "Portable Computing Language"
     hint = "apt install pocl-opencl-icd; on x86-64, pip install 'litert-npu[pocl]'"
     keeps_variants = True
+    threads_variable = "POCL_MAX_PTHREAD_COUNT"
     crash_hint = (
         "PoCL's compiler crashes or hangs on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, such "
         "as float8, or another driver."
