@@ -17,17 +17,21 @@ from vendor_reference.drivers.device_info import DeviceInfo
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeeds:
-    """What a sandbox leaves open for a driver, beside the folder of its library and the system's libraries.
+    """What a sandbox leaves open for a driver, beside the system's libraries.
 
     Attributes:
-      folders: to read.
+      folders: to read, where they exist.
       programs: to start, by their names in `PATH`.
       device_files: to open for reading and writing; `*` stands for any name.
     """
 
-    folders: Sequence[str] = ()
+    folders: Sequence[str]
     programs: Sequence[str] = ()
     device_files: Sequence[str] = ()
+
+
+_SYSTEM_FOLDERS = ("/proc", "/sys")
+"""Where a driver reads how many cores and how much memory there are."""
 
 
 class Driver:
@@ -43,7 +47,6 @@ class Driver:
       keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
       threads_variable: the environment's variable that limits its threads; "" where it has none.
       crash_hint: what to do about a kernel that crashes or hangs its compiler.
-      sandbox_needs: for its compiler and its kernels.
     """
 
     name = ""
@@ -55,7 +58,6 @@ class Driver:
     keeps_variants = False
     threads_variable = ""
     crash_hint = "Simplify the kernel, or use another driver."
-    sandbox_needs = SandboxNeeds(device_files=("/dev/dri/*", "/dev/kfd", "/dev/nvidia*"))
 
     def find(self) -> Sequence[str]:
         """Paths of its library where it is installed and not registered with the OpenCL loader."""
@@ -68,6 +70,15 @@ class Driver:
           make_scratch_folder: makes a folder that is gone with the process.
         """
         return {}
+
+    def sandbox_needs(self, library: str) -> SandboxNeeds:
+        """What its compiler and its kernels use, as far as a trace of them shows it.
+
+        Args:
+          library: path of its library.
+        """
+        folders = (os.path.dirname(library), *_SYSTEM_FOLDERS)
+        return SandboxNeeds(folders, device_files=("/dev/dri/*", "/dev/kfd", "/dev/nvidia*"))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         """How good it is among drivers for the same kind of device; the greatest is used."""

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import Driver, SandboxNeeds
@@ -35,11 +36,13 @@ class Intel(Driver):
     hint = "pip install intel-opencl-rt intel-cmplr-lib-rt (x86-64 Linux with glibc 2.28 or newer)"
     compiles_for_group_sizes = False
     threads_variable = "CL_CONFIG_CPU_TBB_NUM_WORKERS"
-    sandbox_needs = SandboxNeeds()
 
     def find(self) -> Sequence[str]:
         """From the list of files of the installed distribution, wherever pip has put them."""
         return list(_installed())
+
+    def sandbox_needs(self, library: str) -> SandboxNeeds:
+        return replace(super().sandbox_needs(library), device_files=())
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         return (2000, *(int(number) for number in re.findall(r"\d+", info.driver_version)[:3]))

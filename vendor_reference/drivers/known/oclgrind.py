@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vendor_reference.drivers.driver import Driver, SandboxNeeds
+from vendor_reference.drivers.driver import Driver
 
 
 class Oclgrind(Driver):
@@ -14,7 +14,6 @@ class Oclgrind(Driver):
     hint = "pip install 'litert-npu[sanitize]' (x86-64 Linux)"
     is_simulator = True
     compiles_for_group_sizes = False
-    sandbox_needs = SandboxNeeds()
 
 
 DRIVER = Oclgrind()

@@ -6,6 +6,7 @@ The wheel `pocl-binary-distribution` is a PoCL 3.0 with LLVM 14 of 2022. It buil
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 
@@ -34,10 +35,15 @@ class Pocl(Driver):
         "PoCL's compiler crashes or hangs on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, such "
         "as float8, or another driver."
     )
-    sandbox_needs = SandboxNeeds(programs=("ld",))
 
     def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
         return {"POCL_CACHE_DIR": make_scratch_folder()}
+
+    def sandbox_needs(self, library: str) -> SandboxNeeds:
+        needs = super().sandbox_needs(library)
+        packages = os.path.dirname(os.path.dirname(os.path.dirname(library)))
+        wheel = os.path.join(packages, "pocl_binary_distribution")
+        return SandboxNeeds((*needs.folders, wheel, "/usr/share/pocl"), ("ld",))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         found = _VERSION.search(info.platform_version)

@@ -1,0 +1,82 @@
+"""What is known of drivers: logs, and what a sandbox leaves open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+import pytest
+
+from vendor_reference.drivers.driver import driver_of_library, known_drivers
+
+SUCCESS = """Compilation started
+K.cl:2:6: warning: unused variable 'y'
+    2 |  int y; x[0]=1;}
+      |      ^
+Compilation done
+Linking started
+Linking done
+Device build started
+Options used by backend compiler: -Wall -cl-kernel-arg-info
+Device build done
+remark: <unknown>:0:0: 9 instructions in function
+Kernel "f" was successfully vectorized (8)
+Done."""
+
+FAILURE = """Compilation started
+K.cl:5:36: error: use of undeclared identifier 'foo'; did you mean 'for'?
+    5 | kernel void f(global float*x){x[0]=A(1);
+      |                                    ^~~~
+12:1:14: note: expanded from macro 'A'
+    1 | #define A(x) foo(x)
+      |              ^~~
+K.cl:6:7: error: no matching function for call to 'clamp'
+    6 |  x[1]=clamp(1,2);}
+      |       ^~~~~
+opencl-c.h:10097:22: note: candidate function not viable: requires 3 arguments, but 2 were provided
+ 10097 | half16 __ovld __cnfn clamp(half16, half, half);
+       |                      ^     ~~~~~~~~~~~~~~~~~~
+7:1:10: fatal error: 'nope.h' file not found
+Compilation failed
+"""
+
+UNLINKED = """Failed to build device program
+CompilerException Failed to lookup symbol f
+JIT session error: Symbols not found: [ g ]
+Failed to materialize symbols: { (main, { f }) }
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "clean"),
+    [
+        (SUCCESS, "warning: K.cl:2:6: unused variable 'y'"),
+        (
+            FAILURE,
+            "error: K.cl:5:36: use of undeclared identifier 'foo'; did you mean 'for'?\n"
+            "note: 12:1:14: expanded from macro 'A'\n"
+            "error: K.cl:6:7: no matching function for call to 'clamp'\n"
+            "error: 7:1:10: 'nope.h' file not found",
+        ),
+        (UNLINKED, "JIT session error: Symbols not found: [ g ]"),
+        ("Compilation failed\nUnrecognized build options: -x \n", "Unrecognized build options: -x"),
+        ("", ""),
+    ],
+    ids=["success", "failure", "unlinked", "options", "empty"],
+)
+def test_intels_log_becomes_its_messages(log: str, clean: str) -> None:
+    assert known_drivers()["intel"].clean_log(log) == clean
+
+
+def test_pocls_log_becomes_its_messages() -> None:
+    log = "error: K.cl:5:36 <Spelling=/x.h:1:2>: not valid\nDevice pthread failed to build the program\n"
+    assert known_drivers()["pocl"].clean_log(log) == "error: K.cl:5:36: not valid"
+
+
+def test_a_sandbox_leaves_open_what_a_driver_uses(device: Any) -> None:
+    needs = driver_of_library(device.library).sandbox_needs(device.library)
+    assert os.path.dirname(device.library) in needs.folders
+    assert all(os.path.isabs(folder) for folder in needs.folders)
+    assert all(shutil.which(program) for program in needs.programs)
