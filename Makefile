@@ -5,8 +5,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 # What this make was given, such as PYTHON=, is not for those that the tests start.
 PYTEST := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u PYTHON $(BIN)/python -m pytest
-PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.10 python3 python)
-USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))
+PYTHONS := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3.10 python3 python)
+USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))
 
 .PHONY: help setup demo test check golden bench bazel
 
@@ -35,18 +35,26 @@ bench: $(READY) ## each claim of the README, measured side by side with its peer
 bazel: $(READY) ## build and run the Bazel targets, where Bazel is
 	@.ci/bazel
 
+# A .venv that works keeps its Python, unless one is named: venv does not change the Python of a folder.
 $(READY): pyproject.toml $(wildcard tests/null_vendor/pyproject.toml)
-	@for python in $(PYTHONS); do \
+	@if [ -z "$(PYTHON)" ] && $(BIN)/python -c 'import pip; $(USABLE)' 2>/dev/null; then \
+	  echo "Updating .venv"; exit; \
+	fi; \
+	for python in $(PYTHONS); do \
 	  if "$$python" -c '$(USABLE)' 2>/dev/null; then found=$$python; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
-	  echo "No Python 3.10, 3.11 or 3.12 with venv found (tried: $(strip $(PYTHONS)))."; \
+	  echo "No Python 3.10 to 3.14 with venv found (tried: $(strip $(PYTHONS)))."; \
 	  echo "Install one, or name one: make PYTHON=/path/to/python3.11 setup"; \
 	  echo "On Debian and Ubuntu, venv is a package of its own: python3-venv"; \
 	  exit 1; \
 	fi; \
 	echo "Setting up .venv with $$("$$found" --version) (two minutes, the first time; OpenCL's driver is a download of 275 MB)"; \
-	"$$found" -m venv .venv
+	"$$found" -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
-	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^))
+	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^)) || { \
+	  echo "The packages cannot be installed for $$($(BIN)/python --version): pip says why above."; \
+	  echo "If they are not there for this Python, name an older one: make PYTHON=/path/to/python3.11 setup"; \
+	  exit 1; \
+	}
 	@touch $@

@@ -284,12 +284,13 @@ static LiteRtStatus invoke(LiteRtDispatchInvocationContext call) {
   ++call->num_runs;
   if (breaks("invoke.written")) return kLiteRtStatusOk;
   LiteRtTensorBuffer* buffers = call->device->buffers;
-  void *inputs[2], *output;
+  void* output;
+  TRY(runtime->lock_tensor_buffer(
+      buffers[call->output], &output, kLiteRtTensorBufferLockModeWrite));
+  void* inputs[2] = {output, output}; /* invocation.counts: a call may have fewer than its function reads */
   for (uint32_t i = 0; i < num_inputs; ++i)
     TRY(runtime->lock_tensor_buffer(
         buffers[call->inputs[i]], &inputs[i], kLiteRtTensorBufferLockModeRead));
-  TRY(runtime->lock_tensor_buffer(
-      buffers[call->output], &output, kLiteRtTensorBufferLockModeWrite));
   LiteRtStatus status = compute(call, (float**)inputs, output);
   if (!breaks("invoke.unlocks")) TRY(runtime->unlock_tensor_buffer(buffers[call->output]));
   for (uint32_t i = 0; i < num_inputs; ++i)

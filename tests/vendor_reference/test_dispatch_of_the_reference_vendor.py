@@ -388,3 +388,36 @@ def test_a_forked_process_is_told_that_it_cannot_use_the_device() -> None:
     told = process.stdout.splitlines()
     assert len(told) == 3
     assert all("opened before this process was forked" in line for line in told)
+
+
+POOL = """import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from tests.vendor_reference.test_dispatch_of_the_reference_vendor import bind, double, open_call, open_session
+with open_session() as session:
+    call = open_call(session)
+    bind(call)
+    call.invoke()
+    with ProcessPoolExecutor(2, get_context(sys.argv[1])) as pool:
+        print(*pool.map(double, range(4)))
+    call.invoke()
+"""
+
+
+def double(value: int) -> int:
+    """What a process of a pool does: opens the device for itself."""
+    with open_session() as session:
+        call = open_call(session)
+        x, y = bind(call)
+        x.array()[:] = value
+        call.invoke()
+        return int(y.array()[0])
+
+
+# Since Python 3.14 processes are started by forkserver where nothing else is asked for.
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_are_no_forks_of_this_one_use_the_device_too(method: str) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", POOL, method], capture_output=True, text=True, timeout=120
+    )
+    assert process.stdout.split() == ["0", "2", "4", "6"], process.stderr
