@@ -98,6 +98,21 @@ def test_an_error_has_the_users_file_and_line(builder: Any) -> None:
     assert "nonsense" in error.value.what and error.value.hint
 
 
+def test_a_driver_that_builds_nothing_is_at_fault_and_not_the_kernel(
+    builder: Any, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As PoCL's wheel on a CPU that its LLVM does not know."""
+    from vendor_reference.device import compiler
+
+    monkeypatch.setattr(builder, "_library", "")  # builds in this process
+    monkeypatch.setattr(compiler, "PROBE", ProgramText("probe.cl", "no kernel", ""))
+    with pytest.raises(LiteRtError) as error:
+        builder.build([ProgramText("k.cl", "nonsense", "")])
+    assert error.value.status is Status.COMPILATION
+    assert "builds no kernel at all" in error.value.what and device.info.name in error.value.where
+    assert "The kernel is not at fault" in error.value.hint
+
+
 def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder: Any) -> None:
     bad = ProgramText(
         "k.cl", '#line 1 "k.cl"\n__kernel void f(__global float* y) { y[0] = sin(1.0f, 2); }', ""
