@@ -7,6 +7,7 @@ The code is in a library of our own, which one context has.
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -33,12 +34,14 @@ _SONAME = "liblitert_npu_getters.so"
 _SLOTS = {name: SLOT_SIZE * number for number, name in enumerate(FUNCTIONS)}
 
 _has_owner = False
+_publishing = threading.Lock()
 
 
 class FastGetters:
     """The code, as one context has it.
 
-    A table is never changed, so that a thread of the plugin sees one table or another.
+    A table is never changed, so that a thread of the plugin sees one table or another. Processors that reorder
+    writes, as aarch64's do, must not show a table before its content: it is written and shown under the same lock.
 
     Attributes:
       functions: by slot, as the context has them.
@@ -69,7 +72,8 @@ class FastGetters:
 
     def show(self, slot: str, table: Any) -> None:
         """Has a getter answer from a table from now on; it is the caller's to keep."""
-        self._data[_SLOTS[slot] // 8] = int(ffi.cast("uintptr_t", table))
+        with _publishing:
+            self._data[_SLOTS[slot] // 8] = int(ffi.cast("uintptr_t", table))
 
     def hide(self) -> None:
         """Answers nothing from now on."""
@@ -91,7 +95,7 @@ def index_table(owner: int, first: int, number: int) -> Any:
       first: the handle of its first op.
       number: of its ops, whose handles are in a row.
     """
-    return ffi.new("uint64_t[]", [owner, number, first])
+    return _table(struct.pack("<3Q", owner, number, first))
 
 
 def column_table(slot: str, first: int, answers: Sequence[Any]) -> Any:
@@ -103,9 +107,13 @@ def column_table(slot: str, first: int, answers: Sequence[Any]) -> Any:
       answers: of all handles in the row, each a number, or a cdata of the struct.
     """
     column = ffi.new(f"{COLUMNS[slot]}[]", answers)
-    packed = struct.pack("<2Q", first, len(answers)) + bytes(ffi.buffer(column))
-    memory = ffi.new("uint64_t[]", -(-len(packed) // 8))
-    ffi.memmove(memory, packed, len(packed))
+    return _table(struct.pack("<2Q", first, len(answers)) + bytes(ffi.buffer(column)))
+
+
+def _table(content: bytes) -> Any:
+    memory = ffi.new("uint64_t[]", -(-len(content) // 8))
+    with _publishing:
+        ffi.memmove(memory, content, len(content))
     return memory
 
 
