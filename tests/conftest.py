@@ -118,6 +118,23 @@ def stock_apply_plugin(
 
 
 @pytest.fixture(scope="session")
+def stock_vendors() -> Path:
+    """The folder of the vendors' libraries in stock LiteRT's wheel; only that for x86-64 has any."""
+    package = pytest.importorskip("ai_edge_litert")
+    folder = Path(package.__file__).parent / "vendors"
+    if not folder.is_dir():
+        pytest.skip("this ai-edge-litert has no vendors' libraries")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def intel(stock_vendors: Path) -> Path:
+    """The folder of Intel's libraries, `compiler` and `dispatch`, which run on a plain CPU."""
+    pytest.importorskip("openvino", reason="no openvino, which Intel's libraries are linked with")
+    return stock_vendors / "intel_openvino"
+
+
+@pytest.fixture(scope="session")
 def c_vendor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the C example's libraries, manufacturer `Cobalt`: it takes MUL, and Gain with an asset."""
     return build_c_vendor(tmp_path_factory.mktemp("c_vendor"), "-Werror")

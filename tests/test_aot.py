@@ -16,7 +16,6 @@ from ai_edge_litert.aot.core import aot_types
 
 import litert.aot
 from litert import CompiledModel, CustomOpInfo
-from litert.host.stock_vendors import stock_vendor_folder
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.stamp import read_stamp
@@ -176,9 +175,8 @@ aot_compile.aot_compile(
 
 
 @pytest.fixture
-def compile_for_intel(tmp_path: Path) -> Callable[[bytes], Path]:
+def compile_for_intel(intel: Path, tmp_path: Path) -> Callable[[bytes], Path]:
     """Compiles with stock's flow, in a process of its own."""
-    pytest.importorskip("openvino")
 
     def compile_model(data: bytes) -> Path:
         (tmp_path / "intel.tflite").write_bytes(data)
@@ -212,8 +210,9 @@ def test_what_stock_s_flow_has_compiled_runs_here(
         np.testing.assert_allclose(compiled.run({"x": X})["y"], 2 * X)
 
 
-def test_a_native_vendor_compiles_in_this_backend_and_runs_in_stock(tmp_path: Path) -> None:
-    pytest.importorskip("openvino")
+def test_a_native_vendor_compiles_in_this_backend_and_runs_in_stock(
+    intel: Path, tmp_path: Path
+) -> None:
     (tmp_path / "add.tflite").write_bytes(add())
     target = litert.aot.Target("IntelOpenVINO", "PTL")
     result = aot_compile.aot_compile(
@@ -223,7 +222,6 @@ def test_a_native_vendor_compiles_in_this_backend_and_runs_in_stock(tmp_path: Pa
         intel_openvino_graph_backends="cpu",
         keep_going=False,
     )
-    folder = stock_vendor_folder("IntelOpenVINO", "dispatch")
-    run = run_in_stock(result.models[0].path, Path(folder), {"x": X})
+    run = run_in_stock(result.models[0].path, intel / "dispatch", {"x": X})
     assert run.exit_status == 0, run.log
     np.testing.assert_allclose(next(iter(run.outputs.values())), 2 * X)

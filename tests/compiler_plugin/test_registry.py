@@ -187,8 +187,8 @@ def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Pat
         choose_soc_model(plugin, "M3")
 
 
+@pytest.mark.usefixtures("intel")
 def test_a_vendor_of_stock_s_wheel_is_found_without_being_told_where() -> None:
-    pytest.importorskip("openvino")
     plugin = load_plugin("IntelOpenVINO", [])
     assert list(plugin.factory.soc_models) == ["PTL", "LNL"]
     assert "libLiteRtCompilerPlugin_IntelOpenvino.so" in plugin.origin

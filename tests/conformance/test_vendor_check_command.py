@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +84,8 @@ def test_the_null_vendor_takes_calls_of_any_number_of_inputs(capsys: Capture) ->
     assert broken_rules(report) == {"invocation.counts"}
 
 
-def test_intels_libraries_are_reported_as_they_are(capsys: Capture) -> None:
-    package = pytest.importorskip("ai_edge_litert")
-    pytest.importorskip("openvino", reason="openvino, which Intel's libraries need, is not here")
-    folder = Path(package.__file__).parent / "vendors" / "intel_openvino"
-    libraries = sorted(folder.glob("*/libLiteRt*.so"))
-    if not libraries or sys.platform != "linux":
-        pytest.skip("this ai-edge-litert has no libraries of Intel's")
+def test_intels_libraries_are_reported_as_they_are(intel: Path, capsys: Capture) -> None:
+    libraries = sorted(intel.glob("*/libLiteRt*.so"))
     groups = ("result", "requirements", "buffers", "attach", "detach", "invocation", "invoke")
     rules = [f"--rule={group}" for group in groups]  # those about NULL end many processes
     options = ["--option=intel_openvino_graph_backends=cpu", *rules]

@@ -56,6 +56,8 @@ def test_a_document_s_commands_run(
         pytest.skip("no C compiler")
     if "pip install" in all_text:
         request.getfixturevalue("wheel_builder")
+    if "IntelOpenVINO" in all_text:
+        request.getfixturevalue("intel")
     for folder in ("examples", "benchmarks", "tests", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "build").mkdir()

@@ -12,7 +12,6 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-import ai_edge_litert
 import numpy as np
 import pytest
 
@@ -209,12 +208,12 @@ def sums(folder: Path) -> Sample:
 
 @pytest.mark.parametrize(("compiler", "runtime"), cells(NATIVE, STOCK))
 def test_a_real_vendor_s_library(
-    compiler: str, runtime: str, tmp_path_factory: pytest.TempPathFactory, compiled: Compiled
+    compiler: str,
+    runtime: str,
+    intel: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    compiled: Compiled,
 ) -> None:
-    pytest.importorskip("openvino")
-    intel = Path(ai_edge_litert.__file__).parent / "vendors" / "intel_openvino"
-    if not intel.exists():
-        pytest.skip("this ai-edge-litert has no library of Intel's")
     flags = {"intel_openvino_graph_backends": "cpu"}
     vendor = Vendor(
         "IntelOpenVINO",

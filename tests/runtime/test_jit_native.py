@@ -44,8 +44,8 @@ def test_a_vendor_in_c_compiles_and_runs_with_its_asset(c_vendor: Path, tmp_path
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
+@pytest.mark.usefixtures("intel")
 def test_a_vendor_of_stock_s_wheel_needs_its_options_alone() -> None:
-    pytest.importorskip("openvino")
     options = Options(NPU)
     intel = options.intel_openvino_options
     intel.graph_backend = intel.GRAPH_BACKEND.CPU

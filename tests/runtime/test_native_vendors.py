@@ -21,14 +21,6 @@ Compile = Callable[[Path], Path]
 SHAPE = (1, 8)
 
 
-@pytest.fixture(scope="session")
-def intel() -> Path:
-    """The folder of Intel's libraries in the wheel, which run on a plain CPU."""
-    pytest.importorskip("openvino")
-    package = pytest.importorskip("ai_edge_litert")
-    return Path(package.__file__).parent / "vendors" / "intel_openvino"
-
-
 @pytest.fixture
 def compile_for_intel(
     intel: Path, tmp_path: Path, stock_apply_plugin: Callable[..., subprocess.CompletedProcess[str]]

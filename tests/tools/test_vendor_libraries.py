@@ -17,6 +17,7 @@ def test_an_installed_vendor_is_named_by_its_entry_points() -> None:
     assert found.origins["dispatch"] == "litert_npu_null.dispatch:DISPATCH"
 
 
+@pytest.mark.usefixtures("stock_vendors")
 def test_a_vendor_of_stock_s_wheel_has_libraries_there() -> None:
     found = find_libraries(["IntelOpenVINO"])
     assert found.manufacturer == "IntelOpenVINO"

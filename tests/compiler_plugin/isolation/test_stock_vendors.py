@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization, Quantization
-from litert.host.stock_vendors import stock_vendor_folder
 from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
@@ -24,16 +22,9 @@ from litert.model.writer import write_model
 FLAG = "intel_openvino_graph_backends"
 
 
-@pytest.fixture(scope="module")
-def intel() -> str:
-    folder = stock_vendor_folder("IntelOpenVINO", "compiler")
-    if not folder or find_spec("openvino") is None:
-        pytest.skip("Intel's plugin needs ai-edge-litert's libraries, and openvino")
-    return folder
-
-
-def test_all_vendors_of_the_wheel_are_listed_and_why_some_do_not_load(intel: str) -> None:
-    infos = list_plugins([str(Path(intel).parents[1])])
+@pytest.mark.usefixtures("intel")
+def test_all_vendors_of_the_wheel_are_listed_and_why_some_do_not_load(stock_vendors: Path) -> None:
+    infos = list_plugins([str(stock_vendors)])
     found = {info.soc_manufacturer: info.soc_models for info in infos if not info.problem}
     assert found["IntelOpenVINO"][0] == "PTL"
     assert "Tensor_G5" in found["Google"] and "mt6991" in found["MediaTek"]  # stock loads them, too
@@ -43,13 +34,13 @@ def test_all_vendors_of_the_wheel_are_listed_and_why_some_do_not_load(intel: str
 
 
 def test_a_real_network_is_compiled_as_in_the_commands_own_process(
-    intel: str, networks: Path, tmp_path: Path
+    intel: Path, networks: Path, tmp_path: Path
 ) -> None:
     source = networks / "face_landmark.tflite"
     compiler = CompilerOptions(vendor_options={FLAG: "cpu"})
-    options = ApplyOptions("IntelOpenVINO", "PTL", [intel], compiler=compiler)
+    options = ApplyOptions("IntelOpenVINO", "PTL", [str(intel)], compiler=compiler)
     report = apply_plugin(source, tmp_path / "there", options)
-    assert len(report.npu_ops) > 100 and report.plugin.startswith(intel)
+    assert len(report.npu_ops) > 100 and report.plugin.startswith(str(intel))
     command = [sys.executable, "-m", "litert_npu_tools.apply_plugin", "--plugin_in_process"]
     command += ["--soc_manufacturer=IntelOpenVINO", "--soc_model=PTL", f"--{FLAG}=cpu"]
     command += [f"--libs={intel}", str(source), str(tmp_path / "here")]
@@ -60,7 +51,7 @@ def test_a_real_network_is_compiled_as_in_the_commands_own_process(
         assert sum(map(is_dispatch_op, model.ops())) == len(report.calls) >= 1
 
 
-def test_what_crashes_a_real_vendor_is_an_error_here(intel: str, tmp_path: Path) -> None:
+def test_what_crashes_a_real_vendor_is_an_error_here(intel: Path, tmp_path: Path) -> None:
     """Stock's own command ends with a signal on this model: Intel's plugin trips over block-wise scales."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 64))
@@ -71,7 +62,7 @@ def test_what_crashes_a_real_vendor_is_an_error_here(intel: str, tmp_path: Path)
     builder.output(builder.op("FULLY_CONNECTED", [x, weights, None], [y]))
     write_model(builder.build(), tmp_path / "in.tflite")
     compiler = CompilerOptions(vendor_options={FLAG: "cpu"})
-    options = ApplyOptions("IntelOpenVINO", "PTL", [intel], compiler=compiler)
+    options = ApplyOptions("IntelOpenVINO", "PTL", [str(intel)], compiler=compiler)
     with pytest.raises(LiteRtError) as error:
         apply_plugin(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
     assert "crashed in LiteRtCompilerPluginCompile (SIGSEGV" in error.value.what
