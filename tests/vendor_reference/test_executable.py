@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -273,6 +275,55 @@ def test_two_functions_of_one_name_are_refused() -> None:
     twice = replace(SMALL, functions=[*SMALL.functions, *SMALL.functions])
     with pytest.raises(LiteRtError, match="a second function 'call'"):
         read_executable(bytes(write_executable(twice)))
+
+
+def _with_fp16(**changes: Any) -> Executable:
+    """`SMALL`, whose function has one for fp16 arithmetic behind it."""
+    (call,) = SMALL.functions
+    return replace(SMALL, functions=[call, replace(call, needs_fp16=True, **changes)])
+
+
+def test_a_function_for_fp16_arithmetic_has_the_name_of_the_one_whose_place_it_takes() -> None:
+    made = _with_fp16(cmx_size=256)
+    read = read_executable(write_executable(made).view)
+    assert _comparable(read) == _comparable(made)
+    common, with_fp16 = read.functions
+    assert read.functions_on(has_fp16=False) == {"call": common}
+    assert read.functions_on(has_fp16=True) == {"call": with_fp16}
+    assert with_fp16.needs_fp16 and not common.needs_fp16
+
+
+@pytest.mark.parametrize(
+    ("functions", "what"),
+    [
+        (_with_fp16().functions[1:], "needs fp16, and takes no other's place"),
+        (_with_fp16().functions[::-1], "needs fp16, and takes no other's place"),
+        ([*_with_fp16().functions, _with_fp16().functions[1]], "a second function 'call'"),
+        (_with_fp16(name="other").functions, "needs fp16, and takes no other's place"),
+        (
+            _with_fp16(outputs=[RankedTensorType.of(F32, (2, 4))]).functions,
+            "'call' has other inputs or outputs with fp16",
+        ),
+    ],
+    ids=["alone", "before it", "twice", "of another name", "other outputs"],
+)
+def test_a_function_for_fp16_arithmetic_that_takes_no_place_is_refused(
+    functions: Sequence[Function], what: str
+) -> None:
+    module = write_executable(replace(SMALL, functions=functions)).view
+    with pytest.raises(LiteRtError) as error:
+        read_executable(module)
+    assert error.value.status is Status.SERIALIZATION and what in error.value.what
+
+
+def test_a_module_of_the_version_before_is_refused() -> None:
+    """It may have a function alone that would now be two."""
+    module = bytearray(write_executable(SMALL).view)
+    module[8] = 2
+    with pytest.raises(LiteRtError) as error:
+        read_executable(bytes(module))
+    assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
+    assert "Compile the model again" in error.value.hint
 
 
 def test_another_version_is_refused_with_both_numbers() -> None:

@@ -65,7 +65,7 @@ def test_a_dumped_kernel_compiles_by_itself(tmp_path: Path) -> None:
     assert "#include" not in text and "#pragma once" not in text and "#line" not in text
     assert text.count("#define OFFSET 0.5f") == 1
     (built,) = build_programs(Executable("EMU8", [], [Program(text, [])], []), {})
-    assert list(built.kernels) == ["Gain"]
+    assert built is not None and list(built.kernels) == ["Gain"]
 
 
 def test_a_kernel_that_does_not_build_is_dumped_all_the_same(tmp_path: Path) -> None:

@@ -55,8 +55,10 @@ def open_ops(model_path: str, op: str) -> Iterator[tuple[str, Sequence[Subject]]
 
 
 def define_op_flags(flags: FlagValues) -> None:
-    """Defines the flags that say which op is meant."""
+    """Defines the flags that say which op is meant, and the reference vendor's own."""
     from absl.flags import DEFINE_string
+
+    from vendor_reference.authoring.vendor_options import OPTIONS
 
     DEFINE_string("model", "", "A model whose ops the layer is for.", flag_values=flags)
     DEFINE_string(
@@ -66,6 +68,21 @@ def define_op_flags(flags: FlagValues) -> None:
         "custom op.",
         flag_values=flags,
     )
+    for name, explanation in OPTIONS.items():
+        DEFINE_string(name, "", explanation, flag_values=flags)
+
+
+def given_vendor_options(flags: FlagValues) -> dict[str, str]:
+    """The options of the reference vendor that were given, by name.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that one cannot have.
+    """
+    from vendor_reference.authoring.vendor_options import OPTIONS, check_options
+
+    given = {name: str(flags[name].value) for name in OPTIONS if flags[name].present}
+    check_options(given)
+    return given
 
 
 def define_layer_flags(flags: FlagValues) -> None:
@@ -115,7 +132,11 @@ def define_layer_flags(flags: FlagValues) -> None:
 
 def layer_request(flags: FlagValues, path: str) -> dict[str, object]:
     """What the flags of `define_layer_flags` say, for `open_layer` in a child process."""
-    return {"path": path, **{name: flags[name].value for name in (*_CHOICE, *_LAYER)}}
+    return {
+        "path": path,
+        "vendor_options": given_vendor_options(flags),
+        **{name: flags[name].value for name in (*_CHOICE, *_LAYER)},
+    }
 
 
 @contextmanager
@@ -161,6 +182,7 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
         str(request["asset_root"]),
         bool(request["allow_native_assets"]),
         parse_shape_bounds(cast("list[str]", request["shape_bounds"])),
+        cast("dict[str, str]", request["vendor_options"]),
     )
     described = described_names(path, options.asset_root)
     if not choice.model:

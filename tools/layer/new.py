@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..command import Command
 from ..console import print_text
 from ..new_files import write_new_files
-from .layer_flags import define_op_flags, open_ops
+from .layer_flags import define_op_flags, given_vendor_options, open_ops
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -37,7 +37,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         kind = flags.kind or choose_kind(subjects)
         folder = flags.o or c_name(op_name)
         model = min(os.path.relpath(flags.model, folder), os.path.abspath(flags.model), key=len)
-        files = new_layer(kind, op_name, subjects, model)
+        files = new_layer(kind, op_name, subjects, model, given_vendor_options(flags))
     paths = write_new_files(folder, files)
     lines = [f"Wrote {path}" for path in paths]
     print_text("\n".join([*lines, f"{paths[-1]} has the commands."]), sys.stdout)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..command import Command
 from ..console import print_text
 from ..new_files import write_new_files
-from .layer_flags import define_op_flags, open_ops
+from .layer_flags import define_op_flags, given_vendor_options, open_ops
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -25,14 +25,16 @@ def _define_flags(flags: FlagValues) -> None:
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.stub_layer import stub_commands, stub_layer
 
+    vendor_options = given_vendor_options(flags)
     with open_ops(flags.model, flags.op) as (op_name, subjects):
         files = stub_layer(op_name, subjects)
     paths = write_new_files(flags.o, files)
+    commands = stub_commands(op_name, paths[-1], flags.model, vendor_options)
     lines = [
         *(f"Wrote {path}" for path in paths),
         "Its kernel does nothing. These say how long the network takes when the layer costs nothing: what one",
         "can gain at the most is the difference to its time today.",
-        *(f"  {command}" for command in stub_commands(op_name, paths[-1], flags.model)),
+        *(f"  {command}" for command in commands),
         "The outputs are wrong, so the estimate holds only where they decide no branch and no loop.",
     ]
     print_text("\n".join(lines), sys.stdout)

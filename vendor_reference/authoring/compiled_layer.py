@@ -28,6 +28,7 @@ from vendor_reference.custom_layers.asset_reader import (
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text
+from vendor_reference.drivers.choice import choose_device
 from vendor_reference.executable.executable import Executable, Function, Program
 from vendor_reference.executable.reader import read_executable
 
@@ -44,6 +45,7 @@ class LayerOptions:
       asset_root: the folder that files named by the asset may lie in; "" for the asset's own.
       allow_native_assets: whether machine code of the asset may run.
       shape_bounds: the largest shape of each input of dynamic shape, by name.
+      vendor_options: of the reference vendor, by name.
     """
 
     path: str
@@ -51,6 +53,7 @@ class LayerOptions:
     asset_root: str = ""
     allow_native_assets: bool = False
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    vendor_options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +66,8 @@ class CompiledLayer:
       report: `apply_plugin`'s.
       byte_code: the module.
       executable: what is in it.
-      function: the NPU call, whose inputs are those of the subject's model, and likewise its outputs.
+      function: the NPU call as the device here runs it; its inputs are those of the subject's model, and likewise
+        its outputs.
       assets: embedded in the file, companions included.
     """
 
@@ -102,7 +106,7 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
             module = compiled.byte_code[0]
             executable = read_executable(module.blob.view)
             name = next(name for op, name in module.users if op is calls[0])
-            function = next(f for f in executable.functions if f.name == name)
+            function = _function_here(executable, name)
             assets = read_assets(compiled)
             yield CompiledLayer(subject, options, report, module.blob, executable, function, assets)
 
@@ -140,8 +144,17 @@ def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
             asset_root=options.asset_root,
             allow_native_assets=options.allow_native_assets,
             shape_bounds={n: b for n, b in options.shape_bounds.items() if n in names},
+            vendor_options=options.vendor_options,
         ),
     )
+
+
+def _function_here(executable: Executable, name: str) -> Function:
+    """The function of that name that the device here runs; a device is looked for only where that matters."""
+    function, with_fp16 = (executable.functions_on(has_fp16)[name] for has_fp16 in (False, True))
+    if function is with_fp16:
+        return function
+    return with_fp16 if choose_device().info.has_fp16 else function
 
 
 def _check_taken(report: Report, path: str) -> None:

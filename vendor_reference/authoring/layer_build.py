@@ -62,6 +62,18 @@ class BuiltLayer:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _LayerProgram:
+    """A program of the layer.
+
+    Attributes:
+      needs_fp16: whether only devices with fp16 arithmetic run it.
+    """
+
+    text: ProgramText
+    needs_fp16: bool
+
+
 def build_layer(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject], with_source: bool
 ) -> BuiltLayer:
@@ -96,11 +108,17 @@ def build_layer(
     return BuiltLayer(layer, pack_binary_layer(layer), devices, failures, len(programs))
 
 
-def _compile(device: ChosenDevice, programs: Mapping[str, ProgramText]) -> list[DeviceCode]:
-    built = compile_in_child(device.installation.library, device.info, list(programs.values()))
+def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> list[DeviceCode]:
+    """The code of all programs that a device can run."""
+    texts = {
+        digest: program.text
+        for digest, program in programs.items()
+        if device.info.has_fp16 or not program.needs_fp16
+    }
+    built = compile_in_child(device.installation.library, device.info, list(texts.values()))
     return [
         DeviceCode(digest, device.info.identity, program.kernels, program.binary)
-        for digest, program in zip(programs, built, strict=True)
+        for digest, program in zip(texts, built, strict=True)
     ]
 
 
@@ -135,14 +153,16 @@ def _pack(file: LayerFile, with_data: bool) -> PackedFile:
 
 def _programs(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject]
-) -> dict[str, ProgramText]:
+) -> dict[str, _LayerProgram]:
     """The layer's programs by digest."""
-    programs: dict[str, ProgramText] = {}
+    programs: dict[str, _LayerProgram] = {}
     for subject in subjects:
         with compile_layer(subject, options) as compiled:
-            for program in compiled.executable.programs:
+            for_all = compiled.executable.programs_on(has_fp16=False)
+            for index, program in enumerate(compiled.executable.programs):
                 if _is_of(program, op_name):
-                    programs[program_digest(program)] = compiled.text(program)
+                    made = _LayerProgram(compiled.text(program), index not in for_all)
+                    programs[program_digest(program)] = made
     if not programs:
         raise LiteRtError(
             Status.UNSUPPORTED,

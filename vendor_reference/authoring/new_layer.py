@@ -52,7 +52,13 @@ def choose_kind(subjects: Sequence[Subject]) -> str:
     return "json" if options and not isinstance(find_flexbuffer_options(options), Mapping) else "cl"
 
 
-def new_layer(kind: str, op_name: str, subjects: Sequence[Subject], model: str) -> dict[str, str]:
+def new_layer(
+    kind: str,
+    op_name: str,
+    subjects: Sequence[Subject],
+    model: str,
+    vendor_options: Mapping[str, str],
+) -> dict[str, str]:
     """The files of a skeleton, by name.
 
     Args:
@@ -60,6 +66,7 @@ def new_layer(kind: str, op_name: str, subjects: Sequence[Subject], model: str) 
       op_name: name of the ops.
       subjects: the different ones.
       model: path of the model that they are in, for the commands.
+      vendor_options: likewise, by name.
 
     Raises:
       LiteRtError: UNSUPPORTED, for ops that no one kernel can be for.
@@ -82,7 +89,9 @@ def new_layer(kind: str, op_name: str, subjects: Sequence[Subject], model: str) 
     elif kind == "xml":
         files[asset] = _xml(name, op_name, ops[0], options)
     files[f"{name}_reference.py"] = _reference(name, subjects)
-    files[f"{name}.md"] = _readme(name, asset, op_name, model, _bounds(ops))
+    files[f"{name}.md"] = _readme(
+        name, asset, op_name, model, _bounds(ops) + flags_text(vendor_options)
+    )
     return files
 
 
@@ -90,6 +99,11 @@ def c_name(op_name: str) -> str:
     """An op's name as C and file systems take it."""
     name = _NOT_OF_A_NAME.sub("_", op_name) or "op"
     return f"op_{name}" if name[0].isdigit() else name
+
+
+def flags_text(options: Mapping[str, str]) -> str:
+    """Options as flags of a command line, each behind a space."""
+    return "".join(f" --{name}={value}" for name, value in options.items())
 
 
 def declarations(op: Op) -> list[str]:
@@ -295,14 +309,14 @@ def _bounds(ops: Sequence[Op]) -> str:
     return "".join(f" --shape_bounds={name}:{bound}" for name, bound in bounds.items())
 
 
-def _readme(name: str, asset: str, op_name: str, model: str, bounds: str) -> str:
-    op = f"--model={model} --op={op_name}{bounds}"
+def _readme(name: str, asset: str, op_name: str, model: str, flags: str) -> str:
+    op = f"--model={model} --op={op_name}{flags}"
     return f"""# {op_name}
 
 ```bash
 litert-npu layer check {asset} {op}
 litert-npu layer run {asset} {op} --reference={name}_reference.py:reference
 litert-npu layer check {asset} {op} --sanitize
-apply_plugin --npu_custom_op_info={op_name},{asset}{bounds} {model} compiled.tflite
+apply_plugin --npu_custom_op_info={op_name},{asset}{flags} {model} compiled.tflite
 ```
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.authoring.new_layer import c_name
+from vendor_reference.authoring.new_layer import c_name, flags_text
 from vendor_reference.authoring.subject import Subject
 
 
@@ -42,9 +42,11 @@ def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
     }
 
 
-def stub_commands(op_name: str, asset: str, model: str) -> Sequence[str]:
+def stub_commands(
+    op_name: str, asset: str, model: str, vendor_options: Mapping[str, str]
+) -> Sequence[str]:
     """What tells the network's time without the layer."""
     return [
-        f"apply_plugin --npu_custom_op_info={op_name},{asset} {model} stub.tflite",
+        f"apply_plugin{flags_text(vendor_options)} --npu_custom_op_info={op_name},{asset} {model} stub.tflite",
         f"litert-npu benchmark stub.tflite --stock_model={model}",
     ]

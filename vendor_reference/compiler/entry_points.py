@@ -39,7 +39,7 @@ def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -
 
 def entries_by_build(
     lowered: Lowered,
-    built: Sequence[BuiltProgram],
+    built: Sequence[BuiltProgram | None],
     layers: Mapping[str, CustomLayer],
     notes: list[str],
 ) -> Executable:
@@ -47,7 +47,7 @@ def entries_by_build(
 
     Args:
       lowered: whose tasks for custom ops have "" as their entry.
-      built: its programs.
+      built: its programs; None of those that need fp16 arithmetic which is not here.
       layers: by custom code.
       notes: get a sentence for each argument that is legal, and can be a mistake.
 
@@ -55,6 +55,7 @@ def entries_by_build(
       LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments,
         or smaller groups.
     """
+    entries: dict[str, str] = {}
     functions = zip(lowered.executable.functions, lowered.bindings, strict=True)
     bindings = iter(
         [
@@ -66,14 +67,18 @@ def entries_by_build(
     )
 
     def settle(task: KernelTask) -> KernelTask:
-        bound = next(bindings)
+        bound, program = next(bindings), built[task.program]
         if task.entry:
-            _check_entry(task, built[task.program].kernels, layers)
+            if program is not None:
+                _check_entry(task, program.kernels, layers)
             return task
-        layer, kernels = layers[task.op_name], built[task.program].kernels
-        entry = layer.entry or choose_kernel(layer.op_name, list(kernels))
-        if entry is None or entry not in kernels:
+        if program is None:  # functions for fp16 arithmetic stand behind the others
+            return replace(task, entry=entries[task.op_name])
+        layer, kernels = layers[task.op_name], program.kernels
+        entry = find_entry(layer, program)
+        if entry is None:
             raise _no_kernel(layer, kernels)
+        entries[task.op_name] = entry
         kernel = kernels[entry]
         if len(kernel.arguments) != len(task.arguments):
             raise LiteRtError(
@@ -87,6 +92,12 @@ def entries_by_build(
         return replace(task, entry=entry)
 
     return _with_tasks(lowered.executable, settle)
+
+
+def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
+    """The kernel of a layer in a program that was built; None where it has none."""
+    entry = layer.entry or choose_kernel(layer.op_name, list(built.kernels))
+    return entry if entry in built.kernels else None
 
 
 def _check_entry(

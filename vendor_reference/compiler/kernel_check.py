@@ -38,15 +38,19 @@ from vendor_reference.executable.writer import write_executable
 
 _CHECK = "vendor_reference.device.check:check"
 _HINT = "--nocheck_kernels only moves the build to the device."
+_LACKS_FP16_HINT = (
+    "This build is for devices without fp16 arithmetic, where half tensors are float; --reference_fp16=half is "
+    "for a kernel of halves alone."
+)
 
 
 def build_programs(
     executable: Executable, assets: Mapping[str, bytes], timeout_s: float | None = None
-) -> Sequence[BuiltProgram]:
-    """What the builds of an executable's programs say.
+) -> Sequence[BuiltProgram | None]:
+    """What the builds of an executable's programs say; None of those that need fp16 arithmetic which is not here.
 
     Args:
-      executable: its functions are not looked at.
+      executable: its functions say which programs are for which devices.
       assets: by the names that programs give their sources and headers.
       timeout_s: for all builds; None for what no honest one takes, even where the machine is busy.
 
@@ -56,30 +60,35 @@ def build_programs(
     """
     device = choose_device()
     fingerprint = device.fingerprint
-    keys = [
-        program_key(program, fingerprint + _binary_layer_of(program, assets))
-        for program in executable.programs
-    ]
-    built = {key: found for key in keys if (found := find_built(key))}
-    missing = {
-        key: program
-        for key, program in zip(keys, executable.programs, strict=True)
-        if key not in built
+    with_fp16, without = set(executable.programs_on(True)), set(executable.programs_on(False))
+    left_out = set() if device.info.has_fp16 else with_fp16 - without
+    keys = {
+        index: program_key(program, fingerprint + _binary_layer_of(program, assets))
+        for index, program in enumerate(executable.programs)
+        if index not in left_out
     }
+    built = {key: found for key in keys.values() if (found := find_built(key))}
+    missing = {key: index for index, key in keys.items() if key not in built}
     if missing:
-        programs = list(missing.values())
+        programs = [executable.programs[index] for index in missing.values()]
+        lack_fp16 = [
+            index in without - with_fp16 and device.info.has_fp16 for index in missing.values()
+        ]
         patience_s = 60 + 10.0 * len(programs) if timeout_s is None else timeout_s
         crash_hint = f"{device.installation.driver.crash_hint} {_HINT}"
-        answers = _build(executable.soc_model, programs, assets, patience_s, crash_hint)
+        answers = _build(executable.soc_model, programs, lack_fp16, assets, patience_s, crash_hint)
         for key, answer in zip(missing, answers, strict=True):
             built[key] = answer
             remember_built(key, answer)
-    return [built[key] for key in keys]
+    return [
+        built[keys[index]] if index in keys else None for index in range(len(executable.programs))
+    ]
 
 
 def _build(
     soc_model: str,
     programs: Sequence[Program],
+    lack_fp16: Sequence[bool],
     assets: Mapping[str, bytes],
     timeout_s: float,
     crash_hint: str,
@@ -96,10 +105,14 @@ def _build(
                 node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
                 answers.append(parse_built(node))
     except LiteRtError as error:
-        if error.status not in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
-            raise  # the kernel does not build, or there is no OpenCL to build it
-        program = programs[min(len(answers), len(programs) - 1)]
-        raise LiteRtError(Status.COMPILATION, error.what, _where(program), crash_hint) from error
+        index = min(len(answers), len(programs) - 1)
+        if error.status in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
+            where = _where(programs[index])
+            raise LiteRtError(Status.COMPILATION, error.what, where, crash_hint) from error
+        if lack_fp16[index] and error.status is Status.COMPILATION:
+            hint = f"{error.hint} {_LACKS_FP16_HINT}".lstrip()
+            raise LiteRtError(error.status, error.what, error.where, hint) from error
+        raise  # the kernel does not build, or there is no OpenCL to build it
     assert len(answers) == len(programs)
     return answers
 

@@ -12,7 +12,7 @@ from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
-from vendor_reference.compiler.half_tensors import HalfTensors
+from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
 from vendor_reference.compiler.ir_dump import IMPORT, IrDump
 from vendor_reference.compiler.kernel_bindings import BoundArgument
 from vendor_reference.compiler.library.builtin_op import BuiltinOp
@@ -53,9 +53,11 @@ def lower_partitions(
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
     allow_native_assets: bool = False,
     bounds: Mapping[str, Sequence[int]] | None = None,
-    half_tensors: HalfTensors = HalfTensors.FLOAT,
+    halves: HalfPolicy = BY_DEVICE,
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
+
+    Functions for fp16 arithmetic stand behind them: see `import_partitions`.
 
     Its tasks for custom ops have "" as their entry: `entry_points.py` settles it.
 
@@ -67,7 +69,7 @@ def lower_partitions(
       library: the builtin ops that it has, by name.
       allow_native_assets: whether layers may be asked that are machine code.
       bounds: the largest shapes of tensors of dynamic shape, by name.
-      half_tensors: what they are in kernels that ask for no type.
+      halves: what half tensors are in kernels that ask for no type.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
@@ -75,7 +77,7 @@ def lower_partitions(
     """
     cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets, bounds or {})
     imported = import_partitions(
-        soc, partitions, layers, library, cpu_layers.kernels, bounds, half_tensors
+        soc, partitions, layers, library, cpu_layers.kernels, bounds, halves
     )
     ir_dump = IrDump(dump) if dump.ir_after else None
     after = None

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from vendor_reference.compiler.ir.fp16_attribute import read_fp16_of
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.soc import SocModel
 
 
 def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
     """A sentence for each space in which something lives between tasks.
+
+    Functions for devices with fp16 arithmetic do not count: the others have the larger tensors.
 
     Args:
       module: behind the pass `plan-memory`.
@@ -22,7 +25,9 @@ def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
         plans = [
             (size, _number(function, space, "bound"), function.sym_name.data)
             for function in module.body.block.ops
-            if isinstance(function, FuncOp) and (size := _number(function, space, "size"))
+            if isinstance(function, FuncOp)
+            and read_fp16_of(function) is None
+            and (size := _number(function, space, "size"))
         ]
         if plans:
             size, bound, name = max(plans)

@@ -10,12 +10,14 @@ from litert.core.status import Status
 from vendor_reference.compiler.half_tensors import HalfTensors
 
 REFERENCE_OPS = "reference_ops"
-"""Builtin ops that the NPU takes where it can: names with commas between them, or `all`."""
-
 REFERENCE_FP16 = "reference_fp16"
-"""What half tensors are in kernels that ask for no type: one of `HalfTensors`."""
 
-OPTIONS = (REFERENCE_OPS, REFERENCE_FP16)
+OPTIONS = {
+    REFERENCE_OPS: "Builtin ops that the NPU takes where it can: names with commas between them, or all.",
+    REFERENCE_FP16: "What half tensors are in kernels that ask for no type: half or float on every device; or "
+    "device, the default: half where the device has fp16 arithmetic, float elsewhere.",
+}
+"""Names, and what they say."""
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -37,12 +39,13 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def half_tensors(options: Mapping[str, str]) -> HalfTensors:
-    """What `--reference_fp16` says, or does not.
+    """What `--reference_fp16` says.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG.
     """
-    value = options.get(REFERENCE_FP16, HalfTensors.FLOAT.value)
+    value = options.get(REFERENCE_FP16, HalfTensors.DEVICE.value)
+    *others, last = [known.value for known in HalfTensors]
     try:
         return HalfTensors(value)
     except ValueError:
@@ -50,5 +53,5 @@ def half_tensors(options: Mapping[str, str]) -> HalfTensors:
             Status.INVALID_TOOL_CONFIG,
             f"--{REFERENCE_FP16}={value}",
             "vendor 'Reference'",
-            f"It is {' or '.join(h.value for h in HalfTensors)}: what half tensors are in kernels.",
+            f"It is {', '.join(others)} or {last}: what half tensors are in kernels.",
         ) from None

@@ -20,6 +20,13 @@ from vendor_reference.executable.filled_program import Holes
 USER_DEFINES = "// Custom Layer User Defines\n"
 """Parts the built-in defines from the layer's own."""
 
+_FP16_LINES = (
+    "#ifdef cl_khr_fp16",
+    "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
+    "#endif",
+)
+"""In front of a kernel that gets halves: OpenCL C has no arithmetic on them without."""
+
 _INIT = re.compile(rb"_INIT\b")
 
 
@@ -52,7 +59,15 @@ def write_prelude(
       local_size: in which groups; empty where the driver chooses.
       holes: get the sizes that a run tells.
     """
-    lines = ["// Custom Layer Built-ins", f"#define NUM_INPUTS {len(inputs)}"]
+    has_halves = any(
+        tensor is not None and tensor.element_type is ElementType.FLOAT16
+        for tensor in (*inputs, *outputs)
+    )
+    lines = [
+        "// Custom Layer Built-ins",
+        *(_FP16_LINES if has_halves else ()),
+        f"#define NUM_INPUTS {len(inputs)}",
+    ]
     writer = _Writer(holes, spec.mentions, spec.uses_init)
     lines += writer.array("GLOBAL_WORKSIZE", "size_t", global_size)
     lines += writer.array("LOCAL_WORKSIZE", "size_t", local_size)

@@ -17,8 +17,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
+from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
+from vendor_reference.compiler.half_kernels import find_half_ops, find_packed_half_ops
+from vendor_reference.compiler.half_tensors import HalfPolicy
 from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels
@@ -76,16 +79,12 @@ class ReferencePlugin(CompilerPlugin):
             op_list.refuse(op, reason)
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
-        lowered = lower_partitions(
-            get_soc_model(soc_model),
-            partitions,
-            self._layers,
-            self._options.dump,
-            self._library,
-            self._options.allow_native_assets,
-            {**self._options.shape_bounds, **self._bounds},
-            half_tensors(self._options.vendor_options),
-        )
+        lowered = self._lower(soc_model, partitions)
+        half_ops = find_packed_half_ops(lowered, self._layers)
+        if half_ops:
+            lowered = self._lower(soc_model, partitions, half_ops)
+        if self._options.check_kernels and (declared := self._find_half_ops(lowered)):
+            lowered = self._lower(soc_model, partitions, half_ops | declared)
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
         notes += lowered.notes
@@ -102,7 +101,7 @@ class ReferencePlugin(CompilerPlugin):
                 raise self._with_notes(error, notes) from error
         calls = [
             CallInfo(f.name, shape_outputs=[output.output for output in f.dynamic_outputs])
-            for f in executable.functions
+            for f in executable.functions_on(has_fp16=False).values()
         ]
         native = [name for name, layer in used.items() if layer and layer.is_native]
         return CompiledResult([write_executable(executable)], calls, notes, native)
@@ -114,6 +113,37 @@ class ReferencePlugin(CompilerPlugin):
 
     def close(self) -> None:
         self._layers.clear()
+
+    def _lower(
+        self, soc_model: str, partitions: Sequence[Subgraph], half_ops: Collection[str] = ()
+    ) -> Lowered:
+        return lower_partitions(
+            get_soc_model(soc_model),
+            partitions,
+            self._layers,
+            self._options.dump,
+            self._library,
+            self._options.allow_native_assets,
+            {**self._options.shape_bounds, **self._bounds},
+            HalfPolicy(half_tensors(self._options.vendor_options), half_ops),
+        )
+
+    def _find_half_ops(self, lowered: Lowered) -> set[str]:
+        """The ops whose kernels are written for halves, where the device was to decide."""
+        if not any(function.needs_fp16 for function in lowered.executable.functions):
+            return set()
+        try:
+            return find_half_ops(lowered, self._build(lowered), self._layers)
+        except LiteRtError:  # the check of kernels says it, when they have been dumped
+            return set()
+
+    def _build(self, lowered: Lowered) -> Sequence[BuiltProgram | None]:
+        assets = {
+            layer.asset_name(file): file.asset_data
+            for layer in self._layers.values()
+            for file in layer.files()
+        }
+        return build_programs(replace(lowered.executable, programs=lowered.samples), assets)
 
     def _with_notes(self, error: LiteRtError, notes: Sequence[str]) -> LiteRtError:
         """An error of a build with what has been noted of its layer: an empty define is a usual cause."""
@@ -156,13 +186,8 @@ class ReferencePlugin(CompilerPlugin):
         return f"{len(names)} kernel{'s'[: len(names) != 1]} written to {folder}."
 
     def _check_kernels(self, lowered: Lowered, notes: list[str]) -> Executable:
-        assets = {
-            layer.asset_name(file): file.asset_data
-            for layer in self._layers.values()
-            for file in layer.files()
-        }
-        built = build_programs(replace(lowered.executable, programs=lowered.samples), assets)
-        notes += dict.fromkeys(program.log for program in built if program.log)
+        built = self._build(lowered)
+        notes += dict.fromkeys(program.log for program in built if program and program.log)
         kernel_notes: list[str] = []
         executable = entries_by_build(lowered, built, self._layers, kernel_notes)
         notes += dict.fromkeys(kernel_notes)  # ops with one kernel say the same

@@ -47,15 +47,15 @@ class Module:
         self._idle: dict[str, LoadedFunction[Any]] = {}
 
     def find_function(self, name: str) -> Function:
-        """The function of that name.
+        """The function of that name that is for this device.
 
         Raises:
           LiteRtError: NOT_FOUND, with the names there are.
         """
-        for function in self._executable.functions:
-            if function.name == name:
-                return function
-        there = ", ".join(f"'{function.name}'" for function in self._executable.functions)
+        functions = self._executable.functions_on(self._device.info.has_fp16)
+        if name in functions:
+            return functions[name]
+        there = ", ".join(f"'{name}'" for name in functions)
         raise LiteRtError(
             Status.NOT_FOUND, f"no function '{name}', there is {there or 'none'}", "byte code"
         )

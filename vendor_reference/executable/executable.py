@@ -5,7 +5,7 @@ Compiler and device of this vendor meet here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -206,6 +206,8 @@ class Function:
       cmx_size: of the arena in the scratchpad, in bytes.
       shapes: that runs tell; those that others are computed of stand before them.
       dynamic_outputs: the outputs that have one of them.
+      needs_fp16: whether it is for devices with fp16 arithmetic alone. They run it in the place of the function of
+        its name that is for all devices, and has the same inputs and outputs.
     """
 
     name: str
@@ -216,6 +218,7 @@ class Function:
     cmx_size: int = 0
     shapes: Sequence[ShapeValue] = ()
     dynamic_outputs: Sequence[DynamicOutput] = ()
+    needs_fp16: bool = False
 
     @property
     def kernel_tasks(self) -> Sequence[KernelTask]:
@@ -231,3 +234,13 @@ class Executable:
     functions: Sequence[Function]
     programs: Sequence[Program]
     constants: Sequence[Constant]
+
+    def functions_on(self, has_fp16: bool) -> Mapping[str, Function]:
+        """What a device with fp16 arithmetic, or one without, runs for each name."""
+        common = {f.name: f for f in self.functions if not f.needs_fp16}
+        return common | {f.name: f for f in self.functions if f.needs_fp16 and has_fp16}
+
+    def programs_on(self, has_fp16: bool) -> Collection[int]:
+        """Indices of the programs of such a device's functions."""
+        functions = self.functions_on(has_fp16).values()
+        return {task.program for function in functions for task in function.kernel_tasks}

@@ -11,9 +11,10 @@
 | next multiple of 64 | data: constants, each from a multiple of 64; the header has offsets from the data's start |
 
 The header is `{soc_model, functions, programs, constants}`, with the fields of `executable.py`; those that
-have their default may be left out. Shapes that a run tells are as in `shape_value.py`, a size as in `sizes.py`, a
-dynamic output `[output, shape output, shape]`. A tensor type is `[element type's name, dimensions]`, a scalar
-hex digits.
+have their default may be left out. Names of functions are unique, except that a function for fp16 arithmetic has
+the name of the one before it whose place it takes. Shapes that a run tells are as in `shape_value.py`, a size as
+in `sizes.py`, a dynamic output `[output, shape output, shape]`. A tensor type is `[element type's name,
+dimensions]`, a scalar hex digits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import struct
 
 MAGIC = b"LRT-REF\n"
-VERSION = 2
+VERSION = 3
 ALIGNMENT = 64
 PREFIX = struct.Struct("<8sIxxxxQQ")
 

@@ -46,8 +46,7 @@ def read_executable(module: bytes | memoryview) -> Executable:
     functions: list[Function] = []
     for node in fields["functions"].items():
         function = _function(node, programs, constants)
-        if any(function.name == other.name for other in functions):
-            raise node.error(f"a second function '{function.name}'", _HINT)
+        _check_name(node, function, functions)
         functions.append(function)
     return Executable(read_name(fields["soc_model"]), functions, programs, constants)
 
@@ -137,7 +136,7 @@ def _function(
 ) -> Function:
     fields = node.fields(
         ("name", "inputs", "outputs", "tasks"),
-        ("ddr_size", "cmx_size", "shapes", "dynamic_outputs"),
+        ("ddr_size", "cmx_size", "shapes", "dynamic_outputs", "needs_fp16"),
     )
     inputs = [parse_type(n) for n in fields["inputs"].items()]
     outputs = [parse_type(n) for n in fields["outputs"].items()]
@@ -159,9 +158,35 @@ def _function(
     if "dynamic_outputs" in fields:
         dynamic_outputs = read_dynamic_outputs(fields["dynamic_outputs"], outputs, shapes)
     name = read_name(fields["name"])
-    function = Function(name, inputs, outputs, tasks, ddr_size, cmx_size, shapes, dynamic_outputs)
+    function = Function(
+        name,
+        inputs,
+        outputs,
+        tasks,
+        ddr_size,
+        cmx_size,
+        shapes,
+        dynamic_outputs,
+        fields["needs_fp16"].boolean() if "needs_fp16" in fields else False,
+    )
     check_order(node, function, programs)
     return function
+
+
+def _check_name(node: JsonNode, function: Function, before: Sequence[Function]) -> None:
+    """Names are unique, except that a function for fp16 arithmetic has that of the one whose place it takes."""
+    same = [other for other in before if other.name == function.name]
+    if not function.needs_fp16 and not same:
+        return
+    if not function.needs_fp16 or len(same) > 1:
+        raise node.error(f"a second function '{function.name}'", _HINT)
+    if not same:
+        raise node.error(
+            f"function '{function.name}' needs fp16, and takes no other's place", _HINT
+        )
+    taken = same[0]
+    if [*function.inputs, *function.outputs] != [*taken.inputs, *taken.outputs]:
+        raise node.error(f"'{function.name}' has other inputs or outputs with fp16", _HINT)
 
 
 def _read_size(constant: Constant) -> int:

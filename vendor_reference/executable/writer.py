@@ -111,6 +111,8 @@ def _function(function: Function) -> Mapping[str, object]:
         fields["dynamic_outputs"] = [
             [d.output, d.shape_output, d.shape] for d in function.dynamic_outputs
         ]
+    if function.needs_fp16:
+        fields["needs_fp16"] = True
     return fields
 
 

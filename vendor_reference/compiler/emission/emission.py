@@ -21,6 +21,7 @@ from vendor_reference.compiler.emission.emitted_constants import EmittedConstant
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.joined_programs import join_programs
 from vendor_reference.compiler.emission.launches import Launches
+from vendor_reference.compiler.ir.fp16_attribute import read_fp16_of
 from vendor_reference.compiler.ir.soc_attribute import soc_of
 from vendor_reference.compiler.ir.types import (
     order_of,
@@ -177,8 +178,9 @@ class _FunctionEmission:
         for output in dynamic_outputs:  # the host's shapes are signed
             shape = output_types[output.shape_output].shape
             output_types[output.shape_output] = RankedTensorType.of(ElementType.INT32, shape)
+        fp16_of = read_fp16_of(function)
         return Function(
-            function.sym_name.data,
+            fp16_of or function.sym_name.data,
             [ranked_type(value.type) for value in inputs],
             output_types,
             tasks,
@@ -186,6 +188,7 @@ class _FunctionEmission:
             self._arena_size(ArgumentKind.CMX),
             self._shapes.values,
             dynamic_outputs,
+            needs_fp16=fp16_of is not None,
         )
 
     def _arena_size(self, kind: ArgumentKind) -> int:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
+from vendor_reference.compiler.ir.fp16_attribute import read_fp16_of
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
@@ -110,7 +112,8 @@ class Launches:
         if program not in self.programs:
             if program.sources:
                 name = read_op_name(op.attributes)
-                self.titles.append(f"Layer {name} using Custom Layer {spec.title}")
+                title = f"Layer {name} using Custom Layer {spec.title}"
+                self.titles.append(f"{title} with fp16 arithmetic" if _needs_fp16(op) else title)
             self.programs[program] = len(self.samples)
             self.samples.append(fill_program(program, hole_values(program, function.bound)))
         read = [None if t is None else ranked_type(t) for t in inputs]
@@ -127,6 +130,11 @@ class Launches:
             ],
             *sizes,
         )
+
+
+def _needs_fp16(op: TaskOp) -> bool:
+    function = op.parent_op()
+    return isinstance(function, FuncOp) and read_fp16_of(function) is not None
 
 
 def _input(

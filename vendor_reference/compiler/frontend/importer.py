@@ -29,10 +29,11 @@ from vendor_reference.compiler.frontend.layer_shapes import (
     check_bounds,
     result_bounds,
 )
-from vendor_reference.compiler.half_tensors import HalfTensors
+from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
+from vendor_reference.compiler.ir.fp16_attribute import set_fp16_of
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.plain_ops import call
 from vendor_reference.compiler.ir.soc_attribute import set_soc
@@ -72,9 +73,12 @@ def import_partitions(
     library: Mapping[str, BuiltinOp] = NO_LIBRARY,
     cpu_kernels: Mapping[Op, CpuKernel] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
-    half_tensors: HalfTensors = HalfTensors.FLOAT,
+    halves: HalfPolicy = BY_DEVICE,
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
+
+    Where the device decides what half tensors are, one more stands behind them, `Partition_<n>_fp16`: what runs in
+    its place on devices with fp16 arithmetic.
 
     Args:
       soc: what it is made for.
@@ -83,18 +87,21 @@ def import_partitions(
       library: the builtin ops that it has, by name.
       cpu_kernels: what was chosen for ops of CPU layers.
       bounds: the largest shapes of tensors of dynamic shape, by name.
-      half_tensors: what they are in kernels that ask for no type.
+      halves: what half tensors are in kernels that ask for no type.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
         does not fit its op.
     """
-    names = [f"Partition_{index}" for index in range(len(partitions))]
-    importer = _Importer(soc, layers, library, names, cpu_kernels or {}, bounds or {}, half_tensors)
-    functions = [
-        importer.function(name, partition)
-        for name, partition in zip(names, partitions, strict=True)
-    ]
+    named = {f"Partition_{index}": partition for index, partition in enumerate(partitions)}
+    taken = [*named, *map(_fp16_name, named)]
+    importer = _Importer(soc, layers, library, taken, cpu_kernels or {}, bounds or {}, halves)
+    functions = [importer.function(name, partition) for name, partition in named.items()]
+    for name, partition in named.items():
+        if importer.is_by_device(partition):
+            function = importer.function(_fp16_name(name), partition, has_fp16=True)
+            set_fp16_of(function, name)
+            functions.append(function)
     module = ModuleOp([*importer.layer_functions.made, *functions])
     set_soc(module, soc)
     return Imported(module, importer.table.constants, list(dict.fromkeys(importer.notes)))
@@ -111,11 +118,11 @@ class _Importer:
         taken: Sequence[str],
         cpu_kernels: Mapping[Op, CpuKernel],
         bounds: Mapping[str, Sequence[int]],
-        half_tensors: HalfTensors,
+        halves: HalfPolicy,
     ) -> None:
         self.table = ConstantTable()
         self.notes: list[str] = []
-        self.layer_functions = LayerFunctions(taken, cpu_kernels, half_tensors, self.notes)
+        self.layer_functions = LayerFunctions(taken, cpu_kernels, halves, self.notes)
         self._soc = soc
         self._layers = layers
         self._library = library
@@ -124,9 +131,19 @@ class _Importer:
         self._codes: dict[str, ConstantOp] = {}
         self._given_bounds = bounds
         self._bounds = NO_BOUNDS  # of the partition on its way
+        self._has_fp16 = False  # whether it is for devices with fp16 arithmetic
 
-    def function(self, name: str, partition: Subgraph) -> FuncOp:
-        """A partition on IE."""
+    def is_by_device(self, partition: Subgraph) -> bool:
+        """Whether the device decides what some kernel of a partition gets of half tensors."""
+        found = [(op, find_layer(op, self._layers)) for op in partition.ops]
+        by_device = [
+            self.layer_functions.is_by_device(op, layer) for op, layer in found if layer is not None
+        ]
+        return any(by_device)
+
+    def function(self, name: str, partition: Subgraph, has_fp16: bool = False) -> FuncOp:
+        """A partition on IE, for devices with fp16 arithmetic or without."""
+        self._has_fp16 = has_fp16
         self._bounds = find_bounds(partition, self._given_bounds, self._layers)
         check_bounds(partition, self._bounds, self._soc)
         self._check(partition)
@@ -196,7 +213,7 @@ class _Importer:
         code = _packed_in(layer)
         made: Operation
         if code is None:
-            callee = SymbolRefAttr(self.layer_functions.symbol(op, layer))
+            callee = SymbolRefAttr(self.layer_functions.symbol(op, layer, self._has_fp16))
             made = call(callee, operands, types)
             made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
@@ -239,7 +256,7 @@ class _Importer:
             self._codes[key] = ConstantOp(DenseResourceAttr.from_params(key, code_type))
             ops.append(self._codes[key])
         spec = self.layer_functions.kernel(op, layer)
-        requirements = self.layer_functions.requirements(op, layer)
+        requirements = self.layer_functions.requirements(op, layer, self._has_fp16)
         attributes = {**requirement_attributes(requirements, prefix=""), **kernel_attributes(spec)}
         return CustomBinaryLayerOp(
             layer.type.value, self._codes[key].output, operands, results, attributes
@@ -288,6 +305,10 @@ class _Importer:
 def _packed_in(layer: CustomLayer) -> bytes | None:
     """The code of a layer that is compiled ahead; None for one that is not."""
     return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
+
+
+def _fp16_name(name: str) -> str:
+    return f"{name}_fp16"
 
 
 def _type(tensor: Tensor) -> Attribute:

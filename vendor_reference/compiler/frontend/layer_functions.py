@@ -21,7 +21,7 @@ from vendor_reference.compiler.frontend.layer_kernel import (
 )
 from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
 from vendor_reference.compiler.frontend.layer_shapes import LayerShapes
-from vendor_reference.compiler.half_tensors import HalfTensors
+from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
@@ -43,7 +43,7 @@ class LayerFunctions:
         self,
         taken: Sequence[str],
         cpu_kernels: Mapping[Op, CpuKernel],
-        half_tensors: HalfTensors,
+        halves: HalfPolicy,
         notes: list[str],
     ) -> None:
         """Starts with none.
@@ -51,23 +51,25 @@ class LayerFunctions:
         Args:
           taken: names that no function gets.
           cpu_kernels: what was chosen for ops of CPU layers.
-          half_tensors: what they are in kernels that ask for no type.
+          halves: what half tensors are in kernels that ask for no type.
           notes: sentences for the report are added here.
         """
         self.made: list[FuncOp] = []
         self._names = SymbolNames(taken)
         self._cpu_kernels = cpu_kernels
-        self._half_tensors = half_tensors
+        self._halves = halves
         self._notes = notes
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
         self._symbols: dict[object, str] = {}
 
-    def symbol(self, op: Op, layer: CustomLayer) -> str:
-        """The name of the function that stands for an op's kernel."""
+    def symbol(self, op: Op, layer: CustomLayer, has_fp16: bool) -> str:
+        """The name of the function that stands for an op's kernel on devices with fp16 arithmetic, or without."""
         kernel = self._cpu_kernels.get(op)
         spec = self.kernel(op, layer)
         requirements = (
-            cpu_layer_requirements(kernel) if kernel is not None else self.requirements(op, layer)
+            cpu_layer_requirements(kernel)
+            if kernel is not None
+            else self.requirements(op, layer, has_fp16)
         )
         inputs, outputs = _layer_types(op, kernel)
         same = (spec, requirements, inputs, outputs, layer.type)
@@ -97,16 +99,29 @@ class LayerFunctions:
             return cpu_layer_kernel(layer, op, kernel, sources[0])
         return layer_kernel(layer, op, sources, self._notes)
 
-    def requirements(self, op: Op, layer: CustomLayer) -> Requirements:
-        """What a kernel on the NPU asks of an op's tensors."""
+    def requirements(self, op: Op, layer: CustomLayer, has_fp16: bool) -> Requirements:
+        """What a kernel on the NPU asks of an op's tensors, on devices with fp16 arithmetic or without."""
+        is_half = self._halves.is_half(op.name, has_fp16)
+        return layer_requirements(tensor_bindings(layer, op), op, is_half)
+
+    def is_by_device(self, op: Op, layer: CustomLayer) -> bool:
+        """Whether the device decides what an op's kernel gets of half tensors."""
+        if self._halves.tensors is not HalfTensors.DEVICE or op in self._cpu_kernels:
+            return False
         bindings = tensor_bindings(layer, op)
-        requirements = layer_requirements(bindings, op, self._half_tensors)
-        if requirements != layer_requirements(bindings, op, HalfTensors.HALF):
+        if layer_requirements(bindings, op, False) == layer_requirements(bindings, op, True):
+            return False
+        where = f"{layer.file_name}, op '{op.name}'"
+        if op.name in self._halves.half_ops:
             self._notes.append(
-                f"{layer.file_name}, op '{op.name}': half tensors are float in its kernel, as the NPU has no fp16 "
-                "arithmetic; --reference_fp16=half hands them over as they are."
+                f"{where}: half tensors are half in its kernel on every device, as it declares half*."
             )
-        return requirements
+            return False
+        self._notes.append(
+            f"{where}: half tensors are half in its kernel where the device has fp16 arithmetic, and float "
+            "elsewhere; the device decides when it loads the model. --reference_fp16=half or float decides now."
+        )
+        return True
 
 
 def _layer_types(

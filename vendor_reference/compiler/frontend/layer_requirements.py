@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Tensor
-from vendor_reference.compiler.half_tensors import HalfTensors, kernel_type
+from vendor_reference.compiler.half_tensors import kernel_type
 from vendor_reference.compiler.requirements import Requirements
 from vendor_reference.custom_layers.custom_layer import Binding, TensorBinding
 from vendor_reference.custom_layers.layout import Format, Order, format_order
 
 
-def layer_requirements(
-    bindings: Sequence[Binding], op: Op, half_tensors: HalfTensors
-) -> Requirements:
+def layer_requirements(bindings: Sequence[Binding], op: Op, is_half: bool) -> Requirements:
     """The requirements of a layer, for the op's inputs that are there, and its outputs.
 
     Elements are to be as the model has them where the layer names no others, since the kernel was written for
@@ -23,7 +21,7 @@ def layer_requirements(
     Args:
       bindings: see `tensor_bindings`; the first of a tensor counts.
       op: that the layer is for.
-      half_tensors: what they are where the layer leaves it to the model.
+      is_half: whether half tensors are half where the layer leaves it to the model, and not float.
     """
     first: dict[tuple[bool, int], TensorBinding] = {}
     for binding in bindings:
@@ -34,8 +32,8 @@ def layer_requirements(
     return Requirements(
         tuple(_order(binding, tensor) for binding, tensor in inputs),
         tuple(_order(binding, tensor) for binding, tensor in outputs),
-        tuple(_precision(binding, tensor, half_tensors) for binding, tensor in inputs),
-        tuple(_precision(binding, tensor, half_tensors) for binding, tensor in outputs),
+        tuple(_precision(binding, tensor, is_half) for binding, tensor in inputs),
+        tuple(_precision(binding, tensor, is_half) for binding, tensor in outputs),
         tuple(binding is None or binding.is_strided for binding, _ in inputs),
         tuple(binding is None or binding.is_strided for binding, _ in outputs),
         (None,) * (len(inputs) + len(outputs)),
@@ -50,9 +48,7 @@ def _order(binding: TensorBinding | None, tensor: Tensor) -> Order | None:
     return format_order(binding.format, len(tensor.shape))
 
 
-def _precision(
-    binding: TensorBinding | None, tensor: Tensor, half_tensors: HalfTensors
-) -> ElementType | None:
+def _precision(binding: TensorBinding | None, tensor: Tensor, is_half: bool) -> ElementType | None:
     if binding is None:
         return None
-    return kernel_type(tensor.element_type, binding.element_type, half_tensors)
+    return kernel_type(tensor.element_type, binding.element_type, is_half)

@@ -1,0 +1,98 @@
+"""Which kernels declare `half*` for tensors that are float where there is no fp16 arithmetic.
+
+They are written for halves, and take them on every device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from litert.core.element_type import ElementType
+from vendor_reference.compiler.built_kernels import BuiltProgram
+from vendor_reference.compiler.entry_points import find_entry
+from vendor_reference.compiler.kernel_bindings import BoundArgument
+from vendor_reference.compiler.lowering import Lowered
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.binary_layer import program_digest, unpack_binary_layer
+from vendor_reference.executable.executable import KernelTask
+
+_HALVES = re.compile(r"half(2|3|4|8|16)?\*")
+
+_Bound: TypeAlias = tuple[KernelTask, Sequence[BoundArgument]]
+
+
+def find_half_ops(
+    lowered: Lowered, built: Sequence[BuiltProgram | None], layers: Mapping[str, CustomLayer]
+) -> set[str]:
+    """The names of the custom ops with such kernels.
+
+    Args:
+      lowered: whose tasks for custom ops have "" as their entry.
+      built: its programs; None of those that need fp16 arithmetic which is not here.
+      layers: by custom code.
+    """
+    found: set[str] = set()
+    for (task, bound), (_, halves) in _pairs(lowered):
+        declared = _declared_types(task, built, layers)
+        if any(map(_is_written_for_halves, declared, bound, halves)):
+            found.add(task.op_name)
+    return found
+
+
+def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
+    """The names of the custom ops whose binary layers have code for halves, and none for floats in their place."""
+    found: set[str] = set()
+    for (task, _), (with_fp16, _) in _pairs(lowered):
+        for file in layers[task.op_name].sources:
+            if file.packed_in is not None:
+                codes = unpack_binary_layer(file.packed_in, file.path).codes
+                packed = {code.program for code in codes}
+                floats, halves = (
+                    program_digest(lowered.samples[t.program]) for t in (task, with_fp16)
+                )
+                if halves in packed and floats not in packed:
+                    found.add(task.op_name)
+    return found
+
+
+def _pairs(lowered: Lowered) -> Iterator[tuple[_Bound, _Bound]]:
+    """Tasks for custom ops as any device runs them, and as one with fp16 arithmetic does, where that differs."""
+    tasks = _custom_tasks(lowered)
+    for (name, needs_fp16), with_fp16 in tasks.items():
+        if needs_fp16:
+            for pair in zip(tasks[name, False], with_fp16, strict=True):
+                if pair[0][0].program != pair[1][0].program:
+                    yield pair
+
+
+def _custom_tasks(lowered: Lowered) -> Mapping[tuple[str, bool], Sequence[_Bound]]:
+    """The tasks for custom ops, by their function's name, and whether it is for fp16 arithmetic alone."""
+    functions = zip(lowered.executable.functions, lowered.bindings, strict=True)
+    return {
+        (function.name, function.needs_fp16): [
+            (task, arguments)
+            for task, arguments in zip(function.tasks, bound, strict=True)
+            if isinstance(task, KernelTask) and not task.entry
+        ]
+        for function, bound in functions
+    }
+
+
+def _declared_types(
+    task: KernelTask, built: Sequence[BuiltProgram | None], layers: Mapping[str, CustomLayer]
+) -> Sequence[str]:
+    program = built[task.program]
+    assert program is not None  # all devices run it
+    entry = find_entry(layers[task.op_name], program)
+    return [] if entry is None else [a.type_name for a in program.kernels[entry].arguments]
+
+
+def _is_written_for_halves(declared: str, bound: BoundArgument, with_fp16: BoundArgument) -> bool:
+    is_by_device = bound.element_type is not with_fp16.element_type
+    return (
+        is_by_device
+        and with_fp16.element_type is ElementType.FLOAT16
+        and bool(_HALVES.fullmatch(declared))
+    )
