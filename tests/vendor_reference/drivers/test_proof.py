@@ -63,13 +63,14 @@ HANGS = "#include <unistd.h>\n__attribute__((constructor)) void f(void) { for (;
 
 
 def test_a_driver_that_works_has_its_devices_and_is_tried_once(
-    device: Any, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
+    device: Any, tmp_path: Path, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
     driver = of(Path(device.library))
-    (info,) = (i for i in prove(driver).devices if i.identity == device.info.identity)
-    assert info == device.info
+    first = prove(driver)
+    assert device.info.identity in [info.identity for info in first.devices]
     forget(monkeypatch)
-    assert prove(driver).devices == prove(driver).devices and tries == [driver]
+    assert prove(driver) == first and tries == [driver]
 
 
 @pytest.mark.parametrize("variable", ["CL_CONFIG_X", "POCL_X", "LD_LIBRARY_PATH"])
@@ -170,7 +171,7 @@ def test_the_next_driver_is_used(
     (tmp_path / "bad.icd").write_text("/nowhere/lib.so")
     bad = [library(tmp_path, CRASHES), installation._read_registration(f"{tmp_path}/bad.icd")]
     monkeypatch.setattr(choice, "find_installations", lambda: [*bad, good])
-    assert choose_device().info == device.info
+    assert choose_device().info.identity == device.info.identity
     monkeypatch.setattr(choice, "find_installations", lambda: bad)
     with pytest.raises(LiteRtError, match=r"SIGABRT[\s\S]*there is no /nowhere/lib.so"):
         choose_device()
