@@ -22,6 +22,8 @@ Options used by backend compiler: -Wall -cl-kernel-arg-info
 Device build done
 remark: <unknown>:0:0: 9 instructions in function
 Kernel "f" was successfully vectorized (8)
+warning: kernel "g": Kernel can't be vectorized due to unsupported vec type hint
+Kernel "g" was not vectorized
 Done."""
 
 FAILURE = """Compilation started

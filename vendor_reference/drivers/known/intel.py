@@ -21,6 +21,7 @@ _NOISE = re.compile(
     r"|Options used by backend compiler: .*|remark: .*|Kernel \".*\" was .*vectorized.*"
     r"|In file included from <built-in>:\d+:|CompilerException Failed to lookup symbol .*"
     r"|Failed to materialize symbols: .*"
+    r"|warning: kernel \".*\": Kernel can't be vectorized due to unsupported vec type hint"
 )
 _PLACE = re.compile(r"(?P<place>[^\n:]+:\d+:\d+): (?P<kind>(?:fatal )?error|warning|note): ")
 _EXCERPT = re.compile(r" *\d* \| ")
