@@ -28,8 +28,8 @@ except KeyboardInterrupt:  # too early
 """
 
 
-def interrupted(code: str, number: signal.Signals) -> tuple[int, str, str]:
-    start = "from litert_npu_tools.interrupts import end_on_signals; end_on_signals(0.1)\n"
+def interrupted(code: str, number: signal.Signals, grace_s: float) -> tuple[int, str, str]:
+    start = f"from litert_npu_tools.interrupts import end_on_signals; end_on_signals({grace_s})\n"
     with subprocess.Popen(
         [sys.executable, "-c", start + code],
         stdout=subprocess.PIPE,
@@ -44,13 +44,13 @@ def interrupted(code: str, number: signal.Signals) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_python_is_interrupted_and_cleans_up(number: signal.Signals) -> None:
-    _, said, errors = interrupted(IN_PYTHON, number)
+    _, said, errors = interrupted(IN_PYTHON, number, 30)
     assert said == "cleaned up\n" and "KeyboardInterrupt" in errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_native_code_that_does_not_return_is_not_waited_for(number: signal.Signals) -> None:
-    status, _, errors = interrupted(IN_NATIVE_CODE, number)
+    status, _, errors = interrupted(IN_NATIVE_CODE, number, 0.1)
     assert status == 130
     assert errors == "CANCELLED: interrupted, in a call that does not return\n"
 
