@@ -1,32 +1,40 @@
 """The folder where the reference vendor keeps what it can make again: built programs, probes of drivers.
 
-It is ours alone: its name is ours, its mode is 0700, and a folder of another user is not used, since the machine
-code in it would run with this user's rights.
+It is ours alone: it has our mark, its mode is 0700, and neither a link nor a folder of another user is used, since
+the machine code in it would run with this user's rights.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 
-_NAME = "litert-npu"
+_NAME = "litert-npu-cache"
+_MARK = "CACHEDIR.TAG"
+_MARK_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
+# This folder is a cache of litert-npu. See https://bford.info/cachedir/
+"""
 
 
 def cache_folder(part: str) -> str:
-    """A folder below `$LITERT_NPU_CACHE_DIR/litert-npu`, or below the user's cache folder; it need not exist.
+    """A folder below `$LITERT_NPU_CACHE_DIR/litert-npu-cache`, or below the user's cache folder.
 
     Args:
-      part: which one: "programs".
+      part: which one: "programs". It need not exist.
 
     Raises:
-      PermissionError: the folder belongs to another user.
+      OSError: there is no place for it, or it is not ours.
     """
     folder = _folder()
+    path = os.path.join(folder, part)
     with suppress(FileNotFoundError, NotADirectoryError):
-        if os.lstat(folder).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "the folder belongs to another user", folder)
-    return os.path.join(folder, part)
+        _check_ours(folder)
+        if not os.path.exists(os.path.join(folder, _MARK)) and os.listdir(folder):
+            raise PermissionError(errno.EPERM, "the folder is no cache of litert-npu", folder)
+        _check_ours(path)
+    return path
 
 
 def make_cache_folder(part: str) -> str:
@@ -39,10 +47,19 @@ def make_cache_folder(part: str) -> str:
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    path = cache_folder(part)  # checks the owner
+    path = cache_folder(part)  # checks whose it is
     os.chmod(folder, 0o700)
-    os.makedirs(path, exist_ok=True)
+    with suppress(FileExistsError), open(os.path.join(folder, _MARK), "x") as mark:
+        mark.write(_MARK_TEXT)
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
     return path
+
+
+def _check_ours(folder: str) -> None:
+    found = os.lstat(folder)
+    if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "the folder is a link, or another user's", folder)
 
 
 def _folder() -> str:
@@ -50,5 +67,8 @@ def _folder() -> str:
     if not parent:
         import platformdirs  # here: most calls find the variable, or no cache at all
 
-        parent = platformdirs.user_cache_dir()
+        try:
+            parent = platformdirs.user_cache_dir()
+        except RuntimeError as error:  # no HOME, and a user that the system does not know
+            raise FileNotFoundError(errno.ENOENT, f"no cache folder: {error}") from error
     return os.path.join(os.path.abspath(parent), _NAME)

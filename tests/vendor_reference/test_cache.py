@@ -15,6 +15,9 @@ from vendor_reference.compiler.built_kernels import remember_built
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.device.scratch_folder import make_scratch_folder
+from vendor_reference.drivers import proof
+from vendor_reference.drivers.driver import driver_of_library
+from vendor_reference.drivers.installation import Installation
 
 LONG_AGO = time.time() - 7 * 24 * 3600
 
@@ -28,8 +31,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def put_strangers_files(folder: Path) -> dict[Path, bytes]:
     """Old files and folders with names like ours, everywhere that something is removed."""
     files = {}
-    for parent in (folder, folder / "litert-npu"):
-        for part in ("scratch", "programs", "built"):
+    for parent in (folder, folder / "litert-npu-cache"):
+        for part in ("scratch", "programs", "built", "drivers"):
             for name in ("file", f"{'0' * 64}.txt", f"{'0' * 63}.clb", f"x{'0' * 64}.json"):
                 files[parent / part / name] = b"a user's" * 100
             for name in ("thesis", "1234-backup", "1234-a"):
@@ -44,23 +47,69 @@ def put_strangers_files(folder: Path) -> dict[Path, bytes]:
 
 
 def test_files_of_others_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.make_cache_folder("programs")
     files = put_strangers_files(folder)
     make_scratch_folder()
     programs = ProgramCache(["device"], limit_bytes=1)
-    monkeypatch.setattr(built_kernels, "_LIMIT_BYTES", 1)
+    for module in (built_kernels, proof):
+        monkeypatch.setattr(module, "_LIMIT_BYTES", 1)
+    nothing = Installation(driver_of_library(""), "", "")
     for number in range(3):
         programs.store(ProgramText("k.cl", str(number), ""), BuiltProgram({}, bytes(1000)))
         remember_built(str(number) * 64, built_kernels.BuiltProgram({}))
+        proof._remember(str(number) * 64, proof.Proof(nothing, (), "no"))
     for path, data in files.items():
         assert path.read_bytes() == data
-    kept = list((folder / "litert-npu" / "programs").glob("*.clb"))
-    assert len(kept) == 2  # the stranger's, and our newest
+    for part, suffix, strangers in (
+        ("programs", "clb", 1),
+        ("built", "json", 1),
+        ("drivers", "json", 1),
+    ):
+        kept = list((folder / "litert-npu-cache" / part).glob(f"*.{suffix}"))
+        assert len(kept) == strangers + 1  # and our newest
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["a user's own", "a link"])
+def test_a_folder_of_our_name_that_is_not_ours_is_left_alone(folder: Path, is_link: bool) -> None:
+    theirs = folder / ("elsewhere" if is_link else "litert-npu-cache")
+    theirs.mkdir(mode=0o755)
+    (theirs / "thesis.txt").write_text("written in years")
+    if is_link:
+        (folder / "litert-npu-cache").symlink_to(theirs)
+    programs = ProgramCache(["device"])
+    programs.store(ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code"))
+    assert programs.find(ProgramText("k.cl", "text", "")) is None
+    assert folder not in Path(make_scratch_folder()).parents
+    assert [path.name for path in theirs.iterdir()] == ["thesis.txt"]
+    assert stat.S_IMODE(theirs.stat().st_mode) == 0o755
+
+
+def test_a_part_that_is_a_link_is_not_used(folder: Path) -> None:
+    made = Path(cache.make_cache_folder("programs"))
+    made.rmdir()
+    (folder / "elsewhere").mkdir()
+    made.symlink_to(folder / "elsewhere")
+    programs = ProgramCache(["device"])
+    programs.store(ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code"))
+    assert not list((folder / "elsewhere").iterdir())
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> str:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("LITERT_NPU_CACHE_DIR", raising=False)
+    monkeypatch.setattr("platformdirs.user_cache_dir", no_home)
+    programs = ProgramCache(["device"])
+    programs.store(ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code"))
+    assert programs.find(ProgramText("k.cl", "text", "")) is None
+    assert Path(make_scratch_folder()).is_dir()
 
 
 def test_what_is_made_is_for_this_user_alone(folder: Path) -> None:
-    (folder / "litert-npu").mkdir(mode=0o777)
+    (folder / "litert-npu-cache").mkdir(mode=0o777)
     made = Path(cache.make_cache_folder("programs"))
-    assert made == folder / "litert-npu" / "programs"
+    assert made == folder / "litert-npu-cache" / "programs"
     assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
 
 

@@ -55,7 +55,7 @@ def new_builder(device: Any) -> Any:
 
 
 def entry(tmp_path: Path) -> Path:
-    (path,) = (tmp_path / "cache" / "litert-npu" / "programs").iterdir()
+    (path,) = (tmp_path / "cache" / "litert-npu-cache" / "programs").iterdir()
     return path
 
 
@@ -297,7 +297,7 @@ def test_a_process_leaves_programs_with_their_variants_and_nothing_else(
 ) -> None:
     run_in_new_process(device, tmp_path / "cache")
     assert entry(tmp_path).suffix == ".clb"
-    assert not list((tmp_path / "cache" / "litert-npu" / "scratch").iterdir())
+    assert not list((tmp_path / "cache" / "litert-npu-cache" / "scratch").iterdir())
     first = entry(tmp_path).read_bytes()
     assert re.search(rb'"variants": \["MyOp \[4\] None"\]', first)
     run_in_new_process(device, tmp_path / "cache")

@@ -23,7 +23,7 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def programs(tmp_path: Path) -> Path:
-    return tmp_path / "litert-npu" / "programs"
+    return tmp_path / "litert-npu-cache" / "programs"
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path: Path) -> N
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(cache: ProgramCache, tmp_path: Path) -> None:
-    (tmp_path / "litert-npu").write_text("")
+    (tmp_path / "litert-npu-cache").write_text("")
     cache.store(TEXT, BUILT)
     assert cache.find(TEXT) is None
     cache.remove(TEXT)

@@ -27,7 +27,7 @@ sys.stdin.readline()
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path))
-    return tmp_path / "litert-npu" / "scratch"
+    return tmp_path / "litert-npu-cache" / "scratch"
 
 
 def start(script: str = MAKE) -> tuple[subprocess.Popen[str], Path]:

@@ -99,7 +99,7 @@ def test_a_damaged_memory_is_no_harm(
 ) -> None:
     pretend(monkeypatch, "answer")
     build_programs(*executable("kernel_a"))
-    (remembered,) = (cache / "litert-npu" / "built").iterdir()
+    (remembered,) = (cache / "litert-npu-cache" / "built").iterdir()
     remembered.write_bytes(damage)
     assert build_programs(*executable("kernel_a")) == [BuiltProgram({"kernel_a": undeclared(2)})]
 

@@ -65,5 +65,5 @@ def test_a_kernel_that_crashes_or_hangs_costs_a_message(
     # The cache has whole programs alone.
     from vendor_reference.device.program_cache import _parse
 
-    built = list((author / "cache" / "litert-npu" / "programs").iterdir())
+    built = list((author / "cache" / "litert-npu-cache" / "programs").iterdir())
     assert built and all(_parse(path.read_bytes()) for path in built)

@@ -149,7 +149,7 @@ def test_a_damaged_memory_is_no_harm(
     (tmp_path / "libdriver.so").write_text("")
     driver = of(tmp_path / "libdriver.so")
     prove(driver)
-    (remembered,) = (tmp_path / "cache" / "litert-npu" / "drivers").iterdir()
+    (remembered,) = (tmp_path / "cache" / "litert-npu-cache" / "drivers").iterdir()
     remembered.write_bytes(data)
     forget(monkeypatch)
     assert prove(driver).problem and len(tries) == 2
