@@ -55,14 +55,16 @@ def load(
 
 def limit_driver_threads(threads: int) -> None:
     """Limits the OpenCL driver that will be loaded in this process."""
-    os.environ[choose_device().installation.driver.threads_variable] = str(threads)
+    variable = choose_device().installation.driver.threads_variable
+    if variable:
+        os.environ[variable] = str(threads)
 
 
 def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[Run, Read]:
     """A kernel of one input and one output of the same size, on pyopencl alone: enqueue, finish."""
     import pyopencl as cl
 
-    from vendor_reference.device.opencl_devices import load_npu
+    from vendor_reference.device.loaded_devices import load_npu
 
     device, _ = load_npu()
     context = cl.Context([device])

@@ -18,18 +18,22 @@ def _lines() -> Iterator[str]:
     from vendor_reference.drivers.proof import prove
 
     proofs = [prove(installation, again=True) for installation in find_installations()]
+    chosen = None
     try:
-        used = choose_device().info
-    except LiteRtError:  # the lines below say why
-        used = None
+        chosen = choose_device()
+    except LiteRtError as error:
+        yield f"none is used: {error}"
     for proof in proofs:
         driver, origin = proof.installation, proof.installation.origin
         if proof.problem:
             yield f"{driver.name}: not used: {proof.problem} ({origin})"
         for info in proof.devices:
+            is_used = (
+                chosen and chosen.installation == driver and chosen.info.identity == info.identity
+            )
             half = "" if info.has_fp16 else ", no fp16 arithmetic"
             what = f"{info.platform}: {info.name} ({info.kind}, {info.compute_units} compute units{half}; "
             what += f"{info.platform_version}), {origin}"
             if driver.driver.is_simulator:
                 what += "; a simulator, used where it is named"
-            yield f"{driver.name}: {'used for the NPU: ' if info == used else ''}{what}"
+            yield f"{driver.name}: {'used for the NPU: ' if is_used else ''}{what}"

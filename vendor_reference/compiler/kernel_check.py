@@ -32,6 +32,7 @@ from vendor_reference.compiler.built_kernels import (
     remember_built,
 )
 from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.installation import Installation
 from vendor_reference.executable.binary_layer import is_binary_layer
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
@@ -75,8 +76,9 @@ def build_programs(
             index in without - with_fp16 and device.info.has_fp16 for index in missing.values()
         ]
         patience_s = 60 + 10.0 * len(programs) if timeout_s is None else timeout_s
-        crash_hint = f"{device.installation.driver.crash_hint} {_HINT}"
-        answers = _build(executable.soc_model, programs, lack_fp16, assets, patience_s, crash_hint)
+        answers = _build(
+            executable.soc_model, programs, lack_fp16, assets, patience_s, device.installation
+        )
         for key, answer in zip(missing, answers, strict=True):
             built[key] = answer
             remember_built(key, answer)
@@ -91,7 +93,7 @@ def _build(
     lack_fp16: Sequence[bool],
     assets: Mapping[str, bytes],
     timeout_s: float,
-    crash_hint: str,
+    installation: Installation,
 ) -> Sequence[BuiltProgram]:
     import tempfile  # both here: mostly all is remembered
 
@@ -101,14 +103,16 @@ def _build(
     try:
         with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
             _write_folder(folder, soc_model, programs, assets)
-            for answer in call_compiler(_CHECK, folder, timeout_s=timeout_s):
+            for answer in call_compiler(
+                _CHECK, folder, timeout_s=timeout_s, library=installation.library
+            ):
                 node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
                 answers.append(parse_built(node))
     except LiteRtError as error:
         index = min(len(answers), len(programs) - 1)
         if error.status in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
-            where = _where(programs[index])
-            raise LiteRtError(Status.COMPILATION, error.what, where, crash_hint) from error
+            where, hint = _where(programs[index]), f"{installation.driver.crash_hint} {_HINT}"
+            raise LiteRtError(Status.COMPILATION, error.what, where, hint) from error
         if lack_fp16[index] and error.status is Status.COMPILATION:
             hint = f"{error.hint} {_LACKS_FP16_HINT}".lstrip()
             raise LiteRtError(error.status, error.what, error.where, hint) from error

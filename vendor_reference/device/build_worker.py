@@ -29,7 +29,7 @@ def build(request: Mapping[str, Any]) -> Iterator[object]:
     import pyopencl as cl
 
     from vendor_reference.device.compiler import compile_text
-    from vendor_reference.device.opencl_devices import find_device
+    from vendor_reference.device.loaded_devices import find_device
 
     device = find_device(request["library"], request["identity"])
     context = cl.Context([device])

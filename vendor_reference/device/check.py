@@ -38,7 +38,7 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     import pyopencl as cl
 
     from vendor_reference.device.compiler import compile_text
-    from vendor_reference.device.opencl_devices import describe_device, load_npu
+    from vendor_reference.device.loaded_devices import describe_device, load_npu
     from vendor_reference.device.program_cache import ProgramCache
 
     device, _ = load_npu()

@@ -10,11 +10,11 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.kernel_arguments import read_signature
-from vendor_reference.device.opencl_devices import describe_device
+from vendor_reference.device.loaded_devices import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
 from vendor_reference.device.program_cache import BuiltProgram
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers.choice import VARIABLE
+from vendor_reference.drivers.choice import NOT_THE_KERNEL
 from vendor_reference.drivers.driver import driver_of_device
 
 _OPTIONS = "-cl-kernel-arg-info"
@@ -99,5 +99,5 @@ def _driver_error(device: cl.Device, log: str) -> LiteRtError:
         Status.COMPILATION,
         f"the OpenCL driver builds no kernel at all:\n{log}\n",
         str(describe_device(device)),
-        f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one.",
+        NOT_THE_KERNEL,
     )

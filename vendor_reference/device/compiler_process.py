@@ -39,7 +39,7 @@ def compile_in_child(
     request = {"library": library, "identity": list(info.identity), "programs": programs}
     done = 0
     try:
-        for answer in call_compiler(_CHILD, request, timeout_s=TIMEOUT_S):
+        for answer in call_compiler(_CHILD, request, timeout_s=TIMEOUT_S, library=library):
             assert isinstance(answer, dict)
             binary = base64.b64decode(answer["binary"])
             node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)

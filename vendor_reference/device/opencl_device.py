@@ -13,8 +13,8 @@ from vendor_reference.device.constants import read_constant
 from vendor_reference.device.cpu_libraries import load_library
 from vendor_reference.device.device import Programs
 from vendor_reference.device.home_process import HomeProcess
+from vendor_reference.device.loaded_devices import describe_device, load_npu
 from vendor_reference.device.loaded_tasks import LoadedTasks
-from vendor_reference.device.opencl_devices import describe_device, load_npu
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,10 +29,9 @@ def prove(library: str) -> Iterator[object]:
     """
     from vendor_reference.device.opencl import load_driver
 
-    if os.sep in library:
-        _load_library(library)
+    _load_library(library)
     devices = load_driver(library)
-    from vendor_reference.device.opencl_devices import describe_device
+    from vendor_reference.device.loaded_devices import describe_device
 
     for device in devices:
         yield {"device": describe_device(device).to_json(), "problem": _find_problem(device)}

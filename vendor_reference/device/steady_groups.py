@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyopencl as cl
 
 from litert.core.sizes import Expression, Size
-from vendor_reference.device.opencl_devices import describe_device
+from vendor_reference.device.loaded_devices import describe_device
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import KernelTask
 

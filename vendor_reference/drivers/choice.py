@@ -25,6 +25,11 @@ _KINDS = ("CPU", "ACCELERATOR", "GPU")
 
 _DEFAULT = "intel"
 
+NOT_THE_KERNEL = (
+    f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one."
+)
+"""What to do about a driver that fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenDevice:
@@ -65,14 +70,15 @@ def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
     return [devices[index] for index in ranked]
 
 
-def prove_all(wanted: str = "", *, again: bool = False) -> Sequence[Proof]:
-    """Each installed driver with what it can do; simulators only where they are wanted by name."""
-    wanted = wanted or os.environ.get(VARIABLE, "")
-    return [
-        prove(installation, again=again)
-        for installation in find_installations()
-        if not installation.driver.is_simulator or installation.driver.name in wanted.lower()
-    ]
+def prove_all(wanted: str = "") -> Sequence[Proof]:
+    """What installed drivers can do: the one that is wanted by name, if it works; else all but simulators."""
+    wanted = (wanted or os.environ.get(VARIABLE, "")).lower()
+    name = wanted.partition(":")[0].strip()
+    installations = find_installations()
+    named = [prove(i) for i in installations if i.driver.name and i.driver.name == name]
+    if any(proof.devices for proof in named):
+        return named  # others may be slow to try
+    return [prove(i) for i in installations if not i.driver.is_simulator or i.driver.name in wanted]
 
 
 def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
@@ -95,9 +101,7 @@ def is_simulator(device: DeviceInfo) -> bool:
 
 def install_hint() -> str:
     """How to get a driver that works."""
-    return (
-        f"Install one: {known_drivers()[_DEFAULT].hint}; elsewhere {known_drivers()['pocl'].hint}."
-    )
+    return f"Install one: {known_drivers()[_DEFAULT].hint}, or {known_drivers()['pocl'].hint}."
 
 
 def _is_called(part: str, name: str, device: DeviceInfo | None = None) -> bool:
@@ -119,5 +123,5 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     else:
         what = "no OpenCL driver works here" if failed else "no OpenCL driver is installed"
         hint = install_hint()
-    lines = "".join(f"\n  {line}" for line in failed)
-    return LiteRtError(Status.NOT_FOUND, f"{what}{lines and ':'}{lines}", hint=hint)
+    reasons = "; ".join(failed)
+    return LiteRtError(Status.NOT_FOUND, f"{what}{reasons and ': '}{reasons}", hint=hint)

@@ -40,7 +40,7 @@ class Driver:
     Attributes:
       name: ours, in lower case: `pocl`.
       library: beginning of its library's file name.
-      platform: beginning of the name of its OpenCL platform.
+      platform: name of its OpenCL platform.
       hint: what a user does to install it.
       is_simulator: whether it checks each access rather than run kernels fast; used only where it is named.
       compiles_for_group_sizes: whether it compiles a kernel again for each size of work group.
@@ -103,7 +103,7 @@ def driver_of_library(path: str) -> Driver:
 
 def driver_of_device(info: DeviceInfo) -> Driver:
     """The driver of a device."""
-    return _first(d for d in known_drivers().values() if info.platform.startswith(d.platform))
+    return _first(d for d in known_drivers().values() if info.platform == d.platform)
 
 
 def _first(drivers: Iterable[Driver]) -> Driver:

@@ -60,8 +60,11 @@ def _unregistered() -> Iterator[Installation]:
 
 def _registered() -> Iterator[Installation]:
     vendors = os.environ.get("OCL_ICD_VENDORS") or _SYSTEM_FOLDER
-    if vendors.endswith(".so"):  # as ocl-icd takes it, too
-        yield Installation(driver_of_library(vendors), vendors, "OCL_ICD_VENDORS")
+    if ".so" in os.path.basename(vendors):  # as ocl-icd takes it, too
+        yield _installation(vendors, "OCL_ICD_VENDORS")
+        return
+    if vendors != _SYSTEM_FOLDER and not os.path.exists(vendors):
+        yield Installation(driver_of_library(""), "", "OCL_ICD_VENDORS", f"there is no {vendors}")
         return
     pyopencl = find_spec("pyopencl")
     package = (pyopencl.submodule_search_locations or ()) if pyopencl else ()
@@ -82,7 +85,11 @@ def _read_registration(path: str) -> Installation:
     beside = os.path.join(os.path.dirname(path), library)
     if os.sep not in library and os.path.exists(beside):
         library = beside
+    return _installation(library, path)
+
+
+def _installation(library: str, origin: str) -> Installation:
     # A name without a folder is the system linker's to find.
     is_missing = os.sep in library and not os.path.exists(library)
     problem = f"there is no {library}" if is_missing else ""
-    return Installation(driver_of_library(library), library, path, problem)
+    return Installation(driver_of_library(library), library, origin, problem)

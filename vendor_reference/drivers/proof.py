@@ -1,29 +1,35 @@
 """Whether a driver works: a child process loads it, and builds and runs a small kernel on each of its devices.
 
-The answer is remembered for the driver's library, the CPU and the variables that drivers read; a "no" for an hour,
-since what is missing may be installed meanwhile.
+The answer is remembered for what it depends on: the driver's library, the CPU, device files, pyopencl, and the
+variables that drivers read. A "no" holds for an hour, since what is missing may be installed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import glob
+from importlib.util import find_spec
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, make_cache_folder
 from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
+from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 20.0
 """For a driver to prove itself, on a busy machine; an honest one takes a second."""
+
+_LOG = logging.getLogger(__name__)
 
 _CHILD = "vendor_reference.device.proof_worker:prove"
 _FORMAT = 1
@@ -31,7 +37,7 @@ _PART = "drivers"
 _NAMES = re.compile(r"[0-9a-f]{64}\.json")
 _LIMIT_BYTES = 1 << 20
 _NO_HOLDS_S = 3600.0
-_VARIABLES = ("CL_", "LD_", "OCL_", "OPENCL_", "POCL_")
+_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "LD_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Proof:
     problem: str = ""
 
     def __str__(self) -> str:
-        what = self.problem or "; ".join(map(str, self.devices))
+        what = " ".join(self.problem.split()) or "; ".join(map(str, self.devices))
         return f"{self.installation.name} ({self.installation.origin}): {what}"
 
 
@@ -61,13 +67,14 @@ def prove(installation: Installation, *, again: bool = False) -> Proof:
 
     Args:
       installation: of the driver.
-      again: whether a remembered "no" does not count.
+      again: whether it is tried in any case.
     """
     if installation.problem:
         return Proof(installation, (), installation.problem)
-    key = fingerprint(installation)
-    proof = _proofs.get(key) or _recall(key, installation)
-    if proof is None or (proof.problem and again):
+    key = _key(installation)
+    proof = None if again else _proofs.get(key) or _recall(key, installation)
+    if proof is None:
+        _LOG.info("Trying the OpenCL driver %s", installation.library)
         proof, was_tried = _try(installation)
         if was_tried:
             _remember(key, proof)
@@ -75,8 +82,24 @@ def prove(installation: Installation, *, again: bool = False) -> Proof:
     return proof
 
 
+def prove_library(library: str) -> Proof:
+    """Tries the driver of a library in any case: after a failure that may be the driver's own."""
+    return prove(Installation(driver_of_library(library), library, library), again=True)
+
+
+def _key(installation: Installation) -> str:
+    """A digest of all that the answer depends on."""
+    patterns = installation.driver.sandbox_needs(installation.library).device_files
+    device_files = sorted(path for pattern in patterns for path in glob(pattern))
+    pyopencl = find_spec("pyopencl")
+    origin = pyopencl.origin if pyopencl else None
+    parts = [fingerprint(installation), device_files, origin and [origin, _stat(origin)]]
+    text = json.dumps([*parts, os.environ.get("PATH")])  # PoCL starts a linker
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
 def fingerprint(installation: Installation) -> str:
-    """A digest of all that the answer depends on, and a build with the driver."""
+    """A digest of what decides how a driver builds a program."""
     paths = ["/etc/ld.so.cache"]
     if os.sep in installation.library:  # libraries that it needs lie beside it
         paths = [installation.library, os.path.dirname(installation.library)]

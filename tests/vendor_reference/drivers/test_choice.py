@@ -36,7 +36,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> There:
             installation = Installation(driver, f"/lib/{number}.so", f"/etc/{number}.icd")
             proofs[installation] = Proof(installation, infos, problem)
         monkeypatch.setattr(choice, "find_installations", lambda: list(proofs))
-        monkeypatch.setattr(choice, "prove", lambda installation, again=False: proofs[installation])
+        monkeypatch.setattr(choice, "prove", proofs.__getitem__)
 
     return make
 
@@ -51,6 +51,7 @@ NEW_POCL = device(POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux", "pthread-znver3-AMD
 NEWEST_POCL = device(POCL, "OpenCL 3.0 PoCL 10.0  Linux", "cpu-znver3-AMD EPYC")
 MAKERS_CPU = device("Intel(R) OpenCL", "OpenCL 3.0 LINUX", "Intel(R) Xeon(R)")
 GPU = device("NVIDIA CUDA", "OpenCL 3.0 CUDA 12.4", "NVIDIA H200", "GPU")
+INTELS_GPU = device("Intel(R) OpenCL Graphics", "OpenCL 3.0", "Intel(R) Arc(TM)", "GPU")
 OTHER_GPU = device("rusticl", "OpenCL 3.0", "AMD Radeon", "GPU")
 FPGA = device("Some FPGA", "OpenCL 1.2", "board", "ACCELERATOR")
 SIMULATOR = device("Oclgrind", "OpenCL 3.0 (Oclgrind 21.10)", "Oclgrind Simulator", "CPU")
@@ -134,6 +135,7 @@ def test_where_no_driver_works_each_is_named_with_its_reason(there: There) -> No
     with pytest.raises(LiteRtError) as error:
         choose_device()
     assert error.value.status is Status.NOT_FOUND
+    assert "\n" not in error.value.what
     for text in ("/etc/0.icd", "unknown target CPU", "/etc/1.icd", "SIGSEGV"):
         assert text in error.value.what
     assert "pip install intel-opencl-rt" in error.value.hint
@@ -148,9 +150,30 @@ def test_a_machine_without_drivers_is_told_what_to_install(there: There) -> None
     assert "apt install pocl-opencl-icd" in error.value.hint
 
 
+def test_a_driver_that_is_named_and_works_is_tried_alone(
+    there: There, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there(NEW_POCL, GPU, "it hangs")
+    proved: list[str] = []
+    real: Callable[[Installation], Proof] = getattr(choice, "prove")  # noqa: B009  # the fixture's
+
+    def prove(installation: Installation) -> Proof:
+        proved.append(installation.driver.name)
+        return real(installation)
+
+    monkeypatch.setattr(choice, "prove", prove)
+    assert choose_device("pocl").info is NEW_POCL and proved == ["pocl"]
+    assert choose_device("nvidia").info is GPU and len(proved) == 4
+
+
 @pytest.mark.parametrize("wanted", ["", "opencl", ":o"])
 def test_a_simulator_alone_is_not_taken_by_accident(wanted: str, there: There) -> None:
     there(SIMULATOR)
     with pytest.raises(LiteRtError):
         choose_device(wanted)
     assert rank_devices([SIMULATOR], wanted) == []
+
+
+def test_a_driver_is_known_by_its_platforms_whole_name() -> None:
+    assert driver_of_device(MAKERS_CPU).name == "intel"
+    assert driver_of_device(INTELS_GPU).name == ""

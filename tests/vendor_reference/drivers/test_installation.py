@@ -79,15 +79,23 @@ def test_drivers_of_one_name_stay_apart(vendors: Path, tmp_path: Path) -> None:
     assert [found.driver.name for found in find_installations()] == ["intel", "intel"]
 
 
-@pytest.mark.parametrize("name", ["one.icd", "libpocl.so"])
+def test_a_variable_that_names_nothing_has_the_reason(
+    vendors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("nowhere", "nowhere.icd", "libnothing.so.2"):
+        monkeypatch.setenv("OCL_ICD_VENDORS", str(vendors / name))
+        assert f"there is no {vendors / name}" == only().problem
+
+
+@pytest.mark.parametrize("name", ["one.icd", "libpocl.so", "libpocl.so.2"])
 def test_the_variable_may_name_a_registration_or_a_library(
     vendors: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = tmp_path / "libpocl.so"
-    library.write_text("")
-    (tmp_path / "one.icd").write_text(str(library))
+    for library in ("libpocl.so", "libpocl.so.2"):
+        (tmp_path / library).write_text("")
+    (tmp_path / "one.icd").write_text(str(tmp_path / "libpocl.so"))
     monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path / name))
-    assert only().library == str(library)
+    assert only().library == str(tmp_path / name.replace("one.icd", "libpocl.so"))
 
 
 def test_registrations_beside_the_loader_are_found(

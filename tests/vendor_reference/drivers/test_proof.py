@@ -13,6 +13,7 @@ import pytest
 from litert.core.errors import LiteRtError
 from vendor_reference.drivers import choice, installation, proof
 from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
 from vendor_reference.drivers.proof import Proof, prove
@@ -73,7 +74,7 @@ def test_a_driver_that_works_has_its_devices_and_is_tried_once(
     assert prove(driver) == first and tries == [driver]
 
 
-@pytest.mark.parametrize("variable", ["CL_CONFIG_X", "POCL_X", "LD_LIBRARY_PATH"])
+@pytest.mark.parametrize("variable", ["CL_X", "POCL_X", "LD_X", "CUDA_VISIBLE_DEVICES", "PATH"])
 def test_another_environment_is_another_answer(
     variable: str, tmp_path: Path, tries: list[Installation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,3 +185,20 @@ def test_no_process_to_be_had_is_no_answer_to_be_remembered(
     found = prove(of(tmp_path / "libdriver.so"))
     assert isinstance(found, Proof) and "cannot be started" in found.problem
     assert not list((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_compiler_that_crashes_is_the_kernels_fault_where_the_driver_works(
+    works: bool, device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "compiler_of_test_proof.py").write_text(
+        "import os\ndef crash(_):\n    yield 1\n    os.kill(os.getpid(), 11)\n"
+    )
+    (tmp_path / "libdriver.so").write_text("")
+    library = device.library if works else str(tmp_path / "libdriver.so")
+    answers = call_compiler("compiler_of_test_proof:crash", None, timeout_s=30, library=library)
+    with pytest.raises(LiteRtError) as error:
+        list(answers)
+    assert ("SIGSEGV" in error.value.what) is works
+    assert ("The kernel is not at fault" in error.value.hint) is not works

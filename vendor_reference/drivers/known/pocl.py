@@ -28,7 +28,7 @@ class Pocl(Driver):
     name = "pocl"
     library = "libpocl"
     platform = "Portable Computing Language"
-    hint = "apt install pocl-opencl-icd; on x86-64, pip install 'litert-npu[pocl]'"
+    hint = "apt install pocl-opencl-icd"
     keeps_variants = True
     threads_variable = "POCL_MAX_PTHREAD_COUNT"
     crash_hint = (

@@ -12,6 +12,7 @@ from litert.core.status import Status
 from vendor_reference.device.opencl import load_driver
 from vendor_reference.drivers.choice import VARIABLE, choose_device, prove_all, rank_devices
 from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
+from vendor_reference.drivers.proof import prove
 
 
 def describe_device(device: cl.Device) -> DeviceInfo:
@@ -54,7 +55,11 @@ def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
       LiteRtError: NOT_FOUND, if no driver works, or none that is loaded has such a device.
     """
     chosen = choose_device(wanted)
-    devices = load_driver(chosen.installation.library)
+    try:
+        devices = load_driver(chosen.installation.library)
+    except LiteRtError:  # what was proved does not hold any more: the next process shall know
+        prove(chosen.installation, again=True)
+        raise
     infos = [describe_device(device) for device in devices]
     identity = chosen.info.identity
     for device, info in zip(devices, infos, strict=True):
