@@ -12,7 +12,8 @@ IN_PYTHON = """
 import time
 try:
     print("ready", flush=True)
-    time.sleep(60)
+    for _ in range(6000):
+        time.sleep(0.01)  # one long sleep misses a signal that comes just before it, in Python 3.14
 finally:
     print("cleaned up", flush=True)
 """

@@ -124,4 +124,4 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
         what = "no OpenCL driver works here" if failed else "no OpenCL driver is installed"
         hint = install_hint()
     reasons = "; ".join(failed)
-    return LiteRtError(Status.NOT_FOUND, f"{what}{reasons and ': '}{reasons}", hint=hint)
+    return LiteRtError(Status.NOT_FOUND, f"{what}{reasons and '; not used: '}{reasons}", hint=hint)
