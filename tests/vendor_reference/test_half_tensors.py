@@ -207,11 +207,12 @@ def test_the_user_can_decide_for_all_devices(
     assert len(read_compiled(tmp_path).functions) == 1
 
 
+@pytest.mark.parametrize("check_kernels", [True, False])
 def test_a_kernel_that_declares_halves_gets_them_on_every_device(
-    tmp_path: Path, compiling: Any
+    tmp_path: Path, compiling: Any, check_kernels: bool
 ) -> None:
     write_scale(tmp_path, BITS_OF_HALVES)
-    report = compile_scale(tmp_path)
+    report = compile_scale(tmp_path, check_kernels=check_kernels)
     with np.errstate(over="ignore"):
         expected = X * np.float16(1.5)
     np.testing.assert_array_equal(run_on(compiling, tmp_path / "c.tflite", X), expected)
@@ -220,6 +221,27 @@ def test_a_kernel_that_declares_halves_gets_them_on_every_device(
         "half tensors are half in its kernel on every device, as it declares half*."
     )
     assert [len(f.tasks) for f in read_compiled(tmp_path).functions] == [1]
+
+
+@pytest.mark.parametrize(
+    ("head", "parameters"),
+    [
+        ("", "__global T* x, __global T* y"),
+        (
+            "#ifdef cl_khr_fp16\n#define T half\n#else\n#define T float\n#endif\n",
+            "__global T* x, __global T* y",
+        ),
+        ("", "__global half* x"),
+    ],
+)
+def test_a_kernel_that_is_not_built_and_whose_text_does_not_tell_is_refused(
+    tmp_path: Path, head: str, parameters: str
+) -> None:
+    write_scale(tmp_path, f"{head}__kernel void Scale({parameters}) {{}}\n")
+    with pytest.raises(LiteRtError, match="does not tell whether it declares half") as error:
+        compile_scale(tmp_path, check_kernels=False)
+    assert error.value.status is Status.INVALID_ARGUMENT and "--reference_fp16" in error.value.hint
+    compile_scale(tmp_path, check_kernels=False, vendor_options={"reference_fp16": "half"})
 
 
 def test_a_kernel_that_computes_with_halves_needs_a_device_that_does(

@@ -56,6 +56,21 @@ NOTED = {
         "int i = get_global_id(0);\nsize_t at = 3 + i * (int []){1,2,3,4,}[2];\ny[at] = 0;",
         ["i:2"],
     ),
+    "a dimension of the author's": ("int i = get_global_id(n);\ny[i] = 0;", ["i:2"]),
+    "one dimension of two": (
+        "int r = get_global_id(1), c = get_global_id(0);\ny[r * n + c] = 0;",
+        ["c:2"],
+    ),
+    "a name for int": ("typedef int idx;\nconst idx i = get_global_id(0);\ny[i] = 0;", ["i:3"]),
+    "a name for unsigned int": (
+        "typedef unsigned int idx;\nidx i = get_global_id(0);\ny[i] = 0;",
+        ["i:3"],
+    ),
+    "a name for a name": (
+        "typedef short s;\ntypedef s idx;\nidx i = get_global_id(0);\ny[i] = 0;",
+        ["i:4"],
+    ),
+    "a conversion to such a name": ("typedef uint idx;\ny[(idx)get_global_id(0)] = 0;", ["(idx):3"]),
     "get_local_id": ("int i = get_local_id(0);\ny[i] = 0;", ["i:2"]),
     "a macro": ("#define ID get_global_id(0)\nint i = ID;\ny[i] = 0;", ["i:3"]),
     "a macro for the address": (
@@ -78,6 +93,16 @@ def test_an_int_in_an_address_is_noted_with_its_line(body: str, names: list[str]
 
 NOT_NOTED = {
     "size_t": "const size_t i = get_global_id(0);\ny[i] = x[i];",
+    "the same for neighbours": (
+        "int r = get_global_id(1), p = get_local_id(2);\ny[r * n + p + get_global_id(0)] = 0;"
+    ),
+    "a name for size_t": "typedef size_t idx;\nidx i = get_global_id(0);\ny[i] = x[i];",
+    "a name for unsigned long": (
+        "typedef unsigned long idx;\nidx i = get_global_id(0);\ny[i] = x[i];"
+    ),
+    "a name for a pointer": (
+        "typedef __global int* ints;\nints i = (ints) x + get_global_id(0);\ny[*i] = 0;"
+    ),
     "ulong": "ulong i = get_global_id(0);\ny[i] = x[i];",
     "unsigned long": "unsigned long i = get_global_id(0);\ny[i] = x[i];",
     "no variable": "y[get_global_id(0)] = x[get_global_id(0)];",
@@ -128,10 +153,10 @@ def test_examples_have_none(path: Path) -> None:
     assert find_narrow_index_notes(path.read_text()) == []
 
 
-_WORDS = "int size_t i y get_global_id ( ) [ ] { } = += + * , ; < ? : . for if __global".split()  # noqa: SIM905
+_WORDS = "int typedef size_t i y get_global_id ( ) [ ] { } = += + * , ; < ? : . for if __global"
 
 
-@given(st.lists(st.sampled_from(_WORDS)))
+@given(st.lists(st.sampled_from(_WORDS.split())))
 def test_any_tokens_are_read(words: list[str]) -> None:
     find_narrow_index_notes(_text(" ".join(words)))
 

@@ -1,4 +1,4 @@
-"""A command's work in a process of its own: a kernel that crashes or hangs costs a message.
+"""A command's work in a process of its own: a kernel that crashes or hangs only produces an error message.
 
 The child's part is a generator function. It yields `stage(...)` before what may go wrong, and in the end one
 `answer(...)`; what the device prints comes to the standard error at once.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -17,9 +16,6 @@ from litert.host.child import call_in_child
 
 from ..console import print_text
 from ..wording import json_text
-
-if TYPE_CHECKING:
-    pass
 
 _CRASH_HINT = (
     "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide can do that: "
@@ -29,8 +25,8 @@ _TIMEOUT_HINT = (
     "A loop in the kernel that does not end does that; --timeout_s gives honest work more time."
 )
 _COMPILER_HINT = (
-    "OpenCL compilers crash or hang on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, such as "
-    "float8; --timeout_s gives honest work more time."
+    "OpenCL compilers crash or hang on some kernels: simplify it, or use another driver (LITERT_NPU_OPENCL); "
+    "--timeout_s gives honest work more time."
 )
 
 

@@ -46,6 +46,7 @@ class LayerOptions:
       allow_native_assets: whether machine code of the asset may run.
       shape_bounds: the largest shape of each input of dynamic shape, by name.
       vendor_options: of the reference vendor, by name.
+      check_kernels: whether the device here builds the kernels, to see that they are right.
     """
 
     path: str
@@ -54,6 +55,7 @@ class LayerOptions:
     allow_native_assets: bool = False
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     vendor_options: Mapping[str, str] = field(default_factory=dict)
+    check_kernels: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +143,7 @@ def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
         options.soc_model,
         compiler=CompilerOptions(
             [CustomOpInfo(subject.op.name, options.path)],
+            check_kernels=options.check_kernels,
             asset_root=options.asset_root,
             allow_native_assets=options.allow_native_assets,
             shape_bounds={n: b for n, b in options.shape_bounds.items() if n in names},

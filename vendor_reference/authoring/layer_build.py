@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -90,7 +90,14 @@ def build_layer(
         COMPILATION or NOT_FOUND, if no device is left; what is wrong with the layer.
     """
     files = _files(options, op_name, with_source)
-    programs = _programs(options, op_name, subjects)
+    refusal: LiteRtError | None = None
+    try:
+        programs = _programs(options, op_name, subjects)
+    except LiteRtError as error:
+        if error.status is not Status.COMPILATION:
+            raise
+        refusal = error  # of the best device alone: others may take it
+        programs = _programs(replace(options, check_kernels=False), op_name, subjects)
     codes: list[DeviceCode] = []
     devices: list[str] = []
     failures = [str(proof) for proof in prove_all() if proof.problem]
@@ -103,7 +110,7 @@ def build_layer(
             failures.append(f"{device.info}: {error.what.strip()}")
             errors.append(error)
     if errors and not devices:
-        raise errors[0]
+        raise _none_left(options.path, refusal or errors[0], failures)
     layer = BinaryLayer(next(iter(files)), files, codes)
     return BuiltLayer(layer, pack_binary_layer(layer), devices, failures, len(programs))
 
@@ -120,6 +127,14 @@ def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> lis
         DeviceCode(digest, device.info.identity, program.kernels, program.binary)
         for digest, program in zip(texts, built, strict=True)
     ]
+
+
+def _none_left(path: str, first: LiteRtError, failures: Sequence[str]) -> LiteRtError:
+    """The only failure as it was, or one error that has them all."""
+    if len(failures) == 1:
+        return first
+    lines = "".join(f"\n  {failure}" for failure in failures)
+    return LiteRtError(first.status, f"no device here takes it:{lines}\n", path, first.hint)
 
 
 def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, PackedFile]:

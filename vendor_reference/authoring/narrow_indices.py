@@ -2,6 +2,7 @@
 
 Intel's driver for CPUs makes one vector of what neighbouring work items read or write, where it can prove that
 it lies in a row. It often cannot prove it of `y[i]` where `i` is an `int` or a `uint` made of `get_global_id(0)`.
+Neighbours differ in dimension 0 alone: `get_global_id(1)` is the same for all of them.
 
 A kernel is read as tokens, statement by statement. That is enough for what kernels are like; where it is not,
 there is no note.
@@ -26,6 +27,7 @@ _COST = (
     "times as long. Use size_t; it also holds beyond 2^31 elements."
 )
 _IDS = {"get_global_id", "get_global_linear_id", "get_local_id", "get_local_linear_id"}
+_OTHER_DIMENSIONS = (["1"], ["2"])
 _ARITHMETIC = re.compile(r"min|max|clamp|abs|select|mul24|mad24|mad_sat|mul_hi|mad_hi|convert_\w+")
 _NARROW = re.compile(r"u?(?:int|short|char)\d*|signed|unsigned")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -146,6 +148,7 @@ class _Reader:
     def __init__(self) -> None:
         self.found: dict[_NarrowIndex, None] = {}
         self._scopes: list[dict[str, _Variable]] = [{}]
+        self._typedefs: dict[str, str] = {}
 
     def read(self, statement: Sequence[Token], end: str) -> None:
         """Reads a statement, and what ends it."""
@@ -168,6 +171,9 @@ class _Reader:
                 return
 
     def _statement(self, tokens: Sequence[Token]) -> None:
+        if tokens and tokens[0].text == "typedef":
+            self._name_type(tokens)
+            return
         if _is_declaration(tokens):
             types: Sequence[Token] = ()
             for declarator in split_arguments(tokens):
@@ -179,6 +185,18 @@ class _Reader:
             if token.text in _ASSIGNMENTS and variable:
                 self._assign(variable, tokens[index - 1].text, token.text, tokens[index + 1 :])
 
+    def _name_type(self, tokens: Sequence[Token]) -> None:
+        """Keeps the name of `typedef int name`; others are no numbers of few bits."""
+        *types, name = (token.text for token in tokens[1:] or [Token("", 0)])
+        if all(map(_NAME.fullmatch, types)):
+            self._typedefs[name] = self._narrow_type(types)
+
+    def _narrow_type(self, words: Sequence[str]) -> str:
+        """The type of few bits that is among the words of a declaration, as it is written there; else ""."""
+        if "long" in words:
+            return ""
+        return next((w for w in words if _NARROW.fullmatch(w) or self._typedefs.get(w)), "")
+
     def _declare(self, tokens: Sequence[Token]) -> list[Token]:
         """Declares the variable of `type name = value`; the type is there for the next one."""
         at = next((i for i, t in enumerate(tokens) if t.text in ("=", "[", ":")), len(tokens))
@@ -187,9 +205,7 @@ class _Reader:
         words = {token.text for token in types}
         is_pointer, is_array = "*" in words, at < len(tokens) and tokens[at].text == "["
         is_global = is_pointer and (bool(words & _GLOBAL) or self._has_pointer(value))
-        narrow = next((t.text for t in types if _NARROW.fullmatch(t.text)), "")
-        if is_pointer or is_array or "long" in words:
-            narrow = ""
+        narrow = "" if is_pointer or is_array else self._narrow_type([t.text for t in types])
         self._find_addresses(value)
         variable = _Variable(name.line, narrow, is_global)
         self._scopes[-1][name.text] = variable
@@ -261,7 +277,7 @@ class _Reader:
             elif token.text == "(":
                 end = find_closing(tokens, index - 1)
                 inside, index = tokens[index:end], end + 1
-                if len(inside) == 1 and _NARROW.fullmatch(inside[0].text):
+                if len(inside) == 1 and self._narrow_type([inside[0].text]):
                     conversion = inside[0]
                     continue
                 term = self._value(inside)
@@ -282,7 +298,8 @@ class _Reader:
             variable = self._find(name.text)
             return variable.value if variable else _Value()
         if name.text in _IDS:
-            return _Value(name.text)
+            is_same = [t.text for t in arguments] in _OTHER_DIMENSIONS
+            return _Value() if is_same else _Value(name.text)
         if not _ARITHMETIC.fullmatch(name.text):
             return _Value()
         value = self._value(arguments)

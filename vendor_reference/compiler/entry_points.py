@@ -11,6 +11,7 @@ from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_bindings import check_bindings
 from vendor_reference.compiler.lowering import Lowered
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_parameters import types_in_text
 from vendor_reference.custom_layers.kernel_source import (
     choose_kernel,
     decode_source,
@@ -28,7 +29,7 @@ def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -
     """
     entries: dict[str, str] = {}
     for name in {t.op_name for f in executable.functions for t in f.tasks if not t.entry}:
-        entry = layers[name].entry or choose_kernel(name, _kernels_in_text(layers[name]))
+        entry = _entry_in_text(layers[name])
         if entry is None:
             return None
         entries[name] = entry
@@ -100,6 +101,17 @@ def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
     return entry if entry in built.kernels else None
 
 
+def declared_in_text(layer: CustomLayer, prelude: str) -> Sequence[str] | None:
+    """The types that a layer's kernel declares, as its sources show; see `types_in_text`.
+
+    Args:
+      layer: whose sources show which kernel it is.
+      prelude: what the compiler gets in front of them.
+    """
+    entry = _entry_in_text(layer)
+    return None if entry is None else types_in_text(prelude, _texts(layer), entry)
+
+
 def _check_entry(
     task: KernelTask, kernels: Mapping[str, object], layers: Mapping[str, CustomLayer]
 ) -> None:
@@ -115,10 +127,12 @@ def _check_entry(
         )
 
 
-def _kernels_in_text(layer: CustomLayer) -> Sequence[str]:
-    return kernel_names(
-        [decode_source(file.data, file.path) for file in (*layer.headers, *layer.sources)]
-    )
+def _entry_in_text(layer: CustomLayer) -> str | None:
+    return layer.entry or choose_kernel(layer.op_name, kernel_names(_texts(layer)))
+
+
+def _texts(layer: CustomLayer) -> Sequence[str]:
+    return [decode_source(file.data, file.path) for file in (*layer.headers, *layer.sources)]
 
 
 def _with_tasks(executable: Executable, change: Callable[[KernelTask], KernelTask]) -> Executable:

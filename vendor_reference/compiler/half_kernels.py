@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
-from vendor_reference.compiler.entry_points import find_entry
+from vendor_reference.compiler.entry_points import declared_in_text, find_entry
 from vendor_reference.compiler.kernel_bindings import BoundArgument
 from vendor_reference.compiler.lowering import Lowered
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -36,6 +38,32 @@ def find_half_ops(
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
         declared = _declared_types(task, built, layers)
+        if any(map(_is_written_for_halves, declared, bound, halves)):
+            found.add(task.op_name)
+    return found
+
+
+def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
+    """As `find_half_ops`, where nothing is built, and the sources show which kernels the ops have.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, where the text does not tell what a kernel declares.
+    """
+    found: set[str] = set()
+    for (task, bound), (_, halves) in _pairs(lowered):
+        layer = layers[task.op_name]
+        if any(file.packed_in is not None for file in layer.sources):
+            continue  # `find_packed_half_ops` has them
+        declared = declared_in_text(layer, lowered.samples[task.program].prelude)
+        if declared is None or len(declared) != len(bound):
+            declared = [""] * len(bound)
+        by_device = [
+            name
+            for name, one, other in zip(declared, bound, halves, strict=True)
+            if one.element_type is not other.element_type
+        ]
+        if "" in by_device:
+            raise _cannot_tell(layer)
         if any(map(_is_written_for_halves, declared, bound, halves)):
             found.add(task.op_name)
     return found
@@ -87,6 +115,15 @@ def _declared_types(
     assert program is not None  # all devices run it
     entry = find_entry(layers[task.op_name], program)
     return [] if entry is None else [a.type_name for a in program.kernels[entry].arguments]
+
+
+def _cannot_tell(layer: CustomLayer) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        "its kernel's text does not tell whether it declares half*, and the kernel is not built",
+        f"{layer.file_name}, op '{layer.op_name}'",
+        "Say --reference_fp16=half or float: what half tensors are in kernels.",
+    )
 
 
 def _is_written_for_halves(declared: str, bound: BoundArgument, with_fp16: BoundArgument) -> bool:

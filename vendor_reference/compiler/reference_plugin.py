@@ -20,7 +20,11 @@ from litert.model.graph import Subgraph
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
-from vendor_reference.compiler.half_kernels import find_half_ops, find_packed_half_ops
+from vendor_reference.compiler.half_kernels import (
+    find_half_ops,
+    find_half_ops_in_text,
+    find_packed_half_ops,
+)
 from vendor_reference.compiler.half_tensors import HalfPolicy
 from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
@@ -83,7 +87,7 @@ class ReferencePlugin(CompilerPlugin):
         half_ops = find_packed_half_ops(lowered, self._layers)
         if half_ops:
             lowered = self._lower(soc_model, partitions, half_ops)
-        if self._options.check_kernels and (declared := self._find_half_ops(lowered)):
+        if declared := self._find_half_ops(lowered):
             lowered = self._lower(soc_model, partitions, half_ops | declared)
         used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
@@ -132,6 +136,9 @@ class ReferencePlugin(CompilerPlugin):
         """The ops whose kernels are written for halves, where the device was to decide."""
         if not any(function.needs_fp16 for function in lowered.executable.functions):
             return set()
+        is_checked = self._options.check_kernels
+        if not is_checked and entries_by_text(lowered.executable, self._layers) is not None:
+            return find_half_ops_in_text(lowered, self._layers)
         try:
             return find_half_ops(lowered, self._build(lowered), self._layers)
         except LiteRtError:  # the check of kernels says it, when they have been dumped

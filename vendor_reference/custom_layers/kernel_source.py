@@ -52,6 +52,7 @@ class _Macro:
 @dataclass(slots=True)
 class _Scan:
     macros: dict[str, _Macro] = field(default_factory=dict)
+    unsure: set[str] = field(default_factory=set)  # defined again, as something else
     tokens: list[Token] = field(default_factory=list)
     expansions: int = 0
 
@@ -100,6 +101,23 @@ def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
     return _expand(scan.tokens, scan, {}, 0)
 
 
+def certain_tokens(given: str, texts: Sequence[str]) -> Sequence[Token]:
+    """The tokens of the texts; a macro that they define in several ways stays as it is.
+
+    Args:
+      given: text in front of them: its macros hold, whatever the texts define.
+      texts: as `kernel_tokens` takes them.
+    """
+    before = _Scan()
+    _read(given, before)
+    scan = _Scan(dict(before.macros))
+    for text in texts:
+        _read(text, scan)
+    for name in scan.unsure - set(before.macros):
+        del scan.macros[name]
+    return _expand(scan.tokens, scan, {}, 0)
+
+
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
     """The kernels that the texts define, in order, each once.
 
@@ -107,13 +125,16 @@ def kernel_names(texts: Sequence[str]) -> Sequence[str]:
       texts: as `kernel_tokens` takes them.
     """
     tokens = kernel_tokens(texts)
-    names: list[str] = []
+    return list(dict.fromkeys(tokens[index].text for index in find_kernels(tokens)))
+
+
+def find_kernels(tokens: Sequence[Token]) -> Iterator[int]:
+    """Where the names of kernels stand that are declared or defined, each before its parenthesis."""
     for index, token in enumerate(tokens):
         if token.text in _KEYWORDS:
             name = _declared_name(tokens, index + 1)
-            if name and name not in names:
-                names.append(name)
-    return names
+            if name is not None:
+                yield name
 
 
 def choose_kernel(op_name: str, names: Sequence[str]) -> str | None:
@@ -178,7 +199,9 @@ def _read(text: str, scan: _Scan) -> None:
             names = None
             if parentheses:
                 names = [p.strip() for p in parameters.split(",") if p.strip()]
-            scan.macros.setdefault(name, _Macro(names, _TOKEN.findall(body)))
+            macro = _Macro(names, _TOKEN.findall(body))
+            if scan.macros.setdefault(name, macro) != macro:
+                scan.unsure.add(name)
 
 
 def _expand(
@@ -228,8 +251,8 @@ def _substitute(macro: _Macro, arguments: Sequence[Sequence[Token]], line: int) 
     return joined
 
 
-def _declared_name(tokens: Sequence[Token], index: int) -> str | None:
-    """The name in `[attributes] void [attributes] name (`, from behind the keyword."""
+def _declared_name(tokens: Sequence[Token], index: int) -> int | None:
+    """Where the name stands in `[attributes] void [attributes] name (`, from behind the keyword."""
     while index < len(tokens):
         text = tokens[index].text
         follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -238,7 +261,7 @@ def _declared_name(tokens: Sequence[Token], index: int) -> str | None:
         elif not (text[0].isalpha() or text[0] == "_"):
             return None
         elif follows == "(":
-            return text
+            return index
         else:
             index += 1
     return None

@@ -179,6 +179,33 @@ def test_a_device_that_fails_is_named_and_the_others_have_code(
     assert "SIGSEGV" in capsys.readouterr().err and not (described / "s.bin").exists()
 
 
+def _refused_with(name: str, reason: str) -> str:
+    """The kernel, which does not build where a macro is defined."""
+    return f"#ifdef {name}\n#error {reason}\n#endif\n{SOFTSIGN}"
+
+
+def test_a_kernel_that_the_best_device_refuses_is_built_for_the_others(
+    described: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    devices = [device.info for device in find_devices()]
+    lacking = [info for info in devices if not info.has_fp16]
+    if not devices[0].has_fp16 or not lacking:
+        pytest.skip("no OpenCL driver without fp16 arithmetic beside one with it")
+    source = described / "src" / "Softsign.cl"
+    arguments = ("layer", "build", "Softsign.json", "--model=model.tflite", "-o", "s.bin")
+    source.write_text(_refused_with("cl_khr_fp16", "not with fp16"))
+    assert litert_npu(*arguments) == 0
+    assert _devices(described) == {" ".join(info.identity) for info in lacking}
+    printed = capsys.readouterr().out
+    assert f"not for {devices[0]}: " in printed and "not with fp16" in printed
+    (described / "s.bin").unlink()
+    source.write_text(_refused_with("__OPENCL_VERSION__", "not at all"))
+    assert litert_npu(*arguments) != 0
+    printed = capsys.readouterr().err
+    assert all(f"  {info}: " in printed for info in devices)
+    assert printed.count("not at all") >= len(devices) and not (described / "s.bin").exists()
+
+
 def test_code_for_another_processor_is_not_loaded(described: Path, litert_npu: LitertNpu) -> None:
     """Drivers call CPUs by their brands: the same names may stand for other instructions."""
     arguments = ("Softsign.json", "--model=model.tflite", "-o", "s.bin", "--nosource")

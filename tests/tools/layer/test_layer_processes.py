@@ -1,11 +1,15 @@
-"""What `litert-npu layer` does in processes of their own: a kernel that crashes or hangs costs a message."""
+"""`litert-npu layer` in child processes: a kernel that crashes or hangs only produces an error message."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from litert_npu_tools.layer import safe_process
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SHAPES, SOFTSIGN
 
@@ -67,3 +71,17 @@ def test_a_kernel_that_crashes_or_hangs_costs_a_message(
 
     built = list((author / "cache" / "litert-npu-cache" / "programs").iterdir())
     assert built and all(_parse(path.read_bytes()) for path in built)
+
+
+def test_a_compiler_that_crashes_is_explained_whichever_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def call(target: str, *_: object, **__: object) -> Iterator[object]:
+        yield safe_process.compiling("k.cl")
+        raise LiteRtError(Status.RUNTIME_FAILURE, "it crashed", target)
+
+    monkeypatch.setattr(safe_process, "call_in_child", call)
+    with pytest.raises(LiteRtError, match=r"it crashed, while k\.cl was being compiled") as error:
+        safe_process.run_safely("a:b", {}, path="k.cl", timeout_s=1)
+    assert "another driver (LITERT_NPU_OPENCL)" in error.value.hint
+    assert "PoCL" not in error.value.hint and "vectors" not in error.value.hint
