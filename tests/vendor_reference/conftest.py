@@ -21,15 +21,31 @@ _opened: dict[str, Any] = {}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `device` runs on each OpenCL device found, or on those of one driver (`driver`)."""
+    """Runs tests on each OpenCL device found: those that ask for `device`, and modules marked `each_driver`.
+
+    A test with the mark `driver` runs on the devices of that driver alone.
+    """
+    if metafunc.definition.get_closest_marker("each_driver"):
+        metafunc.fixturenames.append("chosen_driver")
+        drivers = dict.fromkeys(name.split(",")[0] for name in _find_devices())
+        metafunc.parametrize("chosen_driver", list(drivers) or [_no_driver()], indirect=True)
     if "device" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("driver")
         wanted = marker.args[0] if marker else ""
-        names: list[Any] = [name for name in _find_devices() if name.startswith(wanted)]
-        if not names:
-            skip = pytest.mark.skip(reason=f"no OpenCL driver {wanted} to test with")
-            names = [pytest.param("none", marks=skip)]
-        metafunc.parametrize("device", names, indirect=True)
+        names = [name for name in _find_devices() if name.startswith(wanted)]
+        metafunc.parametrize("device", names or [_no_driver(wanted)], indirect=True)
+
+
+def _no_driver(wanted: str = "") -> Any:
+    skip = pytest.mark.skip(reason=f"no OpenCL driver {wanted} to test with")
+    return pytest.param("none", marks=skip)
+
+
+@pytest.fixture
+def chosen_driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The driver that a test runs on, also in the processes that it starts."""
+    monkeypatch.setenv("LITERT_NPU_OPENCL", request.param)
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

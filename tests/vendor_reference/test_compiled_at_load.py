@@ -17,6 +17,8 @@ from litert.model.writer import write_model
 from litert.options import Options
 from tests.exported_vendors import exported
 
+pytestmark = pytest.mark.each_driver
+
 ACCELERATORS = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 KERNEL = """
 #include "factor.h"

@@ -25,6 +25,8 @@ from tests.vendor_reference.cpu_layers import library
 from tests.vendor_reference.test_dynamic_shapes import POSITIVE, SQUARE, one_op, opened, random
 from vendor_reference.device.loaded_cpu_task import MOST_KERNELS
 
+pytestmark = pytest.mark.each_driver
+
 Array = npt.NDArray[Any]
 Bounds = Mapping[str, Sequence[int]]
 OK = "return kLiteRtNpuOk;"

@@ -30,6 +30,8 @@ from tests.vendor_reference.cpu_layers import build, library, prelu
 from vendor_reference.compiler import cpu_library
 from vendor_reference.cpu_layer.__main__ import include_folder
 
+pytestmark = pytest.mark.each_driver
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ADD_ONE = """
 __kernel void AddOne(const __global float* x, __global float* y) {

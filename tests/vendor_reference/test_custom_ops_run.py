@@ -19,6 +19,8 @@ from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Tensor
 from litert.model.writer import write_model
 
+pytestmark = pytest.mark.each_driver
+
 KERNELS = Path(__file__).parent / "kernels"
 Array = npt.NDArray[Any]
 

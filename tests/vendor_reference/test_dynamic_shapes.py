@@ -27,6 +27,8 @@ from litert.model.graph import Tensor
 from litert.model.writer import write_model
 from tests.vendor_reference.test_device_shapes import counted
 
+pytestmark = pytest.mark.each_driver
+
 Array = npt.NDArray[Any]
 F32 = "float32"
 

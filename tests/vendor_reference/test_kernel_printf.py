@@ -15,6 +15,8 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 
+pytestmark = pytest.mark.each_driver
+
 KERNEL = """\
 __kernel void Say(const __global float* x, __global float* y) {
   const size_t i = get_global_id(0);

@@ -20,6 +20,8 @@ from tests.vendor_reference.ir_texts import run
 from vendor_reference.compiler.ir_dump import IMPORT
 from vendor_reference.compiler.pass_pipeline import PIPELINE
 
+pytestmark = pytest.mark.each_driver
+
 SHAPE = (1, 3, 4, 5)
 
 SCALE = """\

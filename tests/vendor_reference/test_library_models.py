@@ -21,6 +21,8 @@ from litert.model.writer import write_model
 from tests.vendor_reference.executables import Array
 from tests.vendor_reference.library_runs import run_stock
 
+pytestmark = pytest.mark.each_driver
+
 SOFTSIGN = """
 __kernel void Softsign(const __global float* x, __global float* y) {
   const size_t i = get_global_id(0);

@@ -22,6 +22,8 @@ from litert.model.builder import ModelBuilder
 from litert.model.flexbuffer import FlexValue
 from litert.model.writer import write_model
 
+pytestmark = pytest.mark.each_driver
+
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 FOUR: Shape = (2, 3, 4, 5)

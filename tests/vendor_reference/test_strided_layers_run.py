@@ -19,6 +19,8 @@ from tests.vendor_reference.executables import Array
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.pass_pipeline import PIPELINE
 
+pytestmark = pytest.mark.each_driver
+
 XML = """\
 <CustomLayer name="{name}" type="SimpleGPU" version="1">
   <Kernel entry="scale"><Source filename="{kernel}.cl"/><Define name="gain" param="gain" type="float"/></Kernel>

@@ -22,6 +22,8 @@ from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 
+pytestmark = pytest.mark.each_driver
+
 EXTENSION = {
     "ops/gain.py": """
         from compiler_plugin.transformations import Op

@@ -20,6 +20,8 @@ from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 
+pytestmark = pytest.mark.each_driver
+
 Array = npt.NDArray[Any]
 SHAPE = (2, 3, 5, 4)
 
