@@ -55,7 +55,10 @@ def _find_problem(device: cl.Device) -> str:
     try:
         found = _run(device)
     except LiteRtError as error:
-        return f"it does not build a kernel: {error.what.strip()}"
+        log = error.what.partition("\n")[
+            2
+        ].strip()  # behind the sentence about a kernel of the user's
+        return f"it does not build a kernel: {log or error.what}"
     except cl.Error as error:
         return f"it does not run a kernel: {error}"
     reversed_in_group = [i - i % _GROUP + _GROUP - 1 - i % _GROUP for i in range(_ITEMS)]

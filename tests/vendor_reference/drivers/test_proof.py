@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from litert.core.errors import LiteRtError
+from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers import choice, installation, proof
 from vendor_reference.drivers.choice import choose_device
 from vendor_reference.drivers.compiler_child import call_compiler
@@ -202,3 +204,24 @@ def test_a_compiler_that_crashes_is_the_kernels_fault_where_the_driver_works(
         list(answers)
     assert ("SIGSEGV" in error.value.what) is works
     assert ("The kernel is not at fault" in error.value.hint) is not works
+
+
+def test_a_driver_that_builds_nothing_is_a_no_with_its_log(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As PoCL's wheel on a CPU that its LLVM does not know."""
+    from vendor_reference.device import compiler, proof_worker
+
+    nothing = replace(compiler.PROBE, text="no kernel")
+    monkeypatch.setattr(compiler, "PROBE", nothing)
+    monkeypatch.setattr(proof_worker, "_run", lambda d: compile_nothing(d, nothing))
+    problem = proof_worker._find_problem(device._device)
+    assert problem.startswith("it does not build a kernel: error: ")
+
+
+def compile_nothing(device: Any, text: ProgramText) -> Any:
+    import pyopencl as cl
+
+    from vendor_reference.device.compiler import compile_text
+
+    return compile_text(cl.Context([device]), device, text)
