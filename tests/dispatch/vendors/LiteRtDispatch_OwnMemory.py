@@ -23,6 +23,7 @@ class Memory:
     def __init__(self, size: int) -> None:
         self.device = bytearray(size)
         self.host: Any = None
+        self.copy = (ctypes.c_char * size)()  # one, so that the host finds it at one address
 
 
 class Handlers(BufferHandlers[Memory]):
@@ -42,7 +43,8 @@ class Handlers(BufferHandlers[Memory]):
 
     def lock(self, memory: Memory, mode: LockMode) -> int:
         assert memory.host is None and mode in LockMode
-        memory.host = (ctypes.c_char * len(memory.device)).from_buffer_copy(memory.device)
+        memory.copy.raw = bytes(memory.device)
+        memory.host = memory.copy
         return ctypes.addressof(memory.host)
 
     def unlock(self, memory: Memory) -> None:
