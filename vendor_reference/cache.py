@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 
 _NAME = "litert-npu-cache"
@@ -54,6 +56,32 @@ def make_cache_folder(part: str) -> str:
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
     return path
+
+
+def keep_file(
+    part: str, name: str, data: Iterable[bytes], names: re.Pattern[str], limit_bytes: int
+) -> None:
+    """Writes a file of the cache, and removes the least recently used ones where they grow too large.
+
+    Args:
+      part: its folder.
+      name: of the file.
+      data: its bytes, in pieces.
+      names: of all files of the folder that are ours.
+      limit_bytes: of these files together.
+
+    Raises:
+      OSError: there is no place for it.
+      LiteRtError: it cannot be written.
+    """
+    from litert.model.atomic_file import open_atomic  # both here: what is found needs neither
+    from litert.model.trimmed_folder import trim_folder
+
+    folder = make_cache_folder(part)
+    path = os.path.join(folder, name)
+    with open_atomic(path) as fd, open(fd, "wb", closefd=False) as stream:
+        stream.writelines(data)
+    trim_folder(folder, names, limit_bytes, path)
 
 
 def _check_ours(folder: str) -> None:

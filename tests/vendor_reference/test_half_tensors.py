@@ -82,7 +82,7 @@ def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def compiling(device: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The device, on which kernels are checked, too."""
+    """The device; the compiler checks kernels on it, too."""
     monkeypatch.setenv("LITERT_NPU_OPENCL", device.info.platform)
     return device
 

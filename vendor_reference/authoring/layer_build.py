@@ -130,7 +130,7 @@ def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> lis
 
 
 def _none_left(path: str, first: LiteRtError, failures: Sequence[str]) -> LiteRtError:
-    """The only failure as it was, or one error that has them all."""
+    """The error itself where it is the only one, else an error that lists all of them."""
     if len(failures) == 1:
         return first
     lines = "".join(f"\n  {failure}" for failure in failures)

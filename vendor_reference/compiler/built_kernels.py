@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.atomic_file import open_atomic
-from litert.model.trimmed_folder import trim_folder
-from vendor_reference.cache import cache_folder, make_cache_folder
+from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.kernel_signature import (
     KernelSignature,
@@ -75,16 +73,11 @@ def remember_built(key: str, built: BuiltProgram) -> None:
     """Keeps an answer; a folder that cannot be written to costs the next run its time, no more."""
     fields = {"kernels": dump_signatures(built.kernels), "log": built.log}
     try:
-        folder = make_cache_folder(_PART)
-        path = _path(key)
-        with open_atomic(path) as fd:
-            os.write(fd, json.dumps(fields).encode())
+        keep_file(_PART, f"{key}.json", [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
     except (OSError, LiteRtError) as error:
         import logging  # here: it takes as long to import as all answers to read
 
         logging.getLogger(__name__).info("cannot remember a build: %s", error)
-        return
-    trim_folder(folder, _NAMES, _LIMIT_BYTES, path)
 
 
 def parse_built(node: JsonNode) -> BuiltProgram:

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.atomic_file import open_atomic
-from litert.model.trimmed_folder import trim_folder
-from vendor_reference.cache import cache_folder, make_cache_folder
+from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.kernel_signature import (
     KernelSignature,
@@ -96,16 +94,10 @@ class ProgramCache:
         header = json.dumps(fields).encode()
         digest = hashlib.sha256(header + program.binary).digest()
         try:
-            folder = make_cache_folder(_PART)
-            path = self._path(text)
-            with open_atomic(path) as fd, open(fd, "wb", closefd=False) as stream:
-                stream.write(_PREFIX.pack(_MAGIC, digest, len(header)))
-                stream.write(header)
-                stream.write(program.binary)
+            data = (_PREFIX.pack(_MAGIC, digest, len(header)), header, program.binary)
+            keep_file(_PART, self._name(text), data, _NAMES, self._limit_bytes)
         except (OSError, LiteRtError) as error:
             _LOG.info("A built program is not kept: %s", error)
-            return
-        trim_folder(folder, _NAMES, self._limit_bytes, path)
 
     def remove(self, text: ProgramText) -> None:
         """Forgets a program that turned out to be of no use."""
@@ -113,9 +105,11 @@ class ProgramCache:
             os.unlink(self._path(text))
 
     def _path(self, text: ProgramText) -> str:
+        return os.path.join(cache_folder(_PART), self._name(text))
+
+    def _name(self, text: ProgramText) -> str:
         parts = json.dumps([_MAGIC.decode(), self._identity, text.options, text.text])
-        folder = cache_folder(_PART)
-        return os.path.join(folder, hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX)
+        return hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX
 
 
 def _parse(data: bytes) -> BuiltProgram | None:

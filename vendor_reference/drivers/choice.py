@@ -82,7 +82,7 @@ def prove_all(wanted: str = "") -> Sequence[Proof]:
 
 
 def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
-    """The indices of the devices that are called so, the best first."""
+    """The indices of the devices whose names contain the wanted parts, the best first."""
     platform, _, name = wanted.partition(":")
     fitting = [
         index

@@ -89,7 +89,7 @@ def _read_registration(path: str) -> Installation:
 
 
 def _installation(library: str, origin: str) -> Installation:
-    # A name without a folder is the system linker's to find.
+    # The system's linker finds a name without a folder.
     is_missing = os.sep in library and not os.path.exists(library)
     problem = f"there is no {library}" if is_missing else ""
     return Installation(driver_of_library(library), library, origin, problem)

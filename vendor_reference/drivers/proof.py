@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cache import cache_folder, make_cache_folder
+from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
 from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
@@ -160,16 +160,9 @@ def _recall(key: str, installation: Installation) -> Proof | None:
 
 def _remember(key: str, proof: Proof) -> None:
     """Keeps an answer; where that fails, the driver is tried again another time."""
-    from litert.model.atomic_file import open_atomic
-    from litert.model.trimmed_folder import trim_folder
-
     fields = {"devices": [info.to_json() for info in proof.devices], "problem": proof.problem}
     with suppress(OSError, LiteRtError):
-        folder = make_cache_folder(_PART)
-        path = os.path.join(folder, f"{key}.json")
-        with open_atomic(path) as fd:
-            os.write(fd, json.dumps(fields).encode())
-        trim_folder(folder, _NAMES, _LIMIT_BYTES, path)
+        keep_file(_PART, f"{key}.json", [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
 
 
 def _read_device(node: JsonNode) -> DeviceInfo:
