@@ -20,8 +20,8 @@ from benchmarks.stock_outputs import (
     open_model,
     run_values,
 )
-from compiler_plugin.transformations.options import TransformOptions
-from compiler_plugin.transformations.pipeline import Transformations
+from compiler_plugin.transformations.running import Transformations
+from compiler_plugin.transformations.transform_options import TransformOptions
 from examples.downloads import networks
 from litert.model.graph import Model
 from litert.model.reader import read_model

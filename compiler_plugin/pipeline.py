@@ -49,7 +49,7 @@ from litert.model.stamp import Stamp, set_stamp
 from litert.model.writer import write_model
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.options import TransformOptions
+    from compiler_plugin.transformations.transform_options import TransformOptions
 
 Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""

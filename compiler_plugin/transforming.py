@@ -19,8 +19,8 @@ from litert.model.graph import Model
 from litert.model.writer import write_model
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.options import TransformOptions
-    from compiler_plugin.transformations.pipeline import Transformations
+    from compiler_plugin.transformations.running import Transformations
+    from compiler_plugin.transformations.transform_options import TransformOptions
     from litert.model.blob import Progress
 
 
@@ -74,7 +74,7 @@ def transform_model(
     if options is None or not options.is_asked:
         return None
     # Here, since most models are compiled without.
-    from compiler_plugin.transformations.pipeline import Transformations
+    from compiler_plugin.transformations.running import Transformations
 
     transformations = Transformations.load(options)
     transformations.run(model)

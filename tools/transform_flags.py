@@ -10,7 +10,7 @@ from .command import usage_error
 from .destinations import NOWHERE, STDERR, STDOUT
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.options import TransformOptions
+    from compiler_plugin.transformations.transform_options import TransformOptions
 
 _FOLD_LIMIT = "fold_limit"
 
@@ -86,7 +86,10 @@ def read_transform_options(
         if not keep_layout:
             return None
     # Here, since most command lines ask for none.
-    from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT, TransformOptions
+    from compiler_plugin.transformations.transform_options import (
+        DEFAULT_FOLD_LIMIT,
+        TransformOptions,
+    )
 
     limit = values.fold_limit
     return TransformOptions(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .wording import json_text
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.options import TransformOptions
+    from compiler_plugin.transformations.transform_options import TransformOptions
 
 
 def list_transformations(options: TransformOptions | None, as_json: bool) -> str:
@@ -18,7 +18,7 @@ def list_transformations(options: TransformOptions | None, as_json: bool) -> str
     """
     from dataclasses import asdict
 
-    from compiler_plugin.transformations.listing import describe_transformations
+    from compiler_plugin.transformations.transformation_plan import describe_transformations
 
     infos, notes = describe_transformations(options.extensions if options else ())
     if as_json:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from compiler_plugin.transformations.connection import Connection
     from compiler_plugin.transformations.editing import edit_model
-    from compiler_plugin.transformations.extractor import Extractor, flexbuffer_options, raw_options
     from compiler_plugin.transformations.graph import Graph
     from compiler_plugin.transformations.node import Node
     from compiler_plugin.transformations.op import Op
-    from compiler_plugin.transformations.op_library import OpLibrary
-    from compiler_plugin.transformations.options import TransformOptions
+    from compiler_plugin.transformations.op_library import (
+        Extractor,
+        OpLibrary,
+        flexbuffer_options,
+        raw_options,
+    )
     from compiler_plugin.transformations.pattern import Any, Between, Const, Match
-    from compiler_plugin.transformations.phase import Phase
     from compiler_plugin.transformations.ports import InPort, OutPort, PortData
     from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
     from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         GeneralReplacement,
         SubgraphReplacement,
     )
+    from compiler_plugin.transformations.transform_options import Phase, TransformOptions
     from compiler_plugin.transformations.transformation import Transformation
     from litert.model.raw_options import RawField, raw_fields
 
@@ -59,7 +62,7 @@ _MODULES = {
     "Between": "pattern",
     "Connection": "connection",
     "Const": "pattern",
-    "Extractor": "extractor",
+    "Extractor": "op_library",
     "GeneralReplacement": "sub_graph_replacement",
     "Graph": "graph",
     "InPort": "ports",
@@ -70,17 +73,17 @@ _MODULES = {
     "OpReplacement": "replacement",
     "OutPort": "ports",
     "PatternReplacement": "replacement",
-    "Phase": "phase",
+    "Phase": "transform_options",
     "PortData": "ports",
     "RawField": "litert.model.raw_options",
     "SubgraphMatch": "sub_graph_match",
     "SubgraphReplacement": "sub_graph_replacement",
-    "TransformOptions": "options",
+    "TransformOptions": "transform_options",
     "Transformation": "transformation",
     "edit_model": "editing",
-    "flexbuffer_options": "extractor",
+    "flexbuffer_options": "op_library",
     "raw_fields": "litert.model.raw_options",
-    "raw_options": "extractor",
+    "raw_options": "op_library",
 }
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compiler_plugin.transformations.counterparts import find_counterpart
-from compiler_plugin.transformations.extractor import Extractor
 from compiler_plugin.transformations.op import Op
-from compiler_plugin.transformations.phase import Phase
-from compiler_plugin.transformations.transformation import Transformation
-from compiler_plugin.transformations.transformation_order import find_rules
+from compiler_plugin.transformations.op_library import Extractor
+from compiler_plugin.transformations.transform_options import Phase
+from compiler_plugin.transformations.transformation import Transformation, find_rules
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.host.extensions import check_unique, find_place, load_module, open_package

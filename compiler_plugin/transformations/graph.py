@@ -28,14 +28,14 @@ from compiler_plugin.transformations.node import (
     is_same_value,
 )
 from compiler_plugin.transformations.op_request import (
+    TensorNames,
     builtin_number,
+    check_name,
     check_request,
     find_plain_type,
 )
-from compiler_plugin.transformations.options import DEFAULT_FOLD_LIMIT
-from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import InPort, OutPort, not_an_output
-from compiler_plugin.transformations.tensor_names import TensorNames, check_name
+from compiler_plugin.transformations.transform_options import DEFAULT_FOLD_LIMIT, Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

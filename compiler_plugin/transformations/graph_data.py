@@ -11,8 +11,8 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -1,10 +1,16 @@
-"""The ops of a graph: which there are, by their names, and in an order in which they can run."""
+"""The ops of a changed subgraph: which there are, by their names, and in an order in which they can run.
+
+Each op runs after what it reads, and otherwise as before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from compiler_plugin.transformations.op_order import Order, sort_ops
+from compiler_plugin.effects import has_side_effects
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.control_dependencies import read_control_dependencies
 from litert.model.graph import Model, Op, OperatorCode, Subgraph, Tensor
 
@@ -119,3 +125,168 @@ def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
         for a, b in read_control_dependencies(model)[index]
         if a < b < count
     ]
+
+
+_Place = tuple[int, int]
+_FIRST: _Place = (-1, 0)
+
+
+class Order:
+    """Where ops stand while edits add and connect them, so that few edits need a sort.
+
+    A place is the position of an op in the last sort, and 0; of an op that was added since, the position of the
+    last op that it waits for, and a number that grows with each.
+
+    Attributes:
+      is_valid: whether each op's place is behind the places of what it reads.
+      is_settled: whether nothing has changed since the last sort.
+    """
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        """Takes over a file's list, which may be in no order that runs."""
+        self.settle(ops)
+        places = self._places
+        self.is_valid = self.is_settled = all(self._find_last_input(op) < places[op] for op in ops)
+
+    def settle(self, ops: Iterable[Op]) -> None:
+        """Takes over a sorted list."""
+        self._places: dict[Op, _Place] = {op: (index, 0) for index, op in enumerate(ops)}
+        self._count = 0
+        self.is_valid = True
+        self.is_settled = True
+
+    def add(self, op: Op) -> None:
+        """Gives a new op its place, behind what it reads."""
+        self._count += 1
+        self._places[op] = (self._find_last_input(op)[0], self._count)
+        self.is_settled = False
+
+    def remove(self, op: Op) -> None:
+        """Forgets an op."""
+        del self._places[op]
+        self.is_settled = False
+
+    def replace(self, old: Op, new: Op) -> None:
+        """Gives a new op the place of another, if it can have it; one that was there before the other stays."""
+        places = self._places
+        self.is_settled = False
+        if not places[new][1] and places[new] < places[old]:
+            return
+        if self._find_last_input(new) < places[old]:
+            places[new] = places[old]
+        else:
+            self.is_valid = False
+
+    def note_input(self, op: Op, tensor: Tensor | None) -> None:
+        """Notes that an op reads a tensor from now on."""
+        self.is_settled = False
+        producer = None if tensor is None else tensor.producer
+        if producer is None or not self.is_valid or self._is_before(producer, op):
+            return
+        self._count += 1
+        place = (self._find_last_input(op)[0], self._count)
+        is_new = self._places[op][1] > 0
+        readers = (r for written in op.outputs for r in written.readers if r in self._places)
+        if is_new and all(place < self._places[reader] for reader in readers):
+            self._places[op] = place
+        else:
+            self.is_valid = False
+
+    def by_place(self, ops: Iterable[Op]) -> list[Op]:
+        """Ops by their places."""
+        return sorted(ops, key=self._places.__getitem__)
+
+    def list_for_sort(self, ops: Iterable[Op]) -> list[Op]:
+        """Ops as `sort_ops` wants them: those that were there by their places, and new ones behind."""
+        places = self._places
+        return sorted(ops, key=lambda op: (places[op][1], places[op]))
+
+    def find_effects(self, ops: Iterable[Op]) -> list[Op]:
+        """Those with side effects, in the order that they have to keep.
+
+        Where places say nothing, new ones may run when they can.
+        """
+        places, is_valid = self._places, self.is_valid
+        return self.by_place(
+            op for op in ops if has_side_effects(op) and (is_valid or not places[op][1])
+        )
+
+    def _is_before(self, first: Op, second: Op) -> bool:
+        return self._places.get(first, _FIRST) < self._places[second]
+
+    def _find_last_input(self, op: Op) -> _Place:
+        places = self._places
+        producers = (tensor.producer for tensor in op.inputs if tensor is not None)
+        return max((places[p] for p in producers if p is not None and p in places), default=_FIRST)
+
+
+def sort_ops(
+    ops: Sequence[Op], edges: Iterable[tuple[Op, Op]] = (), effects: Sequence[Op] | None = None
+) -> list[Op]:
+    """Orders ops so that each runs after those it waits for; an op that can stay where it is does.
+
+    A new op, which stands at the end, moves before its first reader.
+
+    Args:
+      ops: of one subgraph, in their present order.
+      edges: further pairs of an op and one that must run after it.
+      effects: ops whose order among each other has to stay; None for those with side effects, as they stand.
+
+    Raises:
+      LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
+    """
+    if effects is None:
+        effects = [op for op in ops if has_side_effects(op)]
+    waits_for: dict[Op, list[Op]] = {after: [before] for before, after in pairwise(effects)}
+    for first, second in edges:
+        waits_for.setdefault(second, []).append(first)
+    present = set(ops)
+    order: dict[Op, None] = {}
+    for op in ops:
+        if op not in order and not _can_run(op, order, present, waits_for):
+            _place_with_inputs(op, order, present, waits_for)
+        order[op] = None
+    return list(order)
+
+
+def _can_run(
+    op: Op, order: Mapping[Op, None], present: set[Op], waits_for: Mapping[Op, Sequence[Op]]
+) -> bool:
+    for tensor in op.inputs:
+        if tensor is not None:
+            producer = tensor.producer
+            if producer is not None and producer not in order and producer in present:
+                return False
+    return op not in waits_for or all(before in order for before in waits_for[op])
+
+
+def _place_with_inputs(
+    start: Op, order: dict[Op, None], present: set[Op], waits_for: Mapping[Op, Sequence[Op]]
+) -> None:
+    def find_before(op: Op) -> Iterator[Op]:
+        for tensor in op.inputs:
+            if tensor is not None and tensor.producer is not None and tensor.producer in present:
+                yield tensor.producer
+        yield from waits_for.get(op, ())
+
+    path = {start: find_before(start)}
+    while path:
+        op, before = next(reversed(path.items()))
+        following = next((b for b in before if b not in order), None)
+        if following is None:
+            del path[op]
+            order[op] = None
+        elif following in path:
+            raise _cycle(list(path), following)
+        else:
+            path[following] = find_before(following)
+
+
+def _cycle(path: Sequence[Op], op: Op) -> LiteRtError:
+    members = path[path.index(op) :]
+    names = " -> ".join(f"{m.name} '{m.outputs[0].name if m.outputs else ''}'" for m in members)
+    return LiteRtError(
+        Status.INVALID_GRAPH_INVARIANT,
+        f"{len(members)} ops wait for each other: {names}",
+        hint="An op may not read, even through others, what it writes.",
+    )

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.transformations.counterparts import NODE_NAMES
+from compiler_plugin.transformations.op_request import check_name
 from compiler_plugin.transformations.ports import InPort, OutPort
-from compiler_plugin.transformations.tensor_names import check_name
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

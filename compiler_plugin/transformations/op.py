@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.op_request import check_inputs
-from compiler_plugin.transformations.phase import Phase
+from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

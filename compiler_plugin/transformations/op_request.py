@@ -1,11 +1,10 @@
-"""What is asked of a new op, checked before anything of the graph is changed for it."""
+"""What new ops and tensors are asked to be, checked before anything of the graph is changed for it; free names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compiler_plugin.transformations.tensor_names import check_name
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -16,7 +15,7 @@ from litert.model.builtin_options import (
     make_builtin_options,
     usual_builtin_options,
 )
-from litert.model.graph import CUSTOM
+from litert.model.graph import CUSTOM, Subgraph
 from litert.model.table import Table
 
 
@@ -125,3 +124,38 @@ def _check_number(op: str, what: str, number: int | None, least: int) -> None:
             f"{what}={number!r:.100} of {op}",
             hint=f"Give a whole number from {least} on.",
         )
+
+
+class TensorNames:
+    """The names of a subgraph's tensors; they are looked at when the first new one is asked for."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        self._subgraph = subgraph
+        self._taken: dict[str, int] | None = None  # with the last number behind each
+
+    def find_free(self, base: str) -> str:
+        """A name that none has, with a number where it needs one; it is taken from now on."""
+        if self._taken is None:
+            self._taken = dict.fromkeys((tensor.name for tensor in self._subgraph.tensors), 0)
+        name, number = base, self._taken.get(base, 0)
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken[base] = number  # the next one of this base goes on from here
+        self._taken[name] = self._taken.get(name, 0)
+        return name
+
+    def note(self, name: str) -> None:
+        """Remembers a name that a tensor was given."""
+        if self._taken is not None:
+            self._taken.setdefault(name, 0)
+
+
+def check_name(name: str) -> None:
+    """Refuses what is no name of a tensor.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    if not isinstance(name, str):
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"{name!r:.100} is no name", hint="Give a text.")

@@ -11,27 +11,29 @@ from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transformations.data_shapes import find_data_shape
 from compiler_plugin.transformations.foreign_ops import (
     FileInputs,
+    find_infer,
+    infer_by_definition,
     keep_tried,
     tensor_type,
     try_sizes,
 )
-from compiler_plugin.transformations.op_inference import find_infer, infer_by_definition
-from compiler_plugin.transformations.op_order import sort_ops
-from compiler_plugin.transformations.shape_probe import ShapeProbe, Sizes
-from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
-from compiler_plugin.transformations.type_inference import (
+from compiler_plugin.transformations.graph_ops import sort_ops
+from compiler_plugin.transformations.kernel_rules import (
+    find_data_shape,
     find_output_quantization,
     find_output_type,
 )
-from compiler_plugin.transformations.unknown_dimensions import (
+from compiler_plugin.transformations.shape_probe import (
+    ShapeProbe,
+    Sizes,
     combine,
     has_unknown,
     make_probes,
     may_shape,
 )
+from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

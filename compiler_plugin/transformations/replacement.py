@@ -10,21 +10,23 @@ Coming from the Model Optimizer:
 - `FrontReplacementPattern` with `find_and_replace_pattern` alone is `Transformation` with the same.
 - `FrontReplacementFromConfigFileSubGraph`, `...Op` and `...General` are in `sub_graph_replacement.py`.
 
-What was matched goes by itself once nobody reads it. The phase is the folder, not the class.
+What takes an op's place gets its output tensors, with their names, if it is new, or only what goes reads it; else
+the readers are connected to it. Outputs of the model keep their names in both cases. What was matched goes by
+itself once nobody reads it. The phase is the folder, not the class.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.matcher import find_match
+from compiler_plugin.transformations.matcher import find_candidates, find_match
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.pattern import Match, check_pattern
-from compiler_plugin.transformations.rewriting import Replacement, rewrite_all, rewrite_once
+from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.transformation import Transformation
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -153,3 +155,216 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
     except LiteRtError as error:
         where = f"class {cls.__name__}"
         raise LiteRtError(error.status, error.what, where, error.hint) from error
+
+
+Replacement: TypeAlias = Node | OutPort | Sequence[Node | OutPort | None] | None
+"""What takes the place of an op's outputs: a node (all of its outputs, in order), a port (of the only output), or
+a port or node for each output (None for one that nobody reads)."""
+
+
+def rewrite_all(
+    graph: Graph, ops: Sequence[str], attempt: Callable[[Node], bool], name: str
+) -> int:
+    """Attempts a rewrite at each op of some names, again and again until none succeeds.
+
+    Args:
+      graph: to be changed.
+      ops: names of the ops.
+      attempt: whether an op was rewritten.
+      name: of the transformation.
+
+    Returns:
+      How often it was.
+
+    Raises:
+      LiteRtError: INVALID_TRANSFORMATION, for rewrites that find no end.
+    """
+    count = limit = 0
+    while True:
+        before = count
+        for node in find_candidates(graph, ops):
+            if not (node.is_alive and attempt(node)):
+                continue
+            count += 1
+            limit = limit or 1000 + 20 * len(graph.nodes)
+            if count > limit:
+                raise _error(
+                    name,
+                    f"finds no end: it has rewritten {count} times, last {node.op}, and its results match "
+                    "again",
+                    "Let it return None, with nothing changed, for an op that is as it should be, or narrow "
+                    "its pattern.",
+                )
+        if count == before:
+            return count
+
+
+def rewrite_once(
+    graph: Graph,
+    root: Node,
+    matched: Sequence[Node],
+    rewrite: Callable[[], Replacement],
+    name: str,
+) -> bool:
+    """Rewrites at one op, connects what takes its place, and takes out what nobody reads any more.
+
+    Args:
+      graph: to be changed.
+      root: the op that is replaced.
+      matched: the ops of the match, which may go.
+      rewrite: what makes the replacement.
+      name: of the transformation.
+
+    Returns:
+      Whether anything has changed.
+
+    Raises:
+      LiteRtError: INVALID_TRANSFORMATION, for a replacement that cannot take the op's place.
+    """
+    edits, created = graph.edit_count, graph.creation_count
+    outputs = root.out_ports()
+    was_read = any(port.is_read for port in outputs)
+    replacement = rewrite()
+    if (replacement is None or replacement is root) and graph.edit_count == edits:
+        return False
+    gone = list(matched)
+    if replacement is None or replacement is root:  # changed in place, or connected by hand
+        if not was_read:
+            gone.remove(root)
+    else:
+        if not root.is_alive:
+            raise _error(
+                name,
+                f"has taken {root} out, and gives what is to take its place",
+                "Leave the op where it is: it goes by itself.",
+            )
+        replace_ports(outputs, as_ports(graph, outputs, replacement, name), created, name)
+    remove_unread(graph, gone)
+    return True
+
+
+def as_ports(
+    graph: Graph, old: Sequence[OutPort], replacement: object, name: str
+) -> list[OutPort | None]:
+    """What takes the place of output ports, one for each, once it is checked.
+
+    Args:
+      graph: that all must be in.
+      old: the ports.
+      replacement: as `Replacement` says.
+      name: of the transformation.
+    """
+    nodes = {port.node for port in old}
+    what = next(iter(nodes)) if len(nodes) == 1 else "the sub-graph"
+    if isinstance(replacement, Node):
+        _check_alive(graph, replacement, name)
+        ports: list[OutPort | None] = list(replacement.out_ports())
+        if len(ports) < len(old):
+            ports += [None] * (len(old) - len(ports))
+        elif len(ports) > len(old):
+            raise _error(
+                name,
+                f"gives {replacement}, with {len(ports)} outputs, where {what} has {len(old)}",
+                "Return the ports: one for each output.",
+            )
+    elif isinstance(replacement, OutPort):
+        ports = [replacement]
+    elif isinstance(replacement, Sequence) and not isinstance(replacement, str):
+        ports = [_as_port(graph, entry, name) for entry in replacement]
+    else:
+        raise _error(
+            name,
+            f"gives {replacement!r:.100} for {what}",
+            "Return a node, an output port, one of these for each output, or None.",
+        )
+    if len(ports) != len(old):
+        raise _error(
+            name,
+            f"gives {len(ports)} ports where {what} has {len(old)}",
+            "Return one for each output; None for one that nobody reads.",
+        )
+    for before, port in zip(old, ports, strict=True):
+        if port is not None:
+            _check_alive(graph, port.node, name)
+        elif before.is_read:
+            raise _error(name, f"gives nothing for {before}, which is read")
+    return ports
+
+
+def replace_ports(
+    old: Sequence[OutPort], new: Sequence[OutPort | None], created: int, name: str
+) -> None:
+    """Lets all that read some output ports read others.
+
+    Args:
+      old: the ports; of ops that are to go.
+      new: as `as_ports` gives them.
+      created: how many ops the graph had created before the replacement was made.
+      name: of the transformation.
+    """
+    pairs = [(b, a) for b, a in zip(old, new, strict=True) if a is not None and a != b]
+    connections = [before.get_connection() for before, _ in pairs]
+    for (before, after), connection in zip(pairs, connections, strict=True):
+        if any(reader.node is after.node for reader in connection.get_destinations()):
+            raise _error(
+                name,
+                f"gives {after.node}, which reads {before}, whose place it is to take",
+                "To put a node behind another use connection.insert_node(node).",
+            )
+    are_old = set(old)
+    if any(after in are_old for _, after in pairs):  # each is read as it was before
+        for (_, after), connection in zip(pairs, connections, strict=True):
+            connection.set_source(after)
+        return
+    for before, after in pairs:
+        if not after.node.is_op or not _is_own(after, before.node, created):
+            before.get_connection().set_source(after)
+        elif len(before.node.out_ports()) == len(after.node.out_ports()) == 1:
+            before.node.graph.replace_node(before.node, after.node)
+        else:
+            before.node.graph.replace_port(before, after)
+
+
+def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
+    """Takes out those of some ops that nobody reads, or only others of them that go; best with readers first."""
+    waiting = [node for node in nodes if node.is_alive]
+    while waiting:
+        left = []
+        for node in waiting:
+            if any(port.is_read for port in node.out_ports()):
+                left.append(node)
+            else:
+                graph.remove_node(node)
+        if len(left) == len(waiting):
+            return
+        waiting = left
+
+
+def _is_own(port: OutPort, old: Node, created: int) -> bool:
+    """Whether only what is new, and an op that goes, read a port."""
+    graph = port.node.graph
+    return not port.is_result and all(
+        op is old.model_op or graph.node_of(op).creation > created for op in port.tensor.readers
+    )
+
+
+def _as_port(graph: Graph, entry: object, name: str) -> OutPort | None:
+    if entry is None or isinstance(entry, OutPort):
+        return entry
+    if isinstance(entry, Node):
+        _check_alive(graph, entry, name)
+        if len(entry.out_ports()) == 1:
+            return entry.out_port(0)
+        raise _error(name, f"gives {entry}, which has not one output", "Return its ports.")
+    raise _error(name, f"gives {entry!r:.100} for an output", "Return a node or an output port.")
+
+
+def _check_alive(graph: Graph, node: Node, name: str) -> None:
+    if node.graph is not graph:
+        raise _error(name, f"gives {node}, which is in another graph")
+    if not node.is_alive:
+        raise _error(name, f"gives {node}, which was removed from the graph")
+
+
+def _error(name: str, what: str, hint: str = "") -> LiteRtError:
+    return LiteRtError(Status.INVALID_TRANSFORMATION, f"it {what}", f"transformation {name}", hint)

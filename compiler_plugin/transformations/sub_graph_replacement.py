@@ -18,19 +18,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from compiler_plugin.transformations.extensions import LoadedTransformation, Origin, check_names
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import CLASSES, is_builtin
 from compiler_plugin.transformations.ports import OutPort
-from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
-from compiler_plugin.transformations.rewriting import (
+from compiler_plugin.transformations.replacement import (
     Replacement,
     as_ports,
     remove_unread,
     replace_ports,
 )
+from compiler_plugin.transformations.replacement_config import (
+    MatchKind,
+    ReplacementDescription,
+    read_replacement_config,
+)
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_search import matching_instances
+from compiler_plugin.transformations.transform_options import Phase
 from compiler_plugin.transformations.transformation import Transformation, snake_case
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -263,3 +269,41 @@ def _wrong_kind(
         f"transformation {transformation.name} has, and which is for {kind}",
         description.where,
     )
+
+
+def configure_replacements(
+    loaded: Sequence[LoadedTransformation], paths: Sequence[str]
+) -> list[LoadedTransformation]:
+    """Gives transformations what the files say under their ids.
+
+    Args:
+      loaded: all transformations there are.
+      paths: of the configuration files.
+
+    Returns:
+      Further transformations, of the front phase: for ids that none has, and whose descriptions name an op.
+
+    Raises:
+      LiteRtError: of a file that cannot be read; NOT_FOUND, for an id that no transformation has; ALREADY_EXISTS,
+        for an id that is another transformation's name.
+    """
+    files = [(path, read_replacement_config(path)) for path in paths]
+    descriptions = [description for _, found in files for description in found]
+    made = assign_descriptions((item.transformation for item in loaded), descriptions)
+    further = []
+    for transformation in made:
+        path = next(p for p, found in files if transformation.descriptions[0] in found)
+        origin = Origin(Phase.FRONT, path, path, is_builtin=False)
+        further.append(LoadedTransformation(transformation, origin))
+    check_names([*loaded, *further])
+    return further
+
+
+def find_unmatched(loaded: Sequence[LoadedTransformation]) -> list[str]:
+    """What the files describe and no graph so far has had, in sentences."""
+    return [
+        sentence
+        for item in loaded
+        if isinstance(item.transformation, ConfiguredReplacement)
+        for sentence in item.transformation.find_unmatched()
+    ]

@@ -1,15 +1,23 @@
-"""What a transformation is: a class that finds something in a graph and puts another thing in its place.
+"""What `Transformation` is: a class that finds something in a graph and puts another thing in its place.
 
 One lies in a file of an extension folder's `front`, `middle` or `back`, and nothing registers it: the folder is
 its phase. Most are an `OpReplacement` or a `PatternReplacement` (`replacement.py`).
+
+The transformations of a phase run in the order that `run_before` and `run_after` say, then by their names; it does
+not depend on the order in which files were found.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Collection, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.graph import Graph
@@ -69,3 +77,130 @@ class Transformation(ABC):
 def snake_case(name: str) -> str:
     """A class's name as lists and flags have it: `fold_nhwc_top_k` of `FoldNHWCTopK`."""
     return _WORD_START.sub("_", name).lower()
+
+
+_COMMAND_LINE = "the command line"
+
+
+class Rule(NamedTuple):
+    """That one transformation runs before another, and who says so."""
+
+    first: str
+    second: str
+    source: str
+
+
+def order_transformations(
+    transformations: Collection[Transformation], named: Sequence[str] = ()
+) -> list[Transformation]:
+    """Puts transformations of one phase in order.
+
+    Args:
+      transformations: of different names.
+      named: names in an order that must hold too, for those that are among the transformations.
+
+    Returns:
+      All of them. Each comes after those that must run before it; among those that may come next, the first by
+      name does. What rules say of others does not count.
+
+    Raises:
+      LiteRtError: INVALID_TRANSFORMATION, for rules that contradict each other, with all that are in the circle.
+    """
+    by_name = {transformation.name: transformation for transformation in transformations}
+    rules = sorted(rule for t in by_name.values() for rule in find_rules(t))
+    present = [name for name in dict.fromkeys(named) if name in by_name]
+    rules += [Rule(a, b, _COMMAND_LINE) for a, b in pairwise(present)]
+    followers: dict[str, list[Rule]] = {name: [] for name in by_name}
+    waits_for = dict.fromkeys(by_name, 0)
+    for rule in rules:
+        if rule.first in by_name and rule.second in by_name:
+            followers[rule.first].append(rule)
+            waits_for[rule.second] += 1
+    ready = [name for name, count in waits_for.items() if not count]
+    heapify(ready)
+    order: list[str] = []
+    while ready:
+        name = heappop(ready)
+        order.append(name)
+        for rule in followers[name]:
+            waits_for[rule.second] -= 1
+            if not waits_for[rule.second]:
+                heappush(ready, rule.second)
+    if len(order) < len(by_name):
+        circle = _find_circle(followers, set(by_name) - set(order))
+        if all(rule.source != _COMMAND_LINE for rule in circle):
+            raise _circle_error(circle, "Take out one of these rules.")
+        allowed = [t.name for t in order_transformations(transformations) if t.name in present]
+        raise _circle_error(circle, f"Name them in another order: {','.join(allowed)}.")
+    return [by_name[name] for name in order]
+
+
+def find_rules(transformation: Transformation) -> list[Rule]:
+    """What a transformation says of its place.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, where it gives something else than names or classes.
+    """
+    name = transformation.name
+    before = [
+        Rule(name, other, f"run_before of {name}") for other in _names(transformation, "run_before")
+    ]
+    return before + [
+        Rule(other, name, f"run_after of {name}") for other in _names(transformation, "run_after")
+    ]
+
+
+def _names(transformation: Transformation, method: str) -> list[str]:
+    given = getattr(transformation, method)()
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise _wrong_rule(transformation, method, given)
+    names: list[str] = []
+    for other in given:
+        if isinstance(other, str):
+            names.append(snake_case(other))
+        elif isinstance(other, type) and issubclass(other, Transformation):
+            names.append(snake_case(other.__name__))
+        else:
+            raise _wrong_rule(transformation, method, other)
+    return names
+
+
+def _wrong_rule(transformation: Transformation, method: str, given: object) -> LiteRtError:
+    return LiteRtError(
+        Status.INVALID_ARGUMENT,
+        f"{method} of {transformation.name} gives {given!r:.100}",
+        hint="It gives a list of transformations: their names or classes.",
+    )
+
+
+def _find_circle(followers: dict[str, list[Rule]], left: Collection[str]) -> list[Rule]:
+    """Rules, each of which begins where the one before ends, and the first where the last does.
+
+    Each transformation that is left waits for another that is: going back from one of them must come to a
+    place where it has been.
+    """
+    cause = {
+        rule.second: rule
+        for name in sorted(left)
+        for rule in followers[name]
+        if rule.second in left
+    }
+    path: list[Rule] = []
+    seen: dict[str, int] = {}
+    name = min(left)
+    while name not in seen:
+        seen[name] = len(path)
+        path.append(cause[name])
+        name = cause[name].first
+    circle = path[seen[name] :][::-1]
+    start = min(range(len(circle)), key=lambda index: circle[index].first)
+    return circle[start:] + circle[:start]
+
+
+def _circle_error(circle: Sequence[Rule], hint: str) -> LiteRtError:
+    steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
+    return LiteRtError(
+        Status.INVALID_TRANSFORMATION,
+        f"transformations that must each run before the next: {steps}",
+        hint=hint,
+    )

@@ -9,7 +9,7 @@ import pytest
 from absl.flags import FlagValues
 
 import compiler_plugin.transformations as transformations
-from compiler_plugin.transformations.listing import describe_transformations
+from compiler_plugin.transformations.transformation_plan import describe_transformations
 from tools.transform_flags import define_transform_flags
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "transformations.md"

@@ -19,7 +19,7 @@ HEAVY = (
         "litert.model.reader",
         "litert.model.writer",
         "compiler_plugin.pipeline",
-        "compiler_plugin.transformations.pipeline",
+        "compiler_plugin.transformations.running",
         "dispatch.api",
         "vendor_reference.compiler.plugin",
         "vendor_reference.dispatch",

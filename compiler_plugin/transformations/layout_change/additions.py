@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
-from compiler_plugin.transformations.tensor_names import TensorNames
+from compiler_plugin.transformations.op_request import TensorNames
 from litert.core.element_type import ElementType
 from litert.model.builtin_options import make_builtin_options
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor

@@ -10,7 +10,7 @@ import pytest
 from ai_edge_litert import compiled_model as stock_compiled_model
 from ai_edge_litert.interpreter import Interpreter
 
-from compiler_plugin.transformations.emission import emit, tidy
+from compiler_plugin.transformations.clean_up import emit, tidy
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.op import Op
 from compiler_plugin.transformations.partial_inference import PartialInference

@@ -12,8 +12,8 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import find_match
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.pattern import Match
-from compiler_plugin.transformations.phase import Phase
 from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
-from compiler_plugin.transformations.emission import emit, tidy
+from compiler_plugin.transformations.clean_up import emit, tidy
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.node import Node

@@ -8,7 +8,7 @@ import pytest
 
 from compiler_plugin.transformations import Phase, Transformation
 from compiler_plugin.transformations.extensions import LoadedTransformation, Origin
-from compiler_plugin.transformations.selection import plan_transformations
+from compiler_plugin.transformations.transformation_plan import plan_transformations
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

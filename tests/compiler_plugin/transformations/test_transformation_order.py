@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler_plugin.transformations import Transformation
-from compiler_plugin.transformations.transformation_order import order_transformations
+from compiler_plugin.transformations.transformation import order_transformations
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

@@ -11,11 +11,11 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.partial_inference import PartialInference
-from compiler_plugin.transformations.type_inference import (
+from compiler_plugin.transformations.kernel_rules import (
     find_output_quantization,
     find_output_type,
 )
+from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder

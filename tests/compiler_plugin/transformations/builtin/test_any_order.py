@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler_plugin.transformations.extensions import load_extensions
-from compiler_plugin.transformations.transformation_order import find_rules
+from compiler_plugin.transformations.transformation import find_rules
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from tests.compiler_plugin.transformations.builtin.rewrites import TOLERANCE, build, run, transform

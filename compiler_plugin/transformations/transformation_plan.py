@@ -1,14 +1,18 @@
-"""Which transformations run, in which order: what `--transformations` names, of those that are loaded."""
+"""Which transformations there are, and which of them run in which order: what `--transformations` names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
-from compiler_plugin.transformations.extensions import ALL, LoadedTransformation
-from compiler_plugin.transformations.phase import Phase
-from compiler_plugin.transformations.transformation import snake_case
-from compiler_plugin.transformations.transformation_order import find_rules, order_transformations
+from compiler_plugin.transformations.extensions import ALL, LoadedTransformation, load_extensions
+from compiler_plugin.transformations.transform_options import Phase
+from compiler_plugin.transformations.transformation import (
+    find_rules,
+    order_transformations,
+    snake_case,
+)
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -108,3 +112,53 @@ def _plain(word: str) -> str:
 def _suggestion(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, 1)
     return f"Is {close[0]} meant?" if close else "--list_transformations shows which there are."
+
+
+@dataclass(frozen=True, slots=True)
+class TransformationInfo:
+    """What `--list_transformations` says of one.
+
+    Attributes:
+      name: as `--transformations` has it.
+      phase: `front`, `middle` or `back`.
+      enabled: whether `all` is this one too.
+      description: a sentence.
+      path: of its file; "" for one of ours.
+    """
+
+    name: str
+    phase: str
+    enabled: bool
+    description: str
+    path: str = ""
+
+
+def describe_transformations(
+    folders: Sequence[str] = (),
+) -> tuple[list[TransformationInfo], Sequence[str]]:
+    """All transformations, ours and those of folders, phase by phase in the order in which they run.
+
+    Returns:
+      The transformations, and what of the folders was left alone, in sentences.
+
+    Raises:
+      LiteRtError: of extensions that cannot be loaded, and rules that name nothing or contradict each other.
+    """
+    extensions = load_extensions(folders)
+    loaded = {item.name: item for item in extensions.transformations}
+    check_rules(extensions.transformations)
+    infos: list[TransformationInfo] = []
+    for phase in Phase:
+        of_phase = [item.transformation for item in loaded.values() if item.phase is phase]
+        for transformation in order_transformations(of_phase):
+            origin = loaded[transformation.name].origin
+            infos.append(
+                TransformationInfo(
+                    transformation.name,
+                    phase.value,
+                    transformation.enabled,
+                    transformation.description,
+                    "" if origin.is_builtin else origin.path,
+                )
+            )
+    return infos, extensions.notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 DEFAULT_FOLD_LIMIT = 1 << 20
 
@@ -39,3 +40,15 @@ class TransformOptions:
     def is_asked(self) -> bool:
         """Whether any transformation may run."""
         return bool(self.extensions or self.selection or self.config or self.ops_mapping)
+
+
+class Phase(Enum):
+    """A phase; its value is the name of its folder of extensions. They run in this order.
+
+    In `FRONT` the shapes of inputs and constants are known, and no others. Then shapes are inferred: in `MIDDLE`
+    all are known, as far as the model fixes them. `BACK` comes after the layout change, where there is one.
+    """
+
+    FRONT = "front"
+    MIDDLE = "middle"
+    BACK = "back"

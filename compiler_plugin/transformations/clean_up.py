@@ -1,0 +1,265 @@
+"""From graphs to a well-formed model again: the last step of all transformations.
+
+The graphs are views of the model, so that little is left to do. What custom ops' nodes say becomes their options.
+Each result of the model becomes a tensor of its own, under its public name. Ops, and the metadata that name them,
+come into order. Constants of equal data share one buffer. What nothing has any more goes, also where the file had
+it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeAlias
+
+from compiler_plugin.leftovers import drop_buffers, drop_operator_codes, find_dead_tensors
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.graph_check import check_graph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.op_attributes import write_attributes, write_options
+from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.transform_options import Phase
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.control_dependencies import (
+    read_control_dependencies,
+    set_control_dependencies,
+)
+from litert.model.graph import Buffer, Model, Tensor
+from litert.model.writer import write_model
+
+
+def emit(graph: Graph) -> None:
+    """Makes a subgraph well-formed after its transformations; `tidy` is the end of it for the whole model.
+
+    Raises:
+      LiteRtError: for an op without a type, attributes that cannot be written, and as `check_graph`.
+    """
+    assert graph.stage is not Phase.FRONT
+    for node in graph.known_nodes:
+        write_attributes(node)
+    if graph.edit_count:
+        _settle_results(graph)
+        graph.infer()
+        check_graph(graph)
+        _write_control_dependencies(graph)
+
+
+def tidy(graphs: Sequence[Graph]) -> None:
+    """Lets equal constants share their data, and takes out what nothing in the model has; the last step of all.
+
+    Args:
+      graphs: of subgraphs of one model, emitted.
+    """
+    _share_constants([graph for graph in graphs if graph.edit_count])
+    for graph in graphs:
+        dead = find_dead_tensors(graph.model, graph.subgraph, graph.subgraph.tensors)
+        if dead:
+            graph.subgraph.remove_tensors(dead)
+    for model in dict.fromkeys(graph.model for graph in graphs):
+        drop_buffers(model, model.buffers)
+        drop_operator_codes(model, model.operator_codes)
+
+
+def _write_control_dependencies(graph: Graph) -> None:
+    """Names ops by their new positions, where the metadata of the model name any."""
+    model = graph.model
+    every = read_control_dependencies(model)
+    index = next((i for i, known in enumerate(model.subgraphs) if known is graph.subgraph), None)
+    if index is None or not every[index]:
+        return
+    place = {op: position for position, op in enumerate(graph.subgraph.ops)}
+    edges = sorted({(place[a], place[b]) for a, b in graph.control_edges})
+    if edges != sorted(every[index]):
+        every[index] = edges
+        set_control_dependencies(model, every)
+
+
+def dump_model(graphs: Sequence[Graph], path: str) -> None:
+    """Writes a model that is not done yet.
+
+    Args:
+      graphs: of all its subgraphs; they can be changed further. Types that the front phase does not know are
+        VARIANT in the file.
+      path: of the file, whose folder is made if it is not there.
+
+    Raises:
+      LiteRtError: FILE_IO; and that of a graph that cannot be written.
+    """
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
+    with ExitStack() as stack:
+        for graph in graphs:
+            stack.enter_context(_writable(graph))
+        write_model(graphs[0].model, path)
+
+
+@contextmanager
+def _writable(graph: Graph) -> Iterator[None]:
+    """For as long as it takes: no tensor that nothing has, and a type for each."""
+    for node in graph.known_nodes:
+        write_options(node)
+    graph.topological_sort()
+    _write_control_dependencies(graph)
+    tensors = graph.subgraph.tensors
+    dead = find_dead_tensors(graph.model, graph.subgraph, tensors)
+    written = [tensor for tensor in tensors if tensor not in dead]
+    untyped = [tensor for tensor in written if tensor.element_type is ElementType.NONE]
+    for tensor in untyped:
+        tensor.element_type = ElementType.VARIANT
+    graph.subgraph.tensors = written
+    try:
+        yield
+    finally:
+        graph.subgraph.tensors = tensors
+        for tensor in untyped:
+            tensor.element_type = ElementType.NONE
+
+
+def _settle_results(graph: Graph) -> None:
+    """Separates results that an edit has made one, and gives all their names."""
+    if _is_entry(graph):
+        _separate(graph)
+    _settle_names(graph)
+
+
+def _is_entry(graph: Graph) -> bool:
+    """Whether the results go to the caller of a model, or of a partition: control flow copies what it is given."""
+    return graph.model.subgraphs[0] is graph.subgraph or any(
+        signature.subgraph is graph.subgraph for signature in graph.model.signatures
+    )
+
+
+def _separate(graph: Graph) -> None:
+    owners: dict[Tensor, Node] = {}
+    for result in sorted(
+        graph.results, key=graph.outputs.has_moved
+    ):  # those that stayed own theirs
+        source = result.in_port(0).get_source()
+        assert source is not None
+        owner = owners.setdefault(source.tensor, result)
+        if not graph.outputs.has_moved(result) or (
+            owner is not result and graph.outputs.were_one(result, owner)
+        ):
+            continue
+        if source.node.is_const:
+            if owner is not result or source.tensor.readers:
+                _clone_constant(graph, result, source.tensor)
+        elif owner is not result or not source.node.is_op:
+            _insert_identity(graph, result, source)
+
+
+def _clone_constant(graph: Graph, result: Node, tensor: Tensor) -> None:
+    """Gives a result a constant of its own, with the same data."""
+    clone = tensor.clone()
+    clone.name = graph.unique_name(result.result_name)
+    graph.subgraph.tensors.append(clone)
+    graph.outputs.set_result(result, clone)
+
+
+def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
+    """Puts a RESHAPE to the same shape before a result; if the model is resized, to the shape that it has then."""
+    if source.tensor.element_type in (ElementType.RESOURCE, ElementType.VARIANT):
+        return  # a handle: nothing copies it
+    shape = source.data.get_shape()
+    name = result.result_name
+    is_final = graph.static_shape or graph.layout == "NCHW"  # which only a partition is in
+    if shape is not None and -1 not in shape and is_final:
+        wanted = graph.create_const(list(shape), f"{name}/shape", "int32")
+    else:
+        wanted = graph.create_op("SHAPE", [source], {"out_type": "INT32"}, name=f"{name}/shape")
+        wanted.out_port(0).set_data_type(ElementType.INT32)
+        wanted.out_port(0).data.set_shape((-1 if shape is None else len(shape),))
+    copy = graph.create_op("RESHAPE", [source, wanted], name=name)
+    copy.out_port(0).set_data_type(source.tensor.element_type)
+    copy.out_port(0).quantization = source.quantization
+    if shape is not None:
+        copy.out_port(0).data.set_shape(shape)
+        copy.out_port(0).tensor.shape = source.tensor.shape
+    graph.outputs.set_result(result, copy.out_port(0).tensor)
+
+
+def _settle_names(graph: Graph) -> None:
+    """Gives results their public names; another tensor that has such a name gets a new one."""
+    owned: dict[Tensor, str] = {}
+    public = set(graph.subgraph.inputs)
+    for result in graph.results:
+        assert result.tensor is not None
+        public.add(result.tensor)
+        if result.tensor not in graph.subgraph.inputs:
+            owned.setdefault(result.tensor, result.result_name)
+    renamed = {tensor: name for tensor, name in owned.items() if tensor.name != name}
+    if not renamed:
+        return
+    taken = set(renamed.values())
+    for tensor in graph.subgraph.tensors:
+        if tensor.name in taken and tensor not in public:
+            graph.rename(tensor, graph.unique_name(f"{tensor.name}/replaced"))
+    for tensor, name in renamed.items():
+        graph.rename(tensor, name)
+
+
+_Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] | None]
+
+
+def _share_constants(graphs: Sequence[Graph]) -> None:
+    """Lets equal data of one model be there once.
+
+    Args:
+      graphs: of subgraphs of one or more models, which their edits have changed.
+    """
+    for model in dict.fromkeys(graph.model for graph in graphs):
+        own = [graph for graph in graphs if graph.model is model]
+        _share_data(model, (buffer for graph in own for buffer in graph.seen_data))
+    for graph in graphs:
+        _merge_added(graph)
+
+
+def _share_data(model: Model, buffers: Iterable[Buffer]) -> None:
+    tensors: dict[Buffer, list[Tensor]] = defaultdict(list)
+    for subgraph in model.subgraphs:
+        for tensor in subgraph.tensors:
+            tensors[tensor.buffer].append(tensor)
+    by_size: dict[int, list[Buffer]] = defaultdict(list)
+    for buffer in dict.fromkeys(buffers):
+        if buffer.blob is not None and buffer.blob.size and buffer in tensors:
+            by_size[buffer.blob.size].append(buffer)
+    for same_size in by_size.values():
+        if len(same_size) > 1:
+            first: dict[bytes, Buffer] = {}
+            for buffer in same_size:
+                kept = first.setdefault(_digest(buffer), buffer)
+                if kept is not buffer:
+                    for tensor in tensors[buffer]:
+                        tensor.buffer = kept
+
+
+def _digest(buffer: Buffer) -> bytes:
+    from hashlib import sha256  # here, since it loads OpenSSL
+
+    assert buffer.blob is not None
+    return sha256(buffer.blob.view).digest()
+
+
+def _merge_added(graph: Graph) -> None:
+    """Lets ops that read equal constants read one, where all of them were added."""
+    results = {result.tensor for result in graph.results}
+    first: dict[_Kind, list[Tensor]] = defaultdict(list)
+    for tensor in graph.made_constants:
+        if not tensor.readers or tensor in results or not tensor.is_constant:
+            continue
+        kind = (tensor.buffer, tensor.element_type, tensor.shape, tensor.shape_signature)
+        same = first[kind]
+        kept = next((t for t in same if t.quantization == tensor.quantization), None)
+        if kept is None:
+            same.append(tensor)
+            continue
+        for port in graph.find_readers(tensor):
+            port.node.set_input(port.index, kept)
