@@ -99,16 +99,19 @@ def list_dispatch(library_path: str = "") -> Mapping[str, str]:
     Raises:
       LiteRtError: NOT_FOUND, if there is no folder of that path.
     """
-    entry_points, files = _find(library_path)
-    listed = {name: str(point) for name, point in entry_points.items()}
+    files = _find_tables(library_path)
+    listed = {name: str(point) for name, point in find_entry_points(ENTRY_POINT_GROUP).items()}
     return {**listed, **{name: path for name, path in reversed(files)}}
 
 
 def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     """The entry point or file that has the table for a manufacturer."""
-    entry_points, files = _find(library_path)
+    files = _find_tables(library_path)
     problem = why_no_table(library_path)
     in_folder = _named(manufacturer, files)
+    if in_folder and not _LOG.isEnabledFor(logging.INFO):
+        return in_folder  # without a look at all installed packages, which takes 20 ms
+    entry_points = find_entry_points(ENTRY_POINT_GROUP)
     installed = _named(manufacturer, list(entry_points.items()))
     if in_folder and installed:
         _LOG.info(
@@ -164,15 +167,15 @@ def _letters(name: str) -> str:
     return re.sub("[_-]", "", name).casefold()
 
 
-def _find(library_path: str) -> tuple[Mapping[str, EntryPoint], list[tuple[str, str]]]:
-    """Entry points by manufacturer; manufacturers and paths of files."""
+def _find_tables(library_path: str) -> list[tuple[str, str]]:
+    """Manufacturers and paths of the folder's files."""
     paths = find_files([library_path], FILE_PATTERNS) if library_path else []
     files = []
     for path in paths:
         match = _MANUFACTURER.fullmatch(os.path.basename(path))
         assert match is not None
         files.append((match[1], path))
-    return find_entry_points(ENTRY_POINT_GROUP), files
+    return files
 
 
 def _not_found(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.model.writer import to_bytes
 from litert.runtime import abi_check
 from litert.runtime.subgraph import InterpreterSubgraph
 
@@ -22,3 +27,14 @@ def test_another_layout_is_an_error_that_names_the_release(monkeypatch: pytest.M
     assert error.value.status is Status.UNSUPPORTED_RUNTIME_VERSION
     monkeypatch.undo()
     abi_check.check_abi()
+
+
+def test_the_tiny_model_is_what_our_builder_writes(pytestconfig: pytest.Config) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 3), shape_signature=(-1, 3))
+    y = builder.custom(DISPATCH_OP, [x], [("y", "float32", (1, 3))], options=b"some options")
+    builder.output(builder.op("ADD", [x, y], [("z", "float32", (1, 3))]))
+    path = Path(abi_check.TINY_MODEL)
+    if pytestconfig.getoption("--golden"):
+        path.write_bytes(to_bytes(builder.build()))
+    assert path.read_bytes() == to_bytes(builder.build())
