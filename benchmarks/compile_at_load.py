@@ -43,7 +43,7 @@ def _start_here(model: str, cache: str) -> float:
     import numpy as np
 
     from litert import CompiledModel, CustomOpInfo, Environment, HardwareAccelerator, Options
-    from vendor_reference.device.open_device import open_device
+    from vendor_reference.dispatch import open_device
 
     open_device()
     options = Options(

@@ -64,7 +64,7 @@ def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[R
     """A kernel of one input and one output of the same size, on pyopencl alone: enqueue, finish."""
     import pyopencl as cl
 
-    from vendor_reference.device.loaded_devices import load_npu
+    from vendor_reference.device.opencl import load_npu
 
     device, _ = load_npu()
     context = cl.Context([device])

@@ -48,7 +48,7 @@ def _start_here(npu: str) -> float:
     import numpy as np
 
     from litert import CompiledModel
-    from vendor_reference.device.open_device import open_device
+    from vendor_reference.dispatch import open_device
 
     open_device()
     begin = time.perf_counter()

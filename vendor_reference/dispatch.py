@@ -1,13 +1,12 @@
 """The reference vendor's dispatch table. Copy this file to start your own.
 
-What a vendor needs beside it: something that reads its byte code (`executable/`), and its device (`device/`),
-which this file sees through one narrow interface.
+What a vendor needs beside it: something that reads its byte code (`executable/`), and its device (`device/`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dispatch.api import (
     AsyncInterface,
@@ -25,13 +24,15 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import SDK_VERSION, ApiVersion
-from vendor_reference.device.device import Device, LoadedFunction
-from vendor_reference.device.module import Module
-from vendor_reference.device.open_device import open_device
-from vendor_reference.device.opencl import check_installed
+from vendor_reference.device.opencl import check_installed, import_pyopencl
 from vendor_reference.drivers.choice import choose_device
 from vendor_reference.executable.executable import Function
 from vendor_reference.soc import get_soc_model
+
+if TYPE_CHECKING:  # they load OpenCL
+    from vendor_reference.device.module import Module
+    from vendor_reference.device.opencl_device import OpenClDevice
+    from vendor_reference.device.opencl_function import OpenClFunction
 
 _OPENCL = "opencl"
 """`platform[:device]`, as $LITERT_NPU_OPENCL has it."""
@@ -52,7 +53,7 @@ class DeviceContext:
       allow_native_assets: whether machine code in assets may run.
     """
 
-    def __init__(self, device: Device[Any, Any, Any], allow_native_assets: bool = False) -> None:
+    def __init__(self, device: OpenClDevice, allow_native_assets: bool = False) -> None:
         self.device = device
         self.allow_native_assets = allow_native_assets
         self.assets: dict[str, MemBuffer] = {}
@@ -69,7 +70,7 @@ class InvocationContext:
       input_events: that the next run waits for.
     """
 
-    def __init__(self, function: Function, module: Module, loaded: LoadedFunction[Any]) -> None:
+    def __init__(self, function: Function, module: Module, loaded: OpenClFunction) -> None:
         self.function = function
         self.module = module
         self.loaded = loaded
@@ -149,6 +150,8 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         place = (byte_code.base_address + byte_code.offset, byte_code.size)
         module = device_context.modules.get(place)
         if module is None:
+            from vendor_reference.device.module import Module
+
             module = Module(
                 device_context.device,
                 byte_code.view,
@@ -237,6 +240,21 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             name = f"task {index}, kernel '{task.entry}' of op '{task.op_name}', mean_us"
             metrics.append(Metric(name, task.mean_us))
         return metrics
+
+
+def open_device(wanted: str = "") -> OpenClDevice:
+    """The device of this process, opened on first use.
+
+    Args:
+      wanted: `platform[:device]`; "" is the best there is, or what $LITERT_NPU_OPENCL says.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if no OpenCL driver works here, or none has such a device.
+    """
+    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
+    from vendor_reference.device.opencl_device import shared_device
+
+    return shared_device(wanted)
 
 
 def _is_set(options: Mapping[str, str], name: str) -> bool:

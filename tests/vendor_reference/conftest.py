@@ -79,7 +79,7 @@ def _find_devices() -> Mapping[str, tuple[Any, str]]:
     except LiteRtError:
         return {}
     _load_drivers({device.installation.library for device in chosen})
-    from vendor_reference.device.loaded_devices import find_device
+    from vendor_reference.device.opencl import find_device
 
     return {
         f"{device.installation.name}, {device.info.name}": (

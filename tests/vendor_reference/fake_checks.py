@@ -1,4 +1,4 @@
-"""Compilers that behave badly, in place of `vendor_reference.device.check:check`; each runs in a child process."""
+"""Compilers that behave badly, in place of `device/kernel_check_worker.py`; each runs in a child process."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from litert.model.writer import write_model
 from litert.options import Options
 from tests.vendor_reference.cpu_layers import library
 from tests.vendor_reference.test_dynamic_shapes import POSITIVE, SQUARE, one_op, opened, random
-from vendor_reference.device.loaded_cpu_task import MOST_KERNELS
+from vendor_reference.device.cpu_launcher import MOST_KERNELS
 
 pytestmark = pytest.mark.each_driver
 

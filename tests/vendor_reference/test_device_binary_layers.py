@@ -33,7 +33,7 @@ def _pack(
     """A binary layer for an executable's only program."""
     program = made.programs[0]
     text = compose_text(program, lambda source: memoryview(code_of.encode()))
-    built = device.build([text])[0].built
+    built = device.builder.build([text])[0].built
     files = {
         "layer.json": _file("layer.json", "{}"),
         "MyOp.cl": _file("MyOp.cl", DOUBLE, with_source),

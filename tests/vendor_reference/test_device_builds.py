@@ -51,7 +51,7 @@ def builder(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
 def new_builder(device: Any) -> Any:
     from vendor_reference.device.program_builder import ProgramBuilder
 
-    return ProgramBuilder(device._context, device._device, device.info, device.library)
+    return ProgramBuilder(device.context, device.library)
 
 
 def entry(tmp_path: Path) -> Path:
@@ -258,7 +258,7 @@ def test_a_kernel_that_breaks_compilers_is_an_error_and_no_crash(
 
 RUN = """
 import os, sys
-from vendor_reference.device.open_device import open_device
+from vendor_reference.dispatch import open_device
 from vendor_reference.device.program_text import ProgramText
 from tests.vendor_reference.executables import DOUBLE, doubling
 from tests.vendor_reference.test_device_functions import Runner

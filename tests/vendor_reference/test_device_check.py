@@ -50,7 +50,7 @@ def test_a_program_that_was_checked_is_not_compiled_for_the_device(
         return iter(())
 
     monkeypatch.setattr(ProgramBuilder, "_compile", compile_nothing)
-    opened_again = OpenClDevice(device._device, device.library)
+    opened_again = OpenClDevice(device.context.device, device.library)
     module = Module(opened_again, byte_code(doubling()).view, assets(MyOp=DOUBLE))
     assert module.load(module.find_function("f"))
 
@@ -75,7 +75,7 @@ def test_it_runs_by_hand(tmp_path: Path) -> None:
     (tmp_path / "executable").write_bytes(write_executable(executable).view)
     (tmp_path / "assets.json").write_text('{"MyOp": "0"}')
     (tmp_path / "0").write_text(DOUBLE)
-    command = [sys.executable, "-m", "vendor_reference.device.check", str(tmp_path)]
+    command = [sys.executable, "-m", "vendor_reference.device.kernel_check_worker", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]

@@ -35,7 +35,7 @@ from tests.vendor_reference.executables import (
     task,
 )
 from tests.vendor_reference.runner import Runner
-from vendor_reference.device.constants import read_constant
+from vendor_reference.device.opencl_memory import read_constant
 from vendor_reference.device.program_cache import ProgramCache
 from vendor_reference.device.program_text import compose_text
 from vendor_reference.executable.executable import Constant, Dequantization
@@ -183,7 +183,7 @@ def test_memory_at_any_address_is_right(device: Any) -> None:
 def test_a_device_that_cannot_use_host_memory_gets_copies(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "_in_place", False)
+    monkeypatch.setattr(device.context, "in_place", False)
     run = Runner(device, doubling(1000), DOUBLE)
     for step in range(3):
         x = np.arange(1000, dtype=np.float32) + step
@@ -286,9 +286,9 @@ def test_a_failed_run_names_its_kernel_and_the_next_one_is_good(
 
     run = Runner(device, doubling(), DOUBLE)
     function: Any = run.function
-    kernel, global_size, _ = function._launcher.launches[0]
+    [launch] = function._tasks.launches
     with monkeypatch.context() as patch:  # a local size that does not divide the global one
-        patch.setattr(function._launcher, "launches", [(kernel, global_size, (3,))])
+        patch.setattr(function._tasks, "launches", [replace(launch, local_size=(3,))])
         with pytest.raises(LiteRtError) as error:
             run([1, 2, 3, 4])
     assert isinstance(error.value.__cause__, cl.Error)
@@ -397,7 +397,7 @@ def test_functions_run_in_several_threads_at_once(device: Any) -> None:
 @settings(max_examples=20, deadline=None)
 def test_places_in_ddr_do_not_overlap(data: st.DataObject) -> None:
     """Whatever alignment a device asks for, apart stays apart, and the same stays the same."""
-    from vendor_reference.device.opencl_arena import spread_offset
+    from vendor_reference.device.function_memory import spread_offset
 
     align = data.draw(st.sampled_from([1, 64, 128, 256, 4096]))
     sizes = data.draw(st.lists(st.integers(1, 1000), min_size=1, max_size=8))
@@ -454,19 +454,19 @@ def test_a_task_is_kept_to_a_part_only_where_it_has_groups_for_more(
     num_shaves: int,
     is_apart: bool,
 ) -> None:
-    from vendor_reference.device.shaves import PartLaunch, Shaves
+    from vendor_reference.device.kernel_launcher import KernelLaunch
 
-    [cl_device] = device._context.devices[:1]
-    if Shaves(cl_device).find_part(num_shaves) is None:
+    if device.context.create_part_queue(num_shaves) is None:
         pytest.skip("a device that cannot be split")
     parts = []
-    run_apart = PartLaunch.run
+    run_launch = KernelLaunch.run
 
-    def run(launch: PartLaunch, queue: Any) -> Any:
-        parts.append(launch.part)
-        return run_apart(launch, queue)
+    def run(launch: KernelLaunch, queue: Any) -> Any:
+        if launch.part is not None:
+            parts.append(launch.part)
+        return run_launch(launch, queue)
 
-    monkeypatch.setattr(PartLaunch, "run", run)
+    monkeypatch.setattr(KernelLaunch, "run", run)
     made = executable(
         DOUBLE,
         [task("MyOp", [in_(), out()], items, group, num_shaves=num_shaves)],

@@ -243,7 +243,7 @@ def test_another_process_finds_what_was_built_for_a_shape(
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(ProgramBuilder, "_compile", lambda self, texts: fail() if texts else [])
-    other = OpenClDevice(device._device, device.library)
+    other = OpenClDevice(device.context.device, device.library)
     x = rows(4)
     assert np.array_equal(Runner(other, by_text())(x), np.concatenate([x, -x]))
 
@@ -358,16 +358,16 @@ def test_a_function_that_is_kept_is_measured_no_longer(device: Any) -> None:
 def test_a_run_behind_another_on_the_device_is_not_waited_for(device: Any) -> None:
     import pyopencl as cl
 
-    from vendor_reference.device.opencl_event import OpenClEvent
+    from vendor_reference.device.opencl_function import OpenClEvent
 
     run = Runner(device, by_buffer())
     x = rows(4)
     run(x)
     run.attach(-x)
-    other = cl.UserEvent(device._context)
+    other = cl.UserEvent(device.context.context)
     ended: list[Event] = []
     after = OpenClEvent(
-        device._context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
+        device.context.context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
     )
     starting = threading.Thread(target=lambda: ended.append(run.function.start([after])))
     starting.start()
@@ -429,7 +429,7 @@ def test_any_sequence_of_shapes_gives_what_numpy_does(
 def test_groups_are_of_few_sizes_whatever_the_shape(
     sizes: Sequence[Any], global_size: Sequence[int], group: tuple[int, ...]
 ) -> None:
-    from vendor_reference.device.steady_groups import choose_group
+    from vendor_reference.device.kernel_launcher import choose_group
 
     assert choose_group(sizes, global_size) == group
     assert all(g % k == 0 for g, k in zip(global_size, group, strict=True))

@@ -38,7 +38,7 @@ from tests.vendor_reference.executables import (
     source,
     task,
 )
-from vendor_reference.device.constants import read_constant
+from vendor_reference.device.opencl_memory import read_constant
 from vendor_reference.dispatch import DISPATCH
 from vendor_reference.executable.executable import Constant, Dequantization, Executable, Program
 from vendor_reference.executable.writer import write_executable
@@ -252,7 +252,7 @@ def test_calls_with_one_module_share_what_is_in_it(monkeypatch: pytest.MonkeyPat
         read.append(constant)
         return read_constant(constant)
 
-    monkeypatch.setattr("vendor_reference.device.opencl_device.read_constant", note)
+    monkeypatch.setattr("vendor_reference.device.opencl_memory.read_constant", note)
     text = """
     __kernel void MyOp(__global const float* x, __global const float* w, __global float* y) {
         y[get_global_id(0)] = x[get_global_id(0)] * w[get_global_id(0)]; }"""
@@ -337,7 +337,7 @@ def test_a_thousand_loads_leak_nothing(opened: Any, code: MemBuffer) -> None:
     def in_use() -> tuple[int, int, int]:
         gc.collect()
         # PoCL's context counts the buffers, queues and programs in it; Intel's counts nothing.
-        return opened._context.reference_count, num_open_files(), resident_bytes()
+        return opened.context.context.reference_count, num_open_files(), resident_bytes()
 
     for _ in range(100):
         load_and_run(code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 from litert.core.sizes import Dimension
 from tests.vendor_reference.executables import source
@@ -16,10 +15,10 @@ from vendor_reference.executable.executable import HOLE, Program
 KERNEL = "__kernel void MyOp(__global float* y) { y[0] = N; }"
 
 
-class SlowDevice:
+class SlowBuilder:
     """Builds a program once a second caller waits for it, or clearly does not come."""
 
-    info = SimpleNamespace(identity=("none",))
+    identity = ("none",)
 
     def __init__(self) -> None:
         self.built: list[str] = []
@@ -34,10 +33,10 @@ class SlowDevice:
 
 
 def test_two_runs_with_one_new_shape_build_its_program_once() -> None:
-    device = SlowDevice()
+    builder = SlowBuilder()
     program = Program(f"#define N {HOLE}\n", (source(KERNEL),), holes=(Dimension(0, 0),))
     sources = AssetSources(lambda _: memoryview(KERNEL.encode()))
-    programs = ModulePrograms(device, [program], sources, False)  # type: ignore[arg-type]
+    programs = ModulePrograms(builder, [program], sources, False)  # type: ignore[arg-type]
     found: list[object] = []
 
     def find() -> None:
@@ -48,4 +47,4 @@ def test_two_runs_with_one_new_shape_build_its_program_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(device.built) == 1 and found[0] is found[1]
+    assert len(builder.built) == 1 and found[0] is found[1]

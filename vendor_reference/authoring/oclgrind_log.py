@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vendor_reference.device.source_lines import show_place
+from vendor_reference.device.program_text import show_place
 
 _KERNEL = re.compile(r"Kernel: (.*)")
 _ENTITY = re.compile(r"(?:Entity|First entity|Second entity):\s*Global\(([\d,]+)\)")

@@ -1,7 +1,7 @@
 """Builds an executable's programs once, at compile time, so that a kernel's errors show where it is compiled.
 
 The device's side does it, in a child process: a kernel can crash or hang the OpenCL compiler, and this side of
-the vendor loads no OpenCL. `vendor_reference.device.check:check` gets a folder with
+the vendor loads no OpenCL. `vendor_reference.device.kernel_check_worker:check` gets a folder with
 
     executable     a byte code module with the programs to build, and no function
     assets.json    {asset name: file name in the folder}, for all assets and companions that they name
@@ -9,7 +9,7 @@ the vendor loads no OpenCL. `vendor_reference.device.check:check` gets a folder 
 
 and yields `{"kernels": {name: signature}, "log": what the compiler said}` for each program, in order, as soon as
 it is built; `executable/kernel_signature.py` has the signatures. A build that fails raises COMPILATION, with its
-log. By hand: `python -m vendor_reference.device.check FOLDER`.
+log. By hand: `python -m vendor_reference.device.kernel_check_worker FOLDER`.
 
 What was built before with the same OpenCL is remembered, and not built again.
 """
@@ -37,7 +37,7 @@ from vendor_reference.executable.binary_layer import is_binary_layer
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.executable.writer import write_executable
 
-_CHECK = "vendor_reference.device.check:check"
+_CHECK = "vendor_reference.device.kernel_check_worker:check"
 _HINT = "--nocheck_kernels only moves the build to the device."
 _LACKS_FP16_HINT = (
     "This build is for devices without fp16 arithmetic, where half tensors are float; --reference_fp16=half is "

@@ -10,7 +10,7 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.kernel_arguments import read_signature
-from vendor_reference.device.loaded_devices import describe_device
+from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
 from vendor_reference.device.program_cache import BuiltProgram
 from vendor_reference.device.program_text import ProgramText

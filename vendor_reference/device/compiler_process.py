@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
@@ -13,12 +14,12 @@ from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
-from vendor_reference.executable.kernel_signature import parse_signatures
+from vendor_reference.executable.kernel_signature import dump_signatures, parse_signatures
 
 TIMEOUT_S = 120.0
 """For all programs of one call; drivers build a large one in seconds."""
 
-_CHILD = "vendor_reference.device.build_worker:build"
+_CHILD = "vendor_reference.device.compiler_process:build"
 
 
 def compile_in_child(
@@ -50,3 +51,35 @@ def compile_in_child(
             raise
         hint = driver_of_device(info).crash_hint
         raise LiteRtError(Status.COMPILATION, error.what, texts[done].name, hint) from error
+
+
+def build(request: Mapping[str, Any]) -> Iterator[object]:
+    """Compiles programs in order, in the child process.
+
+    Args:
+      request: `library` of the driver, `identity` of the device, and `programs`: for each its name, text and
+        options.
+
+    Yields:
+      For each program its kernels, log and binary.
+
+    Raises:
+      LiteRtError: COMPILATION; DYNAMIC_LOADING, if there is no such device here.
+    """
+    from vendor_reference.device.opencl import import_pyopencl
+
+    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
+    import pyopencl as cl
+
+    from vendor_reference.device.compiler import compile_text
+    from vendor_reference.device.opencl import find_device
+
+    device = find_device(request["library"], request["identity"])
+    context = cl.Context([device])
+    for name, text, options in request["programs"]:
+        built = compile_text(context, device, ProgramText(name, text, options))
+        yield {
+            "kernels": dump_signatures(built.kernels),
+            "log": built.log,
+            "binary": base64.b64encode(built.binary).decode(),
+        }

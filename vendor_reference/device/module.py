@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from dispatch.mem_buffer import MemBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.asset_sources import AssetSources
-from vendor_reference.device.device import Device, LoadedFunction
 from vendor_reference.device.module_programs import ModulePrograms
+from vendor_reference.device.opencl_device import OpenClDevice, load_library
+from vendor_reference.device.opencl_function import OpenClFunction
+from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Source
 from vendor_reference.executable.reader import read_executable
 
@@ -20,7 +22,7 @@ class Module:
 
     def __init__(
         self,
-        device: Device[Any, Any, Any],
+        device: OpenClDevice,
         byte_code: memoryview,
         assets: Mapping[str, MemBuffer],
         allow_native_assets: bool = False,
@@ -40,11 +42,11 @@ class Module:
         self._executable = read_executable(byte_code)
         self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
         self._programs = ModulePrograms(
-            device, self._executable.programs, self._sources, allow_native_assets
+            device.builder, self._executable.programs, self._sources, allow_native_assets
         )
         self._allow_native_assets = allow_native_assets
-        self._constants: dict[int, Any] = {}
-        self._idle: dict[str, LoadedFunction[Any]] = {}
+        self._constants: dict[int, BufferMemory] = {}
+        self._idle: dict[str, OpenClFunction] = {}
 
     def find_function(self, name: str) -> Function:
         """The function of that name that is for this device.
@@ -60,7 +62,7 @@ class Module:
             Status.NOT_FOUND, f"no function '{name}', there is {there or 'none'}", "byte code"
         )
 
-    def load(self, function: Function) -> LoadedFunction[Any]:
+    def load(self, function: Function) -> OpenClFunction:
         """Makes one of its functions ready to run.
 
         Raises:
@@ -88,7 +90,7 @@ class Module:
             libraries,
         )
 
-    def give_back(self, function: Function, loaded: LoadedFunction[Any]) -> None:
+    def give_back(self, function: Function, loaded: OpenClFunction) -> None:
         """Takes a loaded function that nobody runs any more.
 
         One whose shapes change is kept as it is: a caller with another shape opens a new call, and that is not to
@@ -106,7 +108,7 @@ class Module:
             loaded.close()
         self._idle.clear()
 
-    def _load_library(self, asset: Source) -> Any:
+    def _load_library(self, asset: Source) -> CpuLayerLibrary:
         if not self._allow_native_assets:
             raise LiteRtError(
                 Status.UNSUPPORTED,
@@ -114,4 +116,4 @@ class Module:
                 "option allow_native_assets",
                 "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
             )
-        return self._device.load_library(asset.file_name, asset.sha256, self._sources.read(asset))
+        return load_library(asset.file_name, asset.sha256, self._sources.read(asset))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from litert.core.sizes import Shapes, Size
 from vendor_reference.device.asset_sources import AssetSources
-from vendor_reference.device.device import Device
+from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.device.recent import Recent
 from vendor_reference.executable.executable import Program
@@ -23,7 +22,7 @@ class ModulePrograms:
 
     def __init__(
         self,
-        device: Device[Any, Any, Any],
+        builder: ProgramBuilder,
         programs: Sequence[Program],
         sources: AssetSources,
         allow_native_assets: bool,
@@ -31,17 +30,17 @@ class ModulePrograms:
         """Builds nothing yet.
 
         Args:
-          device: that they will run on.
+          builder: of the device that they will run on.
           programs: of the executable.
           sources: read the assets that they are made of.
           allow_native_assets: whether machine code in assets may run.
         """
-        self._device = device
+        self._builder = builder
         self._programs = programs
         self._sources = sources
         self._allow_native_assets = allow_native_assets
-        self._built: dict[int, Any] = {}
-        self._filled: Recent[tuple[int, tuple[int, ...]], Any] = Recent(MOST_FILLED)
+        self._built: dict[int, DeviceProgram] = {}
+        self._filled: Recent[tuple[int, tuple[int, ...]], DeviceProgram] = Recent(MOST_FILLED)
         self._lock = threading.Lock()
 
     def prepare(self, indices: Collection[int]) -> None:
@@ -60,13 +59,13 @@ class ModulePrograms:
                     texts[index] = compose_text(program, self._sources.read)
                 else:
                     self._built[index] = made
-        self._built.update(zip(texts, self._device.build(list(texts.values())), strict=True))
+        self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
     def holes(self, index: int) -> Sequence[Size]:
         """The sizes that the text of a program has holes for."""
         return self._programs[index].holes
 
-    def find(self, index: int, shapes: Shapes) -> Any:
+    def find(self, index: int, shapes: Shapes) -> DeviceProgram:
         """The program of that index for the shapes as they are.
 
         Raises:
@@ -81,17 +80,17 @@ class ModulePrograms:
                 (index, values), lambda: self._make(fill_program(program, values))
             )
 
-    def _make(self, program: Program) -> Any:
+    def _make(self, program: Program) -> DeviceProgram:
         made = self._load_code(program)
         if made is None:
-            made = self._device.build([compose_text(program, self._sources.read)])[0]
+            made = self._builder.build([compose_text(program, self._sources.read)])[0]
         return made
 
-    def _load_code(self, program: Program) -> Any:
+    def _load_code(self, program: Program) -> DeviceProgram | None:
         """A program from machine code, if its asset has some for this device."""
-        identity = self._device.info.identity
+        identity = self._builder.identity
         code = self._sources.find_code(program, identity, self._allow_native_assets)
         if code is None:
             return None
         name = ", ".join(source.file_name for source in program.sources)
-        return self._device.load_code(name, code)
+        return self._builder.load_code(name, code)

@@ -1,4 +1,4 @@
-"""Loads one OpenCL driver into this process: pyopencl, its loader, and the driver's library.
+"""Loads one OpenCL driver into this process, and finds the device in it that is the NPU.
 
 A process keeps the drivers that it begins with, since the loader reads their list once. A program that has used
 OpenCL before us has chosen its own.
@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.scratch_folder import make_scratch_folder
-from vendor_reference.drivers.choice import install_hint
+from vendor_reference.drivers.choice import (
+    VARIABLE,
+    choose_device,
+    install_hint,
+    prove_all,
+    rank_devices,
+)
+from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
 from vendor_reference.drivers.driver import driver_of_library
+from vendor_reference.drivers.proof import prove
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -78,6 +86,59 @@ def import_pyopencl() -> None:
             ) from error
 
 
+def describe_device(device: cl.Device) -> DeviceInfo:
+    """A device's names, versions and size."""
+    platform = device.platform
+    kind = _kind(device)
+    return DeviceInfo(
+        platform=platform.name.strip(),
+        platform_version=platform.version.strip(),
+        name=device.name.strip(),
+        version=device.version.strip(),
+        driver_version=device.driver_version.strip(),
+        kind=kind,
+        compute_units=device.max_compute_units,
+        memory_bytes=device.global_mem_size,
+        has_fp16="cl_khr_fp16" in device.extensions.split(),
+        processor=describe_processor() if kind == "CPU" else "",
+    )
+
+
+def find_device(library: str, identity: Sequence[str]) -> cl.Device:
+    """The device of that identity, in a process that uses this driver.
+
+    Raises:
+      LiteRtError: DYNAMIC_LOADING, if there is no such device here.
+    """
+    for device in load_driver(library):
+        if list(describe_device(device).identity) == list(identity):
+            return device
+    raise LiteRtError(Status.DYNAMIC_LOADING, f"no device {' '.join(identity)}", library)
+
+
+def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
+    """The device that stands for the NPU, and its driver's library; "" for a driver that the program has loaded.
+
+    Args:
+      wanted: `platform[:device]`; "" is what the environment says, if it says something.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if no driver works, or none that is loaded has such a device.
+    """
+    chosen = choose_device(wanted)
+    try:
+        devices = load_driver(chosen.installation.library)
+    except LiteRtError:  # what was proved does not hold any more: the next process shall know
+        prove(chosen.installation, again=True)
+        raise
+    infos = [describe_device(device) for device in devices]
+    identity = chosen.info.identity
+    for device, info in zip(devices, infos, strict=True):
+        if info.identity == identity:
+            return device, chosen.installation.library
+    return _load_other(devices, infos, wanted)
+
+
 def _load(library: str) -> Sequence[cl.Platform]:
     import_pyopencl()
     import pyopencl as cl
@@ -122,3 +183,32 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _load_other(
+    devices: Sequence[cl.Device], infos: Sequence[DeviceInfo], wanted: str
+) -> tuple[cl.Device, str]:
+    """The best device of drivers that were loaded before, other than the chosen one."""
+    wanted = wanted or os.environ.get(VARIABLE, "")
+    ranked = rank_devices(infos, wanted)
+    if not ranked:
+        there = "; ".join(map(str, infos))
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no OpenCL device '{wanted}' in this process, which has loaded {there}",
+            hint=f"Use a process of its own for another driver, or set {VARIABLE} before it starts.",
+        )
+    index = ranked[0]
+    for proof in prove_all(wanted):
+        if any(info.identity == infos[index].identity for info in proof.devices):
+            return devices[index], proof.installation.library
+    return devices[index], ""
+
+
+def _kind(device: cl.Device) -> str:
+    import pyopencl as cl
+
+    for name in ("CPU", "GPU", "ACCELERATOR"):
+        if device.type & getattr(cl.device_type, name):
+            return name
+    return "CUSTOM"

@@ -7,32 +7,25 @@ from collections.abc import Mapping, Sequence
 
 import pyopencl as cl
 
-from litert.core.errors import LiteRtError
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
-from vendor_reference.device.constants import read_constant
-from vendor_reference.device.cpu_libraries import load_library
-from vendor_reference.device.device import Programs
-from vendor_reference.device.home_process import HomeProcess
-from vendor_reference.device.loaded_devices import describe_device, load_npu
-from vendor_reference.device.loaded_tasks import LoadedTasks
-from vendor_reference.device.opencl_errors import opencl_error
+from vendor_reference.device.module_programs import ModulePrograms
+from vendor_reference.device.opencl import describe_device, load_npu
+from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_function import OpenClFunction
-from vendor_reference.device.opencl_memory import BufferMemory, load_memory, share_memory
-from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
-from vendor_reference.device.program_text import ProgramText
-from vendor_reference.device.shaves import Shaves
-from vendor_reference.drivers.choice import is_simulator
-from vendor_reference.executable.binary_layer import DeviceCode
+from vendor_reference.device.opencl_memory import BufferMemory, load_constant, share_memory
+from vendor_reference.device.program_builder import ProgramBuilder
+from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.executable import Constant, Function
 
 
 class OpenClDevice:
-    """An OpenCL device as the NPU.
+    """An OpenCL device as the NPU; safe to use from several threads.
 
     Attributes:
+      context: of its functions.
       info: its names and versions.
       library: of its driver; "" for one that the program has loaded.
-      home_process: where it was opened, and can be used.
+      builder: of its programs.
     """
 
     def __init__(self, device: cl.Device, library: str) -> None:
@@ -42,76 +35,83 @@ class OpenClDevice:
           device: to open.
           library: of its driver, which builds kernels in a child process; "" to build them in this one.
         """
-        self.info = describe_device(device)
+        self.context = OpenClContext(device)
+        self.info = self.context.info
         self.library = library
-        self._device = device
-        self._shaves = Shaves(device)
-        self._context = cl.Context([device, *self._shaves.devices])
-        self._builder = ProgramBuilder(self._context, device, self.info, library)
-        # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
-        self._in_place = self.info.kind == "CPU" and not is_simulator(self.info)
-        self.home_process = HomeProcess(str(self.info))
-
-    def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
-        return self._builder.build(texts)
-
-    def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
-        return self._builder.load_code(name, code)
-
-    def load_library(self, name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
-        return load_library(name, sha256, data)
+        self.builder = ProgramBuilder(self.context, library)
 
     def load_constant(self, constant: Constant) -> BufferMemory:
-        data = read_constant(constant)
+        """A constant as kernels read it; its data must live as long as the result."""
         try:
-            return load_memory(self._context, data, data.nbytes, self._in_place)
+            return load_constant(self.context, constant)
         except cl.Error as error:
-            raise self._no_memory(error, f"a constant {constant.tensor_type}") from error
+            what = f"a constant {constant.tensor_type}"
+            raise self.context.memory_error(error, what) from error
 
     def share(self, address: int, size_bytes: int) -> BufferMemory:
+        """Host memory for inputs and outputs, at any address; it must live as long as the result."""
         try:
-            return share_memory(self._context, address, size_bytes, self._in_place)
+            return share_memory(self.context, address, size_bytes)
         except cl.Error as error:
-            raise self._no_memory(error, f"a buffer of {size_bytes} bytes") from error
+            raise self.context.memory_error(error, f"a buffer of {size_bytes} bytes") from error
 
     def load(
         self,
         function: Function,
-        programs: Programs[DeviceProgram],
+        programs: ModulePrograms,
         constants: Mapping[int, BufferMemory],
         libraries: Mapping[str, CpuLayerLibrary],
     ) -> OpenClFunction:
-        try:
-            loaded = LoadedTasks(
-                self._context,
-                self._device,
-                self._shaves,
-                function,
-                programs,
-                constants,
-                libraries,
-            )
-            return OpenClFunction(self._context, self._device, loaded, self.home_process)
-        except cl.Error as error:
-            raise self._no_memory(error, f"function '{function.name}'") from error
+        """Makes a function ready to run.
 
-    def _no_memory(self, error: cl.Error, what: str) -> LiteRtError:
-        limit = self._device.max_mem_alloc_size
-        hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
-        return opencl_error(error, f"{what}, device {self.info}", hint)
+        Args:
+          function: of an executable.
+          programs: of its module.
+          constants: those that its tasks name, by their index.
+          libraries: of CPU layers that its tasks name, by SHA-256.
+
+        Raises:
+          LiteRtError: NOT_FOUND, if a program has not the kernel; INVALID_ARGUMENT, if a kernel takes other
+            arguments; MEMORY_ALLOCATION_FAILURE.
+        """
+        try:
+            tasks = TaskSequence(self.context, function, programs, constants, libraries)
+            return OpenClFunction(self.context, tasks)
+        except cl.Error as error:
+            raise self.context.memory_error(error, f"function '{function.name}'") from error
 
 
 _devices: dict[Sequence[str], OpenClDevice] = {}
+_libraries: dict[str, CpuLayerLibrary] = {}
+"""The libraries of CPU layers that this process has loaded, each once; none is ever unloaded."""
+
 _lock = threading.Lock()
 
 
 def shared_device(wanted: str) -> OpenClDevice:
-    """The device of that name, opened once in a process (see `open_device`)."""
+    """The device of that name (see `load_npu`), opened once in a process."""
     found, library = load_npu(wanted)
     identity = describe_device(found).identity
     with _lock:
         if identity not in _devices:
             _devices[identity] = OpenClDevice(found, library)
         device = _devices[identity]
-    device.home_process.check()
+    device.context.check_home()
     return device
+
+
+def load_library(name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
+    """A library of CPU layers, loaded on first use.
+
+    Args:
+      name: of its file, for messages.
+      sha256: of its bytes.
+      data: the shared object, which is copied.
+
+    Raises:
+      LiteRtError: as `CpuLayerLibrary`.
+    """
+    with _lock:
+        if sha256 not in _libraries:
+            _libraries[sha256] = CpuLayerLibrary(data, name)
+        return _libraries[sha256]

@@ -9,8 +9,7 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.device.program_text import ProgramText
-from vendor_reference.device.source_lines import with_source_lines
+from vendor_reference.device.program_text import ProgramText, with_source_lines
 
 _OUT_OF_MEMORY = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Thread
-from time import perf_counter
 
 import pyopencl as cl
 
@@ -13,84 +13,123 @@ from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.device.cpu_launch import HostTime
-from vendor_reference.device.device import Measurement
-from vendor_reference.device.home_process import HomeProcess
-from vendor_reference.device.launcher import Launcher
-from vendor_reference.device.loaded_tasks import LoadedTasks
+from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_errors import opencl_error
-from vendor_reference.device.opencl_event import OpenClEvent
 from vendor_reference.device.opencl_memory import BufferMemory
-from vendor_reference.device.stopwatch import Stopwatch
+from vendor_reference.device.stopwatch import HostTime, Measurement, Stopwatch
+from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.executable import ArgumentKind
+
+_POLL_S = 50e-6
+_COMPLETE = 0
+"""`CL_COMPLETE`; what is not done yet is greater, an error is less."""
+
+
+class OpenClEvent(Event):
+    """The end of a run on an OpenCL device, as an event.
+
+    Attributes:
+      context: that it is in: runs in the same one can wait for it on the device.
+      event: OpenCL's.
+    """
+
+    def __init__(
+        self, context: cl.Context, event: cl.Event, failure: Callable[[cl.Error], LiteRtError]
+    ) -> None:
+        """Wraps an event; `failure` says in our words what went wrong."""
+        super().__init__()
+        self.context = context
+        self.event = event
+        self._failure = failure
+
+    def is_signaled(self) -> bool:
+        return self.event.command_execution_status <= _COMPLETE
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        if timeout_s is not None:
+            deadline = time.monotonic() + timeout_s
+            while not self.is_signaled():
+                if time.monotonic() >= deadline:
+                    raise LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
+                time.sleep(_POLL_S)
+        try:
+            self.event.wait()
+        except cl.Error as error:
+            raise self._failure(error) from error
 
 
 class OpenClFunction:
-    """One function, loaded; for one thread at a time."""
+    """One function, loaded; one run at a time."""
 
-    def __init__(
-        self,
-        context: cl.Context,
-        device: cl.Device,
-        loaded: LoadedTasks,
-        home_process: HomeProcess,
-    ) -> None:
+    def __init__(self, context: OpenClContext, tasks: TaskSequence) -> None:
         self._context = context
-        self._device = device
-        self._loaded = loaded
-        self._home_process = home_process
-        self._launcher = Launcher(loaded)
-        self._inputs: list[BufferMemory | None] = [None] * len(loaded.function.inputs)
-        self._outputs: list[BufferMemory | None] = [None] * len(loaded.function.outputs)
+        self._tasks = tasks
+        self._inputs: list[BufferMemory | None] = [None] * len(tasks.function.inputs)
+        self._outputs: list[BufferMemory | None] = [None] * len(tasks.function.outputs)
         self._sent: Sequence[BufferMemory] = ()
         self._fetched: Sequence[BufferMemory] = ()
         self._is_ready = self._has_started = self._is_kept = False
         self._stopwatch: Stopwatch | None = None
-        self._tells_shapes = bool(loaded.function.dynamic_outputs)
-        self._queue = _create_queue(context, device)
+        self._tells_shapes = bool(tasks.function.dynamic_outputs)
+        self._where = f"function '{tasks.function.name}'"
+        self._queue = context.create_queue()
 
     def attach_input(self, index: int, memory: BufferMemory) -> None:
-        self._check_size(f"input {index}", self._loaded.input_type(index), memory)
+        """Sets what runs read as input `index`; it must live until another takes its place."""
+        self._check_size(f"input {index}", self._tasks.input_type(index), memory)
         self._inputs[index] = memory
         self._is_ready = False
-        self._loaded.attach(ArgumentKind.INPUT, index, memory.buffer)
+        self._tasks.attach((ArgumentKind.INPUT, index), memory.buffer)
 
     def attach_output(self, index: int, memory: BufferMemory) -> None:
-        self._check_size(f"output {index}", self._loaded.function.outputs[index], memory)
+        """Sets what runs write as output `index`; else as `attach_input`."""
+        self._check_size(f"output {index}", self._tasks.function.outputs[index], memory)
         self._outputs[index] = memory
         self._is_ready = False
-        self._loaded.attach(ArgumentKind.OUTPUT, index, memory.buffer)
+        self._tasks.attach((ArgumentKind.OUTPUT, index), memory.buffer)
 
     def detach_input(self, index: int, memory: BufferMemory) -> None:
+        """Takes memory off; one that is not attached (any more) changes nothing."""
         self._detach(self._inputs, index, memory)
 
     def detach_output(self, index: int, memory: BufferMemory) -> None:
+        """Takes memory off; one that is not attached (any more) changes nothing."""
         self._detach(self._outputs, index, memory)
 
     def detach_all(self) -> None:
+        """Takes all memory off, once what is under way has ended; it can be used again."""
         with suppress(cl.Error):  # of a run that nobody waited for
             self._queue.finish()
-        self._inputs = [None] * len(self._inputs)
-        self._outputs = [None] * len(self._outputs)
-        self._sent = self._fetched = ()
-        self._is_ready = False
+        self._let_go()
         if self._stopwatch is not None:  # the next caller measures on its own account
             self._stopwatch = None
             self._renew_queue()
 
     def has_dynamic_input(self, index: int) -> bool:
-        return self._loaded.shapes.input_shape(index) is not None
+        """Whether the shape of input `index` is to be set."""
+        return self._tasks.shapes.input_shape(index) is not None
 
     def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
-        self._launcher.set_input_shape(index, shape)
+        """Sets the shape of input `index`, which is dynamic, for the runs from now on.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a shape that the function was not compiled for, or above its bound.
+        """
+        self._tasks.set_input_shape(index, shape)
         self._is_ready = self._is_kept = False
 
     def run(self) -> None:
-        self._home_process.check()
+        """Runs the tasks; when it returns, the outputs are in host memory.
+
+        Raises:
+          LiteRtError: MISSING_INPUT_TENSOR; RUNTIME_FAILURE or MEMORY_ALLOCATION_FAILURE, with op and kernel.
+            It can be run again.
+        """
+        self._context.check_home()
         if not self._is_ready:
             self._get_ready()
         events: list[cl.Event | HostTime] = []
-        begin = perf_counter()
+        begin = time.perf_counter()
         try:
             self._enqueue(events)
             self._queue.finish()
@@ -100,24 +139,25 @@ class OpenClFunction:
             self._renew_queue()
             raise
         if self._stopwatch is not None:
-            self._stopwatch.add(perf_counter() - begin, self._launcher.launched, events)
+            self._stopwatch.add(time.perf_counter() - begin, self._tasks.launched, events)
         if not self._is_kept:
             self._keep_variants()
 
     def start(self, after: Sequence[Event]) -> Event:
-        self._home_process.check()
+        """Starts a run once some events have happened; the result is signaled when its outputs are there."""
+        self._context.check_home()
         if not self._is_ready:
             self._get_ready()
         on_device = []
         for event in after:
-            if isinstance(event, OpenClEvent) and event.context is self._context:
+            if isinstance(event, OpenClEvent) and event.context is self._context.context:
                 on_device.append(event.event)
             elif not event.is_signaled():
                 return self._start_in_thread(after)
             else:
                 event.wait()  # raises its error, if it has one
         # Runs are measured one by one; some wait between tasks.
-        if self._stopwatch is not None or self._launcher.waits:
+        if self._stopwatch is not None or self._tasks.waits:
             return self._start_in_thread(after)
         events: list[cl.Event | HostTime] = []
         try:
@@ -127,13 +167,15 @@ class OpenClFunction:
         except cl.Error as error:
             raise self._failure(error, len(events)) from error
         self._has_started = True
-        return OpenClEvent(self._context, ended, lambda error: self._failure(error))
+        return OpenClEvent(self._context.context, ended, lambda error: self._failure(error))
 
     def start_measuring(self, with_tasks: bool) -> None:
-        self._stopwatch = Stopwatch(self._loaded.function.tasks if with_tasks else ())
+        """Measures the runs from now on; each task where that is asked for, which is slower."""
+        self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())
         self._renew_queue()
 
     def stop_measuring(self) -> Measurement:
+        """What was measured since the start."""
         if self._stopwatch is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, "nothing is being measured", self._where)
         measurement = self._stopwatch.measurement()
@@ -142,21 +184,21 @@ class OpenClFunction:
         return measurement
 
     def close(self) -> None:
-        if self._home_process.is_here():
+        """Releases all that it holds."""
+        if self._context.is_home():
             with suppress(cl.Error):  # of a run that nobody waited for
                 self._queue.finish()
             if self._has_started and not self._is_kept:
                 self._keep_variants()
+        self._let_go()
+        self._tasks.close()
+
+    def _let_go(self) -> None:
+        """Forgets the memory that is attached."""
         self._inputs = [None] * len(self._inputs)
         self._outputs = [None] * len(self._outputs)
         self._sent = self._fetched = ()
-        self._launcher.close()
-        self._loaded.close()
         self._is_ready = False
-
-    @property
-    def _where(self) -> str:
-        return f"function '{self._loaded.function.name}'"
 
     def _check_size(self, which: str, tensor_type: RankedTensorType, memory: BufferMemory) -> None:
         if memory.size_bytes < tensor_type.size_bytes:
@@ -185,9 +227,9 @@ class OpenClFunction:
             )
         for index, memory in enumerate(self._inputs):
             assert memory is not None
-            self._check_size(f"input {index}", self._loaded.input_type(index), memory)
+            self._check_size(f"input {index}", self._tasks.input_type(index), memory)
         try:
-            self._launcher.get_ready(self._queue)
+            self._tasks.get_ready(self._queue)
         except cl.Error as error:
             raise self._failure(error) from error
         self._sent = [memory for memory in self._inputs if memory is not None and memory.is_copy]
@@ -199,15 +241,15 @@ class OpenClFunction:
     def _enqueue(self, events: list[cl.Event | HostTime], after: Sequence[cl.Event] = ()) -> None:
         """Enqueues a run behind some events; `events` gets one for each task."""
         queue = self._queue
-        if self._tells_shapes and not self._launcher.is_staged:
-            self._launcher.tell_shapes(queue, self._outputs)  # first, as it waits for the queue
+        if self._tells_shapes and not self._tasks.is_staged:
+            self._tasks.tell_shapes(queue, self._outputs)  # first, as it waits for the queue
         if after:
             cl.enqueue_barrier(queue, wait_for=after)
         for memory in self._sent:
             memory.send(queue)
-        self._launcher.enqueue(queue, events)
-        if self._tells_shapes and self._launcher.is_staged:
-            self._launcher.tell_shapes(queue, self._outputs)
+        self._tasks.enqueue(queue, events)
+        if self._tells_shapes and self._tasks.is_staged:
+            self._tasks.tell_shapes(queue, self._outputs)
         for memory in self._fetched:
             memory.fetch(queue)
 
@@ -235,8 +277,8 @@ class OpenClFunction:
           task: that could not be enqueued; None, or past the last, for a failure in the run.
         """
         self._renew_queue()
-        tasks = self._loaded.function.tasks
-        launched = [tasks[index] for index in self._launcher.launched]
+        tasks = self._tasks.function.tasks
+        launched = [tasks[index] for index in self._tasks.launched]
         failed = launched[task : task + 1] if task is not None else ()
         kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in failed or launched)
         return opencl_error(error, f"{self._where}, {kernels}")
@@ -245,17 +287,8 @@ class OpenClFunction:
         with suppress(cl.Error):
             self._queue.finish()
         has_times = self._stopwatch is not None and self._stopwatch.has_tasks
-        self._queue = _create_queue(self._context, self._device, has_times)
+        self._queue = self._context.create_queue(has_times)
 
     def _keep_variants(self) -> None:
-        self._loaded.keep_variants(self._launcher.launched, self._launcher.launches)
+        self._tasks.keep_variants()
         self._is_kept = True
-
-
-def _create_queue(
-    context: cl.Context, device: cl.Device, has_times: bool = False
-) -> cl.CommandQueue:
-    """A queue that runs in order; its events have times, if they are asked for."""
-    if not has_times:
-        return cl.CommandQueue(context, device)
-    return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)

@@ -1,11 +1,21 @@
-"""Memory that kernels use: host memory itself where the device can, else copies of it."""
+"""Memory that kernels use: host memory itself where the device can, else copies of it.
+
+Constants are stored as the model has them; kernels read float32, where they are quantized, in the order they want.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
+
+from litert.core.element_type import ElementType
+from vendor_reference.device.opencl_context import OpenClContext
+from vendor_reference.executable.executable import Constant, Dequantization
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 VECTOR_ALIGNMENT = 64
 """What a CPU's widest vector access asks for, in bytes; some drivers take any address, and crash on it."""
@@ -58,36 +68,81 @@ class CopiedMemory(BufferMemory):
         cl.enqueue_copy(queue, self._host, self._device, is_blocking=False)
 
 
-def share_memory(
-    context: cl.Context, address: int, size_bytes: int, in_place: bool
-) -> BufferMemory:
-    """Host memory for inputs and outputs.
-
-    Args:
-      context: of the device.
-      address: of the memory, which must live as long as the result.
-      size_bytes: of the memory.
-      in_place: whether kernels can use host memory, at addresses that suit them.
-    """
+def share_memory(context: OpenClContext, address: int, size_bytes: int) -> BufferMemory:
+    """Host memory for inputs and outputs, at any address; it must live as long as the result."""
     if not size_bytes:
         return BufferMemory(None, 0)
     host = (ctypes.c_ubyte * size_bytes).from_address(address)
-    if not in_place or address % VECTOR_ALIGNMENT:
-        return CopiedMemory(context, host)
+    if not context.in_place or address % VECTOR_ALIGNMENT:
+        return CopiedMemory(context.context, host)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    return BufferMemory(cl.Buffer(context, flags, hostbuf=host), size_bytes)
+    return BufferMemory(cl.Buffer(context.context, flags, hostbuf=host), size_bytes)
 
 
-def load_memory(context: cl.Context, data: Any, size_bytes: int, in_place: bool) -> BufferMemory:
-    """Constant data: where it lies, if kernels can use it there, else a copy.
+def load_constant(context: OpenClContext, constant: Constant) -> BufferMemory:
+    """A constant as kernels read it: where it lies, if they can use it there, else a copy.
 
     Args:
       context: of the device.
-      data: bytes or an array, which the result keeps where it is used in place.
-      size_bytes: of the data.
-      in_place: as in `share_memory`; the data is aligned.
+      constant: its data must live as long as the result.
     """
-    if not size_bytes:
+    data = read_constant(constant)
+    if not data.nbytes:
         return BufferMemory(None, 0)
-    use = cl.mem_flags.USE_HOST_PTR if in_place else cl.mem_flags.COPY_HOST_PTR
-    return BufferMemory(cl.Buffer(context, cl.mem_flags.READ_ONLY | use, hostbuf=data), size_bytes)
+    use = cl.mem_flags.USE_HOST_PTR if context.in_place else cl.mem_flags.COPY_HOST_PTR
+    flags = cl.mem_flags.READ_ONLY | use
+    return BufferMemory(cl.Buffer(context.context, flags, hostbuf=data), data.nbytes)
+
+
+def read_constant(constant: Constant) -> Array:
+    """A constant's bytes or numbers, from an address that suits kernels; not copied where that can be."""
+    stored = np.frombuffer(constant.data.view, np.uint8)[: constant.tensor_type.size_bytes]
+    if constant.dequantization is not None:
+        return _dequantize(constant, stored, constant.dequantization)
+    if constant.order:
+        memory, placed = _ordered(constant, constant.tensor_type.element_type.numpy_dtype)
+        placed[...] = stored.view(memory.dtype).reshape(placed.shape)
+        return memory
+    if stored.ctypes.data % VECTOR_ALIGNMENT == 0:
+        return stored
+    copy = _aligned(stored.shape, stored.dtype)
+    copy[:] = stored
+    return copy
+
+
+def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array:
+    """`scale * (q - zero_point)`; done in place, so that it takes no memory but the result's."""
+    element_type = constant.tensor_type.element_type
+    shape = constant.tensor_type.shape
+    numbers = stored.view(element_type.numpy_dtype).reshape(shape)
+    memory, result = _ordered(constant, np.dtype(np.float32))
+    if element_type is ElementType.FLOAT16:
+        result[...] = numbers
+        return memory
+    along = [1] * len(shape)
+    if len(how.scale) > 1:
+        along[how.dimension] = len(how.scale)
+    zero_point = np.array(how.zero_point, np.int64).reshape(along)
+    scale = np.array(how.scale, np.float32).reshape(along)
+    if zero_point.any():
+        # Whole numbers: a float32 has not all that a difference of two int32 can be.
+        np.subtract(numbers, zero_point, out=result, casting="unsafe")
+    else:
+        result[...] = numbers
+    result *= scale
+    return memory
+
+
+def _ordered(constant: Constant, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Memory for a constant as kernels read it; and that, seen with the dimensions in their own order."""
+    shape = constant.tensor_type.shape
+    order = list(constant.order or range(len(shape)))
+    memory = _aligned(tuple(shape[dim] for dim in order), dtype)
+    return memory, memory.transpose(np.argsort(order)) if order else memory
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.empty(size + VECTOR_ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % VECTOR_ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 import pyopencl as cl
@@ -17,9 +17,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.compiler_process import compile_in_child
+from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.binary_layer import DeviceCode
 
@@ -39,6 +39,7 @@ class DeviceProgram:
         self.built = built
         self._builder = builder
         self._program = builder.load(text, built)
+        self._kept = set(built.variants)
 
     def create_kernel(self, entry: str) -> cl.Kernel:
         """A kernel with arguments of its own.
@@ -53,36 +54,36 @@ class DeviceProgram:
             )
         return cl.Kernel(self._program, entry)
 
-    def keep_variants(self, variants: frozenset[str]) -> None:
+    def keep_variants(self, variants: Set[str]) -> None:
         """Keeps what the driver has compiled for some work sizes; called after a run with them."""
-        if self._builder.keeps_variants and not variants <= self.built.variants:
-            self.built = self._builder.keep(self.text, self.built, variants)
+        new = variants - self._kept
+        if self._builder.keeps_variants and new:
+            self._kept |= new
+            self.built = self._builder.keep(self.text, self.built, new)
 
 
 class ProgramBuilder:
     """The programs of one device; safe to use from several threads.
 
     Attributes:
+      identity: of the device.
       keeps_variants: whether a program is worth storing again after a run with other work sizes.
     """
 
-    def __init__(
-        self, context: cl.Context, device: cl.Device, info: DeviceInfo, library: str
-    ) -> None:
+    def __init__(self, context: OpenClContext, library: str) -> None:
         """Builds nothing yet.
 
         Args:
-          context: of the device.
-          device: that the programs are for.
-          info: of the device.
+          context: of the device that the programs are for.
           library: of its driver, for a child process; "" to build in this one.
         """
-        self._context = context
-        self._device = device
-        self._info = info
-        self.keeps_variants = driver_of_device(info).keeps_variants
+        self._context = context.context
+        self._device = context.device
+        self._info = context.info
+        self.identity = context.info.identity
+        self.keeps_variants = driver_of_device(context.info).keeps_variants
         self._library = library
-        self._cache = ProgramCache(info.identity)
+        self._cache = ProgramCache(self.identity)
         self._programs: weakref.WeakValueDictionary[ProgramText, DeviceProgram] = (
             weakref.WeakValueDictionary()
         )
@@ -122,9 +123,7 @@ class ProgramBuilder:
         """
         return load_binary(self._context, self._device, text, built.binary)
 
-    def keep(
-        self, text: ProgramText, built: BuiltProgram, variants: frozenset[str]
-    ) -> BuiltProgram:
+    def keep(self, text: ProgramText, built: BuiltProgram, variants: Set[str]) -> BuiltProgram:
         """Stores a program with the variants of kernels that have been compiled since it was built."""
         if not text.text:
             return built  # a program compiled ahead stays as it is

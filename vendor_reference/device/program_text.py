@@ -1,17 +1,23 @@
 """A program of an executable becomes the text that the OpenCL compiler gets: prelude, then sources.
 
-`#line` keeps the user's own files and lines in build errors.
+`#line` keeps the user's own files and lines in build errors. So a place that an OpenCL compiler or checker names
+is shown with the author's own line, and no file needs to be read for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from vendor_reference.executable.executable import Program, Source
 from vendor_reference.executable.source_text import expand_sources, line_mark
 
 _PRELUDE = "defines of this op"
+_LINE = re.compile(r'#line (\d+) "(.*)"')
+_PLACE = re.compile(r"^(?:\w+: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ")
+_MOST_EXCERPTS = 8
+_WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +47,51 @@ def compose_text(program: Program, read: Callable[[Source], memoryview]) -> Prog
     text = "".join([line_mark(1, _PRELUDE), program.prelude, "\n", *sources])
     name = ", ".join(source.file_name for source in program.sources)
     return ProgramText(name, text, program.build_options)
+
+
+def find_source_line(text: str, file_name: str, line: int) -> str | None:
+    """A line of one of the files in a program's text; None, if the text has no such place."""
+    place = (file_name, line)
+    rows = zip(find_places(text), text.split("\n"), strict=True)
+    return next((row for found, row in rows if found == place), None)
+
+
+def find_places(text: str) -> Iterator[tuple[str, int]]:
+    """The file and the line of each row of a program's text; "" and 0 for the rows that say so."""
+    name, number = "", 0
+    for row in text.split("\n"):
+        directive = _LINE.fullmatch(row)
+        if directive:
+            number = int(directive[1])
+            name = directive[2].replace('\\"', '"').replace("\\\\", "\\")
+            yield "", 0
+        else:
+            yield name, number
+            number += 1
+
+
+def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[str]:
+    """A source line with its number, and a caret below the column, which counts from 1; [] where it is unknown."""
+    found = find_source_line(text, file_name, line)
+    if found is None or not found.strip() or len(found) > _WIDTH:
+        return []
+    shown = found.replace("\t", " ")
+    margin = f"{line:5} | "
+    lines = [margin + shown.rstrip()]
+    if 0 < column <= len(shown):
+        lines.append(" " * (len(margin) - 2) + "| " + " " * (column - 1) + "^")
+    return lines
+
+
+def with_source_lines(log: str, text: str) -> str:
+    """A compiler's log, with the source line behind each message that has a place."""
+    lines: list[str] = []
+    num_excerpts = 0
+    for row in log.split("\n"):
+        lines.append(row)
+        place = _PLACE.match(row)
+        if place and num_excerpts < _MOST_EXCERPTS:
+            excerpt = show_place(text, place["file"], int(place["line"]), int(place["column"]))
+            lines += excerpt
+            num_excerpts += bool(excerpt)
+    return "\n".join(lines)

@@ -31,7 +31,7 @@ def prove(library: str) -> Iterator[object]:
 
     _load_library(library)
     devices = load_driver(library)
-    from vendor_reference.device.loaded_devices import describe_device
+    from vendor_reference.device.opencl import describe_device
 
     for device in devices:
         yield {"device": describe_device(device).to_json(), "problem": _find_problem(device)}

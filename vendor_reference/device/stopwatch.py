@@ -1,15 +1,52 @@
-"""Adds up how long runs and their tasks take."""
+"""How long runs and their tasks take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 import pyopencl as cl
 
-from vendor_reference.device.cpu_launch import HostTime
-from vendor_reference.device.device import Measurement, TaskTime
 from vendor_reference.executable.executable import CpuTask, KernelTask
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTime:
+    """How long a task took, from its start to its end on the device."""
+
+    op_name: str
+    entry: str
+    mean_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured of a function.
+
+    Attributes:
+      runs: how many ended well.
+      mean_us, best_us: of a whole run, as its caller sees it; 0 without runs.
+      tasks: in order, where they were asked for.
+    """
+
+    runs: int
+    mean_us: float
+    best_us: float
+    tasks: Sequence[TaskTime]
+
+
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """When a CPU layer ran, as OpenCL's events have it: nanoseconds."""
+
+    start: int
+    end: int
+
+    @property
+    def profile(self) -> HostTime:
+        """Its times."""
+        return self
 
 
 class Stopwatch:

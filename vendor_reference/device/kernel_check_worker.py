@@ -1,7 +1,7 @@
-"""`python -m vendor_reference.device.check FOLDER`: builds an executable's programs, and says how it went.
+"""The child process's side of `compiler/kernel_check.py`: builds an executable's programs, and says how it went.
 
-The reference compiler starts it at compile time (`compiler/kernel_check.py` has the folder and the answers), in a
-process of its own, since a kernel can make an OpenCL compiler crash or hang. What was built is kept.
+A kernel can make an OpenCL compiler crash or hang. What was built is kept. By hand:
+`python -m vendor_reference.device.kernel_check_worker FOLDER`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     import pyopencl as cl
 
     from vendor_reference.device.compiler import compile_text
-    from vendor_reference.device.loaded_devices import describe_device, load_npu
+    from vendor_reference.device.opencl import describe_device, load_npu
     from vendor_reference.device.program_cache import ProgramCache
 
     device, _ = load_npu()

@@ -1,0 +1,112 @@
+"""What the arguments of a function's tasks are on the device: memory of its own, and what is attached to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import pyopencl as cl
+
+from vendor_reference.device.opencl_context import OpenClContext
+from vendor_reference.device.opencl_memory import BufferMemory
+from vendor_reference.executable.executable import Argument, ArgumentKind, Function
+from vendor_reference.executable.format import ALIGNMENT
+
+Slot: TypeAlias = tuple[ArgumentKind, int]
+"""INPUT or OUTPUT, and its index."""
+
+Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
+"""What is bound to an argument."""
+
+
+def find_slot(argument: Argument) -> Slot | None:
+    """The input or output of the function that an argument is; None for what is there before a run."""
+    if argument.kind in (ArgumentKind.INPUT, ArgumentKind.OUTPUT):
+        return argument.kind, argument.index
+    return None
+
+
+class FunctionMemory:
+    """The memory of one function.
+
+    Attributes:
+      attached: what its inputs and outputs are.
+    """
+
+    def __init__(
+        self, context: OpenClContext, function: Function, constants: Mapping[int, BufferMemory]
+    ) -> None:
+        """Allocates what the function needs.
+
+        Args:
+          context: of the device.
+          function: of an executable.
+          constants: those that its tasks name, by their index.
+
+        Raises:
+          cl.Error: there is not so much memory.
+        """
+        self.attached: dict[Slot, cl.Buffer | None] = {}
+        self._shapes = function.shapes
+        self._constants = constants
+        self._arenas = {
+            ArgumentKind.DDR: _Arena(context, function.ddr_size),
+            ArgumentKind.CMX: _Arena(context, function.cmx_size),
+        }
+
+    def value(self, argument: Argument) -> Value:
+        """What an argument is that is no input or output of the function."""
+        if argument.kind is ArgumentKind.CONSTANT:
+            return self._constants[argument.index].buffer
+        if argument.kind is ArgumentKind.SHAPE:
+            return self.shape_place(argument.index)
+        if argument.kind is ArgumentKind.LOCAL:
+            return cl.LocalMemory(argument.size_bytes)
+        if argument.kind is ArgumentKind.SCALAR:
+            return argument.scalar
+        return self._arenas[argument.kind].place(argument.offset, argument.size_bytes)
+
+    def shape_place(self, index: int) -> cl.Buffer:
+        """Where a shape's numbers lie."""
+        shape = self._shapes[index]
+        place = self._arenas[ArgumentKind.DDR].place(shape.offset, shape.size_bytes)
+        assert place is not None
+        return place
+
+    def close(self) -> None:
+        """Lets go of all memory."""
+        self.attached.clear()
+        self._arenas.clear()
+        self._constants = {}
+
+
+def spread_offset(offset: int, alignment: int) -> int:
+    """Where a place in DDR lies on a device that wants places aligned.
+
+    Args:
+      offset: a multiple of `ALIGNMENT`.
+      alignment: in bytes, a power of two; beyond `ALIGNMENT` all places are spread, and keep their distances.
+    """
+    return offset * max(1, alignment // ALIGNMENT)
+
+
+class _Arena:
+    """A function's part of DDR or CMX: one buffer, allocated once, and the places in it."""
+
+    def __init__(self, context: OpenClContext, size_bytes: int) -> None:
+        self._alignment = context.device.mem_base_addr_align // 8
+        self._buffer: cl.Buffer | None = None
+        if size_bytes:
+            size = spread_offset(size_bytes, self._alignment)
+            self._buffer = cl.Buffer(context.context, cl.mem_flags.READ_WRITE, size)
+        self._places: dict[tuple[int, int], cl.Buffer] = {}
+
+    def place(self, offset: int, size_bytes: int) -> cl.Buffer | None:
+        """What lies at an offset; None for no bytes."""
+        if self._buffer is None or not size_bytes:
+            return None
+        key = (offset, size_bytes)
+        if key not in self._places:
+            origin = spread_offset(offset, self._alignment)
+            self._places[key] = self._buffer.get_sub_region(origin, size_bytes)
+        return self._places[key]

@@ -1,0 +1,224 @@
+"""A task that runs a kernel, on an OpenCL device: the kernel with its arguments, and how it is launched.
+
+A task whose text has shapes as constants has a kernel for each of them; any other keeps the one it has.
+
+Some drivers for CPUs compile a kernel again for each size of work group, which takes longer than most runs, and
+choose another size for nearly every shape. Where a run tells the work sizes, the choice is made here, of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import pyopencl as cl
+from pyopencl import enqueue_nd_range_kernel
+
+from litert.core.errors import LiteRtError
+from litert.core.sizes import Expression, Shapes, Size
+from litert.core.status import Status
+from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
+from vendor_reference.device.kernel_arguments import check_arguments, describe_argument
+from vendor_reference.device.module_programs import ModulePrograms
+from vendor_reference.device.opencl_context import OpenClContext
+from vendor_reference.device.program_builder import DeviceProgram
+from vendor_reference.device.recent import Recent
+from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.executable.executable import ArgumentKind, KernelTask
+from vendor_reference.executable.work_size import work_size
+
+_MOST_KERNELS = 64
+"""For shapes that come again; what is older is made again."""
+
+_GROUPS = (16, 1)
+"""Work items along the first dimension that a run tells: the first of them that divides."""
+
+_MOST_ITEMS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """A kernel with its work sizes.
+
+    Attributes:
+      part: queue of the part of the device that it is kept to; None for all of the device.
+    """
+
+    program: DeviceProgram
+    kernel: cl.Kernel
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    part: cl.CommandQueue | None
+
+    def run(self, queue: cl.CommandQueue) -> cl.Event:
+        """Enqueues it."""
+        if self.part is not None:
+            return self._run_apart(queue, self.part)
+        return enqueue_nd_range_kernel(queue, self.kernel, self.global_size, self.local_size)
+
+    @property
+    def variant(self) -> str:
+        """Equal where a driver compiles the kernel once."""
+        sizes = f"{list(self.local_size)}" if self.local_size else f"{list(self.global_size)} None"
+        return f"{self.kernel.function_name} {sizes}"
+
+    def _run_apart(self, queue: cl.CommandQueue, part: cl.CommandQueue) -> cl.Event:
+        """Enqueues it behind what is in the device's own queue, which then waits for it; that costs 8 us."""
+        before = cl.enqueue_marker(queue)
+        queue.flush()
+        event = enqueue_nd_range_kernel(
+            part, self.kernel, self.global_size, self.local_size, wait_for=[before]
+        )
+        part.flush()
+        cl.enqueue_barrier(queue, wait_for=[event])
+        return event
+
+
+class KernelLauncher:
+    """Launches the kernel of a task."""
+
+    def __init__(
+        self,
+        task: KernelTask,
+        context: OpenClContext,
+        memory: FunctionMemory,
+        programs: ModulePrograms,
+    ) -> None:
+        """Makes no kernel yet.
+
+        Args:
+          task: of the executable.
+          context: that it will run in.
+          memory: of its function.
+          programs: of its module.
+        """
+        self._task = task
+        self._context = context
+        self._attached = memory.attached
+        self._programs = programs
+        self._program: DeviceProgram | None = None
+        self._kernels: Recent[DeviceProgram, cl.Kernel] = Recent(_MOST_KERNELS)
+        self._kernel: cl.Kernel | None = None
+        slots = {index: find_slot(argument) for index, argument in enumerate(task.arguments)}
+        self._slots = [(index, slot) for index, slot in slots.items() if slot is not None]
+        self._values = {i: memory.value(task.arguments[i]) for i in slots if slots[i] is None}
+        self._part = context.create_part_queue(task.num_shaves)
+        self._where = f"kernel '{task.entry}' of op '{task.op_name}'"
+        self._has_steady_groups = _needs_steady_groups(task, context)
+
+    def settle(self, shapes: Shapes) -> KernelLaunch | None:
+        """The launch for the shapes as they are; None where there is nothing to do.
+
+        Raises:
+          LiteRtError: COMPILATION, NOT_FOUND, if the program has not the kernel; INVALID_ARGUMENT, if it takes
+            other arguments or sizes; MEMORY_ALLOCATION_FAILURE.
+        """
+        task = self._task
+        if 0 in task.global_size:
+            return None
+        global_size, local_size = work_size(task.global_size, task.local_size, shapes, self._where)
+        if not prod(global_size):
+            return None
+        program = self._programs.find(task.program, shapes)
+        if program is not self._program:
+            self._program = self._kernel = None  # also where there is none that fits
+            kernel = self._kernels.get(program, lambda: self._create_kernel(program))
+            self._program, self._kernel = program, kernel
+            for index, slot in self._slots:
+                if slot in self._attached:
+                    kernel.set_arg(index, self._attached[slot])
+        assert self._kernel is not None
+        if self._has_steady_groups and not self._names_its_group(self._kernel):
+            local_size = choose_group(task.global_size, global_size)
+        self._check_group(self._kernel, local_size)
+        part = self._part
+        if part is not None and prod(global_size) // prod(local_size or ()) <= task.num_shaves:
+            part = None  # with so few work groups no more shaves are busy, wherever it runs
+        return KernelLaunch(program, self._kernel, global_size, local_size, part)
+
+    def attach(self, slot: Slot) -> None:
+        """Says that an input or output is another."""
+        if self._kernel is not None:
+            for index, used in self._slots:
+                if used == slot:
+                    self._kernel.set_arg(index, self._attached[slot])
+
+    def _create_kernel(self, program: DeviceProgram) -> cl.Kernel:
+        where = f"{self._where}, {program.text.name}"
+        kernel = program.create_kernel(self._task.entry)
+        signature = program.built.kernels[self._task.entry]
+        check_arguments(signature, self._task, where)
+        self._check_local_memory(where)
+        for index, value in self._values.items():
+            try:
+                kernel.set_arg(index, value)  # type: ignore[arg-type]  # its stubs forget LocalMemory
+            except cl.Error as error:
+                argument = self._task.arguments[index]
+                size = len(argument.scalar) or argument.size_bytes
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"{describe_argument(signature, index)} does not take {size} bytes: {error}",
+                    where,
+                ) from error
+        return kernel
+
+    def _check_local_memory(self, where: str) -> None:
+        arguments = self._task.arguments
+        local = sum(a.size_bytes for a in arguments if a.kind is ArgumentKind.LOCAL)
+        if local > self._context.device.local_mem_size:
+            raise LiteRtError(
+                Status.MEMORY_ALLOCATION_FAILURE,
+                f"{local} bytes of local memory, the device has {self._context.device.local_mem_size}",
+                where,
+            )
+
+    def _names_its_group(self, kernel: cl.Kernel) -> bool:
+        """Whether the source does (`reqd_work_group_size`)."""
+        wanted = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+        named: Any = kernel.get_work_group_info(wanted, self._context.device)
+        return any(named)
+
+    def _check_group(self, kernel: cl.Kernel, local_size: Sequence[int] | None) -> None:
+        if local_size is None:
+            return
+        items = prod(local_size)
+        most = kernel.get_work_group_info(
+            cl.kernel_work_group_info.WORK_GROUP_SIZE, self._context.device
+        )
+        if items > most:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{items} work items in a group, the device takes {most}",
+                self._where,
+                "Choose smaller local sizes, or none.",
+            )
+
+
+def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
+    """Whether the driver would choose anew for each shape, and compile."""
+    is_told = any(isinstance(size, Expression) for size in task.global_size)
+    is_free = is_told and task.local_size is None
+    on_cpu = bool(context.device.type & cl.device_type.CPU)
+    return is_free and on_cpu and driver_of_device(context.info).compiles_for_group_sizes
+
+
+def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
+    """The group for a run: whole dimensions that no shape decides about, and a part of the first that one does.
+
+    Args:
+      sizes: of the task.
+      global_size: what they are in this run.
+    """
+    group, items = [1] * len(sizes), 1
+    for index, size in enumerate(sizes):
+        if isinstance(size, int) and items * size <= _MOST_ITEMS:
+            group[index] = size
+            items *= size
+    for index, size in enumerate(sizes):
+        if isinstance(size, Expression):
+            fitting = (k for k in _GROUPS if global_size[index] % k == 0)
+            group[index] = next(k for k in fitting if items * k <= _MOST_ITEMS or k == 1)
+            break
+    return tuple(group)

@@ -1,0 +1,93 @@
+"""The OpenCL context of an open device: the device, its parts, and the process that opened it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import pyopencl as cl
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.device.opencl import describe_device
+from vendor_reference.device.opencl_errors import opencl_error
+from vendor_reference.drivers.choice import is_simulator
+
+_MOST_PARTS = 64
+
+
+class OpenClContext:
+    """An open device.
+
+    Attributes:
+      info: its names and versions.
+      device: OpenCL's.
+      context: OpenCL's; it has the device's parts, too.
+      in_place: whether kernels can use host memory where it lies, at addresses that suit them.
+    """
+
+    def __init__(self, device: cl.Device) -> None:
+        """Opens a device."""
+        self.info = describe_device(device)
+        self.device = device
+        self._parts = _split(device)
+        self.context = cl.Context([device, *self._parts.values()])
+        # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
+        self.in_place = self.info.kind == "CPU" and not is_simulator(self.info)
+        self._process = os.getpid()
+
+    def create_queue(self, has_times: bool = False) -> cl.CommandQueue:
+        """A queue that runs in order; its events have times, if they are asked for."""
+        return _create_queue(self.context, self.device, has_times)
+
+    def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
+        """A queue of the part with so many compute units, one for each shave; its events have times.
+
+        Args:
+          num_shaves: None is the answer for all of them, which are 0 or as many as there are, and where the
+            device cannot be split: then the number of shaves is in the report only.
+        """
+        part = self._parts.get(num_shaves)
+        return None if part is None else _create_queue(self.context, part, has_times=True)
+
+    def is_home(self) -> bool:
+        """Whether this process opened it: OpenCL's threads are not in one that was forked from it."""
+        return os.getpid() == self._process
+
+    def check_home(self) -> None:
+        """Refuses a forked process, where a run would wait for ever.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE.
+        """
+        if not self.is_home():
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "the device was opened before this process was forked",
+                str(self.info),
+                "Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
+            )
+
+    def memory_error(self, error: cl.Error, what: str) -> LiteRtError:
+        """The error of an allocation, with what the device has."""
+        limit = self.device.max_mem_alloc_size
+        hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
+        return opencl_error(error, f"{what}, device {self.info}", hint)
+
+
+def _split(device: cl.Device) -> Mapping[int, cl.Device]:
+    """The parts of a device by their number of compute units; none, where it cannot be split."""
+    kind = cl.device_partition_property
+    if kind.BY_COUNTS not in device.partition_properties:  # type: ignore[operator]  # a list, in fact
+        return {}
+    parts = {}
+    for units in range(1, min(device.max_compute_units, _MOST_PARTS + 1)):
+        counts = [kind.BY_COUNTS, units, kind.BY_COUNTS_LIST_END]
+        parts[units] = device.create_sub_devices(counts)[0]  # type: ignore[arg-type]
+    return parts
+
+
+def _create_queue(context: cl.Context, device: cl.Device, has_times: bool) -> cl.CommandQueue:
+    if not has_times:
+        return cl.CommandQueue(context, device)
+    return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)

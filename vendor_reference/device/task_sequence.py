@@ -1,0 +1,246 @@
+"""The tasks of a function on an OpenCL device, enqueued all at once where a run can begin with all shapes.
+
+Else they are enqueued in stages. Between two of them the shapes are read that kernels have written: those decide
+how the next tasks are launched.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pyopencl as cl
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.cpu_layer.library import CpuLayerLibrary
+from vendor_reference.device.cpu_launcher import CpuLauncher
+from vendor_reference.device.function_memory import FunctionMemory, Slot
+from vendor_reference.device.kernel_launcher import KernelLaunch, KernelLauncher
+from vendor_reference.device.module_programs import ModulePrograms
+from vendor_reference.device.opencl_context import OpenClContext
+from vendor_reference.device.opencl_memory import BufferMemory
+from vendor_reference.device.program_builder import DeviceProgram
+from vendor_reference.device.run_shapes import NOT_WRITTEN, RunShapes
+from vendor_reference.device.stopwatch import HostTime
+from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function
+from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
+from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
+
+Launch: TypeAlias = KernelLaunch | CpuLauncher
+
+
+class TaskSequence:
+    """One function's tasks, with the memory that they use.
+
+    Attributes:
+      function: of the executable.
+      shapes: as the next run has them.
+      launches: of the last run, or of the next where they are known.
+      launched: the tasks that these are of, by index.
+      is_staged: whether kernels decide about launches, so that a run waits in between.
+      waits: whether a run waits, for that or for CPU layers.
+    """
+
+    def __init__(
+        self,
+        context: OpenClContext,
+        function: Function,
+        programs: ModulePrograms,
+        constants: Mapping[int, BufferMemory],
+        libraries: Mapping[str, CpuLayerLibrary],
+    ) -> None:
+        """Allocates what the function needs; one without shapes has its launches at once.
+
+        Args:
+          context: of the device.
+          function: of an executable.
+          programs: of its module.
+          constants: those that its tasks name, by their index.
+          libraries: of CPU layers that its tasks name, by SHA-256.
+
+        Raises:
+          LiteRtError: as `KernelLauncher.settle` and `CpuLauncher`.
+          cl.Error: there is not so much memory.
+        """
+        self.function = function
+        self.shapes = RunShapes(function, self._ask)
+        self.launches: list[Launch] = []
+        self.launched: list[int] = []
+        self.is_staged = any(s.kind is ShapeKind.WRITTEN for s in function.shapes)
+        self.waits = self.is_staged or any(isinstance(t, CpuTask) for t in function.tasks)
+        self._memory = FunctionMemory(context, function, constants)
+        queue = context.create_queue()
+        self._launchers: Sequence[KernelLauncher | CpuLauncher] = [
+            CpuLauncher(task, function.shapes, libraries[task.asset.sha256], queue, self._memory)
+            if isinstance(task, CpuTask)
+            else KernelLauncher(task, context, self._memory, programs)
+            for task in function.tasks
+        ]
+        self._written: Sequence[Sequence[int]] = [() for _ in function.tasks]
+        self._needed: Sequence[Sequence[int]] = self._written
+        if self.is_staged:
+            self._written = [find_written(i, function.shapes) for i in range(len(function.tasks))]
+            self._needed = [
+                find_needed(
+                    index,
+                    task,
+                    () if isinstance(task, CpuTask) else programs.holes(task.program),
+                    function.shapes,
+                )
+                for index, task in enumerate(function.tasks)
+            ]
+        self._in_memory = {
+            argument.index
+            for task in function.tasks
+            for argument in task.arguments
+            if argument.kind is ArgumentKind.SHAPE
+        }
+        self._is_settled = not function.shapes
+        if self._is_settled:
+            self._settle_all()
+
+    def attach(self, slot: Slot, buffer: cl.Buffer | None) -> None:
+        """Sets what runs read or write as an input or output."""
+        self._memory.attached[slot] = buffer
+        for launcher in self._launchers:
+            launcher.attach(slot)
+
+    def input_type(self, index: int) -> RankedTensorType:
+        """The type of an input for the shapes as they are."""
+        largest = self.function.inputs[index]
+        shape = self.shapes.input_shape(index)
+        return largest if shape is None else RankedTensorType.of(largest.element_type, shape)
+
+    def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
+        """Sets the shape of an input for the runs from now on.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT.
+        """
+        if self.shapes.set_input(index, shape):
+            self._is_settled = False
+
+    def get_ready(self, queue: cl.CommandQueue) -> None:
+        """Finds what a run can begin with, after a change of shapes.
+
+        Raises:
+          LiteRtError: as `KernelLauncher.settle`; INVALID_ARGUMENT, for a formula that has no value for these
+            shapes.
+        """
+        if not self._is_settled:
+            self.shapes.forget()
+            self._compute(queue, BEFORE_ALL)
+            if not self.is_staged:
+                self._settle_all()
+            self._is_settled = True
+
+    def enqueue(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
+        """Enqueues a run; `events` gets one for each launch.
+
+        Raises:
+          LiteRtError: RUNTIME_FAILURE, for a shape that a kernel has written and that cannot be; as `get_ready`.
+        """
+        if self.is_staged:
+            self._enqueue_in_stages(queue, events)
+            return
+        for launch in self.launches:
+            events.append(launch.run(queue))
+
+    def tell_shapes(self, queue: cl.CommandQueue, outputs: Sequence[BufferMemory | None]) -> None:
+        """Writes the outputs' shapes where the caller reads them, once the queue is done."""
+        for output in self.function.dynamic_outputs:
+            memory = outputs[output.shape_output]
+            assert memory is not None and memory.buffer is not None
+            _send(queue, memory.buffer, self.shapes[output.shape])
+
+    def keep_variants(self) -> None:
+        """Keeps what the driver has compiled for the work sizes of the last run."""
+        variants: dict[DeviceProgram, set[str]] = {}
+        for launch in self.launches:
+            if isinstance(launch, KernelLaunch):
+                variants.setdefault(launch.program, set()).add(launch.variant)
+        for program, found in variants.items():
+            program.keep_variants(found)
+
+    def close(self) -> None:
+        """Lets go of all that the tasks use."""
+        self.launches, self.launched = [], []
+        self._launchers = ()
+        self._memory.close()
+
+    def _settle_all(self) -> None:
+        self.launches, self.launched = [], []
+        for index in range(len(self._launchers)):
+            self._settle(index)
+
+    def _settle(self, index: int) -> Launch | None:
+        """Finds the launch of a task for the shapes as they are; None where it has nothing to do."""
+        launch = self._launchers[index].settle(self.shapes.__getitem__)
+        if launch is not None:
+            self.launches.append(launch)
+            self.launched.append(index)
+        return launch
+
+    def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
+        self.launches, self.launched = [], []
+        if events or not self._is_settled:
+            raise AssertionError("a run that was not made ready")
+        self.shapes.forget()
+        self._compute(queue, BEFORE_ALL)
+        for index in range(len(self._launchers)):
+            if not all(map(self.shapes.is_known, self._needed[index])):
+                self._read_shapes(queue, index)
+            for written in self._written[index]:
+                rank = len(self.function.shapes[written].pattern)
+                _send(queue, self._memory.shape_place(written), NOT_WRITTEN * rank)
+            launch = self._settle(index)
+            if launch is None:
+                self._check_writes_nothing(index)
+            else:
+                events.append(launch.run(queue))
+        self._read_shapes(queue, len(self._launchers))
+
+    def _read_shapes(self, queue: cl.CommandQueue, end: int) -> None:
+        """Waits for the tasks before `end`, and reads the shapes that they have written."""
+        for index in (i for task in range(end) for i in self._written[task]):
+            if not self.shapes.is_known(index):
+                rank = len(self.function.shapes[index].pattern)
+                numbers = bytearray(4 * rank)
+                cl.enqueue_copy(queue, numbers, self._memory.shape_place(index), is_blocking=True)
+                self.shapes.set_written(index, struct.unpack(f"={rank}I", numbers))
+        self._compute(queue, end - 1)
+
+    def _compute(self, queue: cl.CommandQueue, task: int) -> None:
+        """Computes the shapes that are known once a task has ended, and puts into memory what kernels read."""
+        computed = self.shapes.compute(task)
+        if task == BEFORE_ALL:
+            shapes = enumerate(self.function.shapes)
+            computed += [i for i, shape in shapes if shape.kind is ShapeKind.INPUT]
+        for index in self._in_memory.intersection(computed):
+            _send(queue, self._memory.shape_place(index), self.shapes[index])
+
+    def _check_writes_nothing(self, index: int) -> None:
+        if self._written[index]:
+            task = self.function.tasks[index]
+            shape = self.function.shapes[self._written[index][0]]
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                f"no work item runs to write the shape of '{shape.name}': a global size is 0",
+                f"kernel '{task.entry}' of op '{task.op_name}'",
+                "Make its work sizes at least 1, as in X+1, and let the kernel check its index.",
+            )
+
+    def _ask(self, shape: ShapeValue) -> Sequence[int]:
+        """What a CPU layer says of the shape of one of its outputs."""
+        launcher = self._launchers[shape.index]
+        assert isinstance(launcher, CpuLauncher)
+        return launcher.ask_shape(shape.output, self.shapes.__getitem__)
+
+
+def _send(queue: cl.CommandQueue, place: cl.Buffer, numbers: Sequence[int]) -> None:
+    """Puts numbers into memory before what is enqueued next."""
+    data = struct.pack(f"={len(numbers)}I", *numbers)
+    cl.enqueue_copy(queue, place, data, is_blocking=True)
