@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.connection import Connection
     from compiler_plugin.transformations.editing import edit_model
     from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.node import Connection, InPort, Node, OutPort, PortData
     from compiler_plugin.transformations.op import Op
     from compiler_plugin.transformations.op_library import (
         Extractor,
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
         raw_options,
     )
     from compiler_plugin.transformations.pattern import Any, Between, Const, Match
-    from compiler_plugin.transformations.ports import InPort, OutPort, PortData
     from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
     from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
     from compiler_plugin.transformations.sub_graph_replacement import (
@@ -60,21 +58,21 @@ __all__ = [
 _MODULES = {
     "Any": "pattern",
     "Between": "pattern",
-    "Connection": "connection",
+    "Connection": "node",
     "Const": "pattern",
     "Extractor": "op_library",
     "GeneralReplacement": "sub_graph_replacement",
     "Graph": "graph",
-    "InPort": "ports",
+    "InPort": "node",
     "Match": "pattern",
     "Node": "node",
     "Op": "op",
     "OpLibrary": "op_library",
     "OpReplacement": "replacement",
-    "OutPort": "ports",
+    "OutPort": "node",
     "PatternReplacement": "replacement",
     "Phase": "transform_options",
-    "PortData": "ports",
+    "PortData": "node",
     "RawField": "litert.model.raw_options",
     "SubgraphMatch": "sub_graph_match",
     "SubgraphReplacement": "sub_graph_replacement",

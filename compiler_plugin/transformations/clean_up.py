@@ -17,9 +17,8 @@ from typing import TypeAlias
 from compiler_plugin.leftovers import drop_buffers, drop_operator_codes, find_dead_tensors
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op_attributes import write_attributes, write_options
-from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -41,6 +40,8 @@ def emit(graph: Graph) -> None:
     assert graph.stage is not Phase.FRONT
     for node in graph.known_nodes:
         write_attributes(node)
+        if graph.ops is not None:
+            graph.ops.remember(node)
     if graph.edit_count:
         _settle_results(graph)
         graph.infer()
@@ -139,14 +140,12 @@ def _is_entry(graph: Graph) -> bool:
 
 def _separate(graph: Graph) -> None:
     owners: dict[Tensor, Node] = {}
-    for result in sorted(
-        graph.results, key=graph.outputs.has_moved
-    ):  # those that stayed own theirs
+    for result in sorted(graph.results, key=_has_moved):  # those that stayed own theirs
         source = result.in_port(0).get_source()
         assert source is not None
         owner = owners.setdefault(source.tensor, result)
-        if not graph.outputs.has_moved(result) or (
-            owner is not result and graph.outputs.were_one(result, owner)
+        if not _has_moved(result) or (
+            owner is not result and result.first_tensor is owner.first_tensor
         ):
             continue
         if source.node.is_const:
@@ -156,12 +155,17 @@ def _separate(graph: Graph) -> None:
             _insert_identity(graph, result, source)
 
 
+def _has_moved(result: Node) -> bool:
+    """Whether a result of the model is another tensor than in the file."""
+    return result.tensor is not result.first_tensor
+
+
 def _clone_constant(graph: Graph, result: Node, tensor: Tensor) -> None:
     """Gives a result a constant of its own, with the same data."""
     clone = tensor.clone()
     clone.name = graph.unique_name(result.result_name)
     graph.subgraph.tensors.append(clone)
-    graph.outputs.set_result(result, clone)
+    graph.set_result(result, clone)
 
 
 def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
@@ -183,7 +187,7 @@ def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
     if shape is not None:
         copy.out_port(0).data.set_shape(shape)
         copy.out_port(0).tensor.shape = source.tensor.shape
-    graph.outputs.set_result(result, copy.out_port(0).tensor)
+    graph.set_result(result, copy.out_port(0).tensor)
 
 
 def _settle_names(graph: Graph) -> None:
@@ -262,4 +266,4 @@ def _merge_added(graph: Graph) -> None:
             same.append(tensor)
             continue
         for port in graph.find_readers(tensor):
-            port.node.set_input(port.index, kept)
+            graph.set_input(port.node, port.index, kept)

@@ -6,15 +6,12 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from compiler_plugin.transformations.counterparts import find_counterpart
+from compiler_plugin.transformations.node import Node
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.host.extensions import find_place
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.node import Node
 
 
 @contextmanager

@@ -10,23 +10,19 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.stock_inference import (
     VALUE_TYPES,
     is_self_contained,
     run,
 )
+from compiler_plugin.transformations.stock_model import Array
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.node import Node
-    from compiler_plugin.transformations.ports import OutPort
-    from compiler_plugin.transformations.stock_model import Array
 
 _LOG = logging.getLogger(__name__)
 
@@ -140,7 +136,7 @@ def _freed(graph: Graph, foldable: Iterable[Op]) -> dict[Op, int]:
     for op in foldable:
         freed[op] = 0
         for tensor in dict.fromkeys(op.inputs):
-            if tensor is None or len(tensor.readers) > 1 or graph.outputs.find(tensor):
+            if tensor is None or len(tensor.readers) > 1 or graph.is_result(tensor):
                 continue
             if tensor.producer in freed:
                 freed[op] += freed[tensor.producer]

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from compiler_plugin.transformations.extension_call import extension_call
-from compiler_plugin.transformations.shape_probe import has_unknown
+from compiler_plugin.transformations.inferred_graph import InferredGraph
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.op import Infer
+from compiler_plugin.transformations.shape_probe import ShapeProbe, has_unknown
+from compiler_plugin.transformations.stock_model import Shape
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Tensor
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.node import Node
-    from compiler_plugin.transformations.op import Infer
-    from compiler_plugin.transformations.shape_probe import ShapeProbe
-    from compiler_plugin.transformations.stock_model import Shape
 
 TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
 
@@ -59,10 +57,13 @@ class FileInputs:
             raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
 
 
-def try_sizes(node: Node, probes: Iterable[ShapeProbe]) -> dict[ShapeProbe, list[Shape | None]]:
+def try_sizes(
+    graph: InferredGraph, node: Node, probes: Iterable[ShapeProbe]
+) -> dict[ShapeProbe, list[Shape | None]]:
     """What a user's op infers for each of the sizes that unknown dimensions are tried with.
 
     Args:
+      graph: that it is in.
       node: the op.
       probes: with the shapes of its inputs.
 
@@ -80,7 +81,7 @@ def try_sizes(node: Node, probes: Iterable[ShapeProbe]) -> dict[ShapeProbe, list
             for tensor in inputs:
                 tensor.shape = probe.find_shape(tensor) or tensor.shape
                 tensor.shape_signature = None
-            infer_by_definition(node)
+            infer_by_definition(graph, node)
             shapes = [None if has_unknown(t) else t.shape for t in node.output_tensors]
         except LiteRtError:
             pass  # not at this size; whether at all, the run with unknown dimensions says
@@ -143,10 +144,11 @@ def find_infer(node: Node, name: str = "infer") -> Infer | None:
     return definition.attrs.get(name) or getattr(definition, name, None)
 
 
-def infer_by_definition(node: Node) -> bool:
+def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
     """Lets a user's op set types, shapes and values of a node's outputs.
 
     Args:
+      graph: that the node is in.
       node: whose inputs have been inferred.
 
     Returns:
@@ -163,12 +165,12 @@ def infer_by_definition(node: Node) -> bool:
         (type_infer or _infer_default_types)(node)
     if infer is None:
         return False
-    node.graph.data.forget_values(node)
-    node.graph.data.expect_shapes(node)
+    graph.forget_values(node)
+    graph.expect_shapes(node)
     with _call(node, "infer", infer):
         infer(node)
         for port in node.out_ports():
-            if node.graph.data.is_unset(port):
+            if graph.is_unset(port):
                 raise LiteRtError(
                     Status.SHAPE_INFERENCE_FAILED,
                     f"no shape was set for {port}",

@@ -1,8 +1,8 @@
-"""The graph that transformations see: a view of one subgraph of the model, as nodes, ports and connections.
+"""The graph that transformations edit: a view of one subgraph of the model, as nodes, ports and connections.
 
-Nothing is copied: nodes stand for the model's ops and tensors, and an edit changes those. What is not touched
-keeps its names, quantization, signatures and bytes. Edits that cannot be right are refused before anything is
-changed; the whole is checked after each transformation.
+An edit changes the model's ops and tensors. What is not touched keeps its names, quantization, signatures and
+bytes. Edits that cannot be right are refused before anything is changed; the whole is checked after each
+transformation.
 
     conv = graph.get_op_nodes(op="CONV_2D")[0]
     relu = graph.create_op("RELU", [conv])
@@ -11,22 +11,14 @@ changed; the whole is checked after each transformation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transformations.graph_data import GraphData, Inference
-from compiler_plugin.transformations.graph_ops import GraphOps
-from compiler_plugin.transformations.graph_results import GraphResults
-from compiler_plugin.transformations.node import (
-    CONST,
-    ENDS,
-    PARAMETER,
-    VARIABLE,
-    Node,
-    is_same_value,
-)
+from compiler_plugin.transformations.graph_view import not_in_graph
+from compiler_plugin.transformations.inferred_graph import Inference, InferredGraph
+from compiler_plugin.transformations.node import InPort, InputLike, Node, OutPort, not_an_output
 from compiler_plugin.transformations.op_request import (
     TensorNames,
     builtin_number,
@@ -34,7 +26,6 @@ from compiler_plugin.transformations.op_request import (
     check_request,
     find_plain_type,
 )
-from compiler_plugin.transformations.ports import InPort, OutPort, not_an_output
 from compiler_plugin.transformations.transform_options import DEFAULT_FOLD_LIMIT, Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -42,33 +33,31 @@ from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
-from litert.model.graph import CUSTOM, EXTERNAL_SIZE, Buffer, Model, Op, Subgraph, Tensor
+from litert.model.graph import CUSTOM, Model, Op, Subgraph, Tensor
 from litert.model.tensor_data import encode_constant
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from compiler_plugin.transformations.op_library import OpLibrary
     from litert.model.tensor_data import DataLike, TypeLike
 
-    Array: TypeAlias = np.ndarray[Any, Any]
-    InputLike: TypeAlias = OutPort | Node | DataLike | None
+
+class KnownOps(Protocol):
+    """Tells what custom ops are: `OpLibrary` in `op_library.py`."""
+
+    def extract(self, graph: Graph) -> None:
+        """Gives the ops of a graph their attributes and definitions."""
+
+    def remember(self, node: Node) -> None:
+        """Notes what a node is that is written."""
 
 
-class Graph:
+class Graph(InferredGraph):
     """One subgraph of a model, to be read and changed.
 
     Attributes:
-      model, subgraph: what it is a view of.
       ops: the user's ops; None where there are none.
-      stage: the phase that it is in; in FRONT only shapes of inputs and constants are known.
-      layout: what tensors of rank 4 and 5 are in; NCHW only within a vendor's partition that asked for it.
-      static_shape: whether shapes are final: the model need not be resizable any more.
       fold_limit: how many bytes constant folding may still add to the file.
-      edit_count: grows with each edit.
       creation_count: how many ops were created.
-      data: what is known of shapes, types and values, for ports.
-      outputs: the results, for those who change them.
+      made_constants: the constants that were added.
     """
 
     def __init__(
@@ -77,164 +66,21 @@ class Graph:
         subgraph: Subgraph,
         inference: Inference | None = None,
         *,
-        ops: OpLibrary | None = None,
+        ops: KnownOps | None = None,
         stage: Phase = Phase.MIDDLE,
         layout: DataLayout = "NHWC",
         static_shape: bool = False,
         fold_limit: int = DEFAULT_FOLD_LIMIT,
     ) -> None:
-        self.model = model
-        self.subgraph = subgraph
-        self.stage = stage
-        self.layout = layout
-        self.static_shape = static_shape
+        super().__init__(model, subgraph, inference, stage, layout, static_shape)
         self.fold_limit = fold_limit
-        self.edit_count = 0
         self.creation_count = 0
-        self._count = 0
-        self._ops = GraphOps(model, subgraph)
-        self._nodes: dict[Op, Node] = {}
-        self._ends: dict[Tensor, Node] = {}
-        self._inputs = dict.fromkeys(subgraph.inputs)
-        self._unwritten = {
-            tensor
-            for op in subgraph.ops
-            for tensor in op.inputs
-            if tensor is not None and tensor.producer is None
-        }
+        self.made_constants: list[Tensor] = []
         self._names = TensorNames(subgraph)
         self._lost_readers: dict[Op, None] = {}
-        self._made: dict[Tensor, None] = {}
-        self._seen_data: dict[Buffer, None] = {}
-        self.data = GraphData(self, inference)
-        self.outputs = GraphResults(self)
         self.ops = ops
         if ops is not None:
             ops.extract(self)
-
-    def __repr__(self) -> str:
-        ops = "1 op" if len(self._ops) == 1 else f"{len(self._ops)} ops"
-        return f"Graph('{self.subgraph.name}', {ops}, {self.stage.value})"
-
-    # Looking.
-
-    @property
-    def nodes(self) -> list[Node]:
-        """All ops in execution order; those that were added since the last sort come last."""
-        return [self.node_of(op) for op in self._ops]
-
-    @property
-    def parameters(self) -> list[Node]:
-        """The inputs of the subgraph, in order."""
-        return [self._end_of(tensor) for tensor in self.subgraph.inputs]
-
-    @property
-    def results(self) -> list[Node]:
-        """The outputs of the subgraph in order, then what signatures name beside them."""
-        return self.outputs.nodes
-
-    @property
-    def op_names(self) -> list[str]:
-        """What ops there are, by name."""
-        return self._ops.names
-
-    @property
-    def control_edges(self) -> list[tuple[Op, Op]]:
-        """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
-        return self._ops.control_edges
-
-    @property
-    def known_nodes(self) -> list[Node]:
-        """The ops that somebody has asked for; of the others nothing but the model itself can have changed."""
-        return list(self._nodes.values())
-
-    @property
-    def made_constants(self) -> list[Tensor]:
-        """The constants that were added."""
-        return list(self._made)
-
-    @property
-    def seen_data(self) -> list[Buffer]:
-        """Data that were made, or whose value somebody has asked for."""
-        return list(self._seen_data)
-
-    def constants(self) -> list[Node]:
-        """The constants that ops and results read, each once."""
-        return [node for node in self._find_sources() if node.is_const]
-
-    def get_op_nodes(self, **attributes: Any) -> list[Node]:
-        """The ops that have all of these attributes, in execution order.
-
-        Args:
-          attributes: by name; `op` is what it does, which is fast. Where that is one of the four ends, they are
-            found and no ops. A value may be a function that says whether an attribute's value will do.
-        """
-        name = attributes.get("op")
-        if isinstance(name, str) and name in ENDS:
-            nodes = self._find_ends()
-        else:
-            ops: Iterable[Op] = self._ops.named(name) if isinstance(name, str) else self._ops
-            nodes = [self.node_of(op) for op in ops]
-        return [node for node in nodes if _has_attributes(node, attributes)]
-
-    def get_nodes_with_attributes(self, **attributes: Any) -> list[Node]:
-        """As `get_op_nodes`, with inputs, constants and results of the model too."""
-        nodes = (*self.nodes, *self._find_ends())
-        return [node for node in nodes if _has_attributes(node, attributes)]
-
-    def find_node(self, name: str) -> Node | None:
-        """The first op that writes a tensor of that name, else the input or constant of that name."""
-        for op in self._ops:
-            if any(tensor.name == name for tensor in op.outputs):
-                return self.node_of(op)
-        ends = (*self.parameters, *self.constants())
-        return next((node for node in ends if node.name == name), None)
-
-    def node_of(self, op: Op) -> Node:
-        """The node that stands for an op of this subgraph.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for an op that is not in it.
-        """
-        node = self._nodes.get(op)
-        if node is None:
-            if op not in self._ops:
-                raise _foreign(f"op {op.name}")
-            node = self._nodes[op] = Node(self, self._next_id(), "", op, None)
-        return node
-
-    def out_port_of(self, tensor: Tensor) -> OutPort:
-        """The output port that stands for a tensor."""
-        producer = tensor.producer
-        if producer is None or producer not in self._ops:
-            return OutPort(self._end_of(tensor), 0)
-        index = next(i for i, output in enumerate(producer.outputs) if output is tensor)
-        return OutPort(self.node_of(producer), index)
-
-    def find_readers(self, tensor: Tensor) -> list[InPort]:
-        """The input ports that read a tensor: of ops, then of results."""
-        readers = [
-            InPort(self.node_of(op), index)
-            for op in tensor.readers
-            if op in self._ops
-            for index, read in enumerate(op.inputs)
-            if read is tensor
-        ]
-        return readers + [InPort(result, 0) for result in self.outputs.find(tensor)]
-
-    def is_read(self, tensor: Tensor) -> bool:
-        """Whether an op reads a tensor, or it is a result."""
-        return bool(self.outputs.find(tensor)) or any(op in self._ops for op in tensor.readers)
-
-    def has_node(self, node: Node) -> bool:
-        """Whether a node is in the graph, and was not removed."""
-        if node.graph is not self:
-            return False
-        if node.model_op is not None:
-            return node.model_op in self._ops
-        return node.is_result or (node.tensor is not None and self._ends.get(node.tensor) is node)
-
-    # Adding and taking away.
 
     def create_op(
         self,
@@ -264,7 +110,7 @@ class Graph:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
-        self.data.check_editable()
+        self.check_editable()
         request = check_request(op, inputs, attributes, name, outputs, version, is_custom)
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
@@ -329,7 +175,7 @@ class Graph:
             self.unique_name(name), element_type, (), self.model.buffers[0], quantization
         )
         self.subgraph.tensors.append(tensor)
-        self.data.add(tensor)
+        self._shapeless.add(tensor)
         return tensor
 
     def unique_name(self, base: str) -> str:
@@ -461,60 +307,6 @@ class Graph:
         self.edit_count += removed
         return removed
 
-    def topological_sort(self) -> None:
-        """Puts the ops of the subgraph in an order in which they can run; those that can stay do.
-
-        Raises:
-          LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
-        """
-        ops = self._ops.sort()
-        if ops is not None:
-            self.subgraph.ops = ops
-
-    # What is known of data.
-
-    @property
-    def touched(self) -> Collection[Node]:
-        """The nodes whose outputs are to be inferred again."""
-        return self.data.touched.keys()
-
-    def touch(self, node: Node) -> None:
-        """Notes that a node's outputs are to be inferred again."""
-        self.data.touch(node)
-
-    def infer(self) -> None:
-        """Infers what edits have touched, but in the front phase.
-
-        Raises:
-          LiteRtError: where an op cannot have the inputs that it was given, or there is a cycle.
-        """
-        self.data.infer()
-
-    def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
-        """Ops of the graph in an order in which they can run."""
-        if not self._ops.has_places:
-            self.topological_sort()
-        ops = self._ops.sort_some(node.model_op for node in nodes if node.model_op is not None)
-        return [self.node_of(op) for op in ops]
-
-    def has_op(self, op: Op | None) -> bool:
-        """Whether an op is in the graph."""
-        return op in self._ops
-
-    def is_input(self, tensor: Tensor) -> bool:
-        """Whether a tensor is an input of the subgraph."""
-        return tensor in self._inputs
-
-    def has_source(self, tensor: Tensor) -> bool:
-        """Whether a tensor that no op writes has a value all the same, or had no op in the file already."""
-        return (
-            tensor.is_constant
-            or 0 in tensor.shape
-            or tensor.is_variable
-            or tensor in self._inputs
-            or (tensor in self._unwritten and tensor.producer is None)
-        )
-
     # For nodes and ports.
 
     def rename(self, tensor: Tensor, name: str) -> None:
@@ -525,49 +317,69 @@ class Graph:
             self.edit_count += 1
             self._names.note(name)
 
-    def note_seen(self, buffer: Buffer) -> None:
-        """Remembers that somebody has read some data; equal ones can be shared then."""
-        self._seen_data[buffer] = None
+    def set_name(self, node: Node, name: str) -> None:
+        """Gives a result of the model, or else a node's first output tensor, another name."""
+        if node.is_result:
+            node.result_name = name
+            self._name_result(node)
+        elif node.output_tensors:
+            self.rename(node.output_tensors[0], name)
 
-    def note_input(self, op: Op, tensor: Tensor | None, old: Tensor | None) -> None:
-        """Notes that an op reads another tensor than before."""
-        self._ops.note_input(op, tensor)
-        self.note_lost_reader(old)
+    def add_input(self, node: Node, tensor: Tensor | None) -> None:
+        """Lets an op read a tensor, which was checked, by a new input behind the others."""
+        assert node.model_op is not None
+        node.model_op.append_input(tensor)
+        self._ops.note_input(node.model_op, tensor)
+        self.touch(node)
 
-    def note_lost_reader(self, tensor: Tensor | None) -> None:
-        """Remembers what an edit may have left without a reader."""
-        if tensor is not None and tensor.producer is not None:
-            self._lost_readers[tensor.producer] = None
+    def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
+        """Lets an input read a tensor of this graph, which was checked; of a result, makes it that tensor."""
+        if node.is_result:
+            assert tensor is not None
+            self.set_result(node, tensor)
+            return
+        assert node.model_op is not None
+        old = node.model_op.inputs[index]
+        if old is not tensor:
+            self.check_editable()
+            node.model_op.set_input(index, tensor)
+            self._ops.note_input(node.model_op, tensor)
+            self._note_lost_reader(old)
+            self.touch(node)
+
+    def set_result(self, result: Node, tensor: Tensor) -> None:
+        """Makes a result of the model another tensor, in outputs and signatures."""
+        old = result.tensor
+        assert old is not None
+        if old is tensor:
+            return
+        self._results_by_tensor[old].remove(result)
+        result.tensor = tensor
+        self._results_by_tensor.setdefault(tensor, []).append(result)
+        if result.result_index >= 0:
+            self.subgraph.outputs[result.result_index] = tensor
+        for signature, index in result.result_signatures:
+            signature.outputs[index] = (signature.outputs[index][0], tensor)
+        if self._name_result(result) and old.name == tensor.name and not self.is_input(old):
+            old.name = self.unique_name(f"{old.name}/replaced")
+        self._note_lost_reader(old)
+        self.edit_count += 1
 
     # Helpers.
 
-    def _find_ends(self) -> list[Node]:
-        """What is no op: inputs, what else is read that no op writes, and results."""
-        sources = [node for node in self._find_sources() if node.op != PARAMETER]
-        return [*self.parameters, *sources, *self.results]
+    def _name_result(self, result: Node) -> bool:
+        """Gives a result's tensor the result's name, where no other has a right to its present one."""
+        tensor = result.tensor
+        assert tensor is not None
+        if not self.has_op(tensor.producer) or len(self._results_of(tensor)) > 1:
+            return tensor.name == result.result_name
+        self.rename(tensor, result.result_name)
+        return True
 
-    def _find_sources(self) -> list[Node]:
-        """What ops and results read that no op writes, each once."""
-        tensors = dict.fromkeys(tensor for op in self._ops for tensor in op.inputs)
-        tensors.update(dict.fromkeys(self.outputs.tensors))
-        return [
-            self._end_of(tensor)
-            for tensor in tensors
-            if tensor is not None and tensor.producer not in self._ops
-        ]
-
-    def _next_id(self) -> str:
-        self._count += 1
-        return str(self._count)
-
-    def _end_of(self, tensor: Tensor) -> Node:
-        node = self._ends.get(tensor)
-        if node is None:
-            kind = VARIABLE if tensor.is_variable else CONST
-            if tensor in self._inputs:
-                kind = PARAMETER
-            node = self._ends[tensor] = Node(self, self._next_id(), kind, None, tensor)
-        return node
+    def _note_lost_reader(self, tensor: Tensor | None) -> None:
+        """Remembers what an edit may have left without a reader."""
+        if tensor is not None and tensor.producer is not None:
+            self._lost_readers[tensor.producer] = None
 
     def _check_input(self, value: InputLike) -> OutPort | tuple[RankedTensorType, Blob] | None:
         """What an op is to read: a port of this graph, a constant that is to be added, or nothing."""
@@ -590,9 +402,9 @@ class Graph:
     ) -> Node:
         tensor = self.create_tensor(name, tensor_type.element_type, quantization)
         tensor.shape = tensor_type.shape
-        self.data.note_shape(tensor)
+        self._shapeless.discard(tensor)
         tensor.buffer = self.create_buffer(blob)
-        self._made[tensor] = None
+        self.made_constants.append(tensor)
         return self._end_of(tensor)
 
     def _check_own(self, node: Node) -> None:
@@ -600,7 +412,7 @@ class Graph:
             hint = "graph.find_node(name) finds one by its name." if isinstance(node, str) else ""
             raise LiteRtError(Status.INVALID_ARGUMENT, f"{node!r:.100} is no node", hint=hint)
         if node.graph is not self:
-            raise _foreign(str(node))
+            raise not_in_graph(str(node))
         node.check_alive()
 
     def _is_dead(self, op: Op) -> bool:
@@ -611,46 +423,25 @@ class Graph:
         return not has_side_effects(op)
 
     def _remove_op(self, op: Op) -> None:
-        self.data.check_editable()
+        self.check_editable()
         for tensor in op.inputs:
-            self.note_lost_reader(tensor)
+            self._note_lost_reader(tensor)
         op.release()
         self._ops.remove(op)
         node = self._nodes.pop(op, None)
-        self.data.remove(op, node)
+        if node is not None:
+            self._touched.pop(node, None)
+        for tensor in op.outputs:
+            self._values.pop(tensor, None)
 
     def _take_tensor(self, op: Op, index: int, kept: Tensor) -> None:
         """Lets an op write another op's tensor in place of its own, which nobody reads then."""
         own = op.outputs[index]
         op.set_output(index, kept)
         for port in self.find_readers(own):
-            port.node.set_input(port.index, kept)
+            self.set_input(port.node, port.index, kept)
         if own.element_type not in (ElementType.NONE, kept.element_type):
             kept.element_type, kept.quantization = own.element_type, own.quantization
         elif own.quantization is not None:
             kept.quantization = own.quantization
-        self.data.forget_value(kept)
-
-    def create_buffer(self, blob: Blob) -> Buffer:
-        """For constants: a buffer of the model for new data."""
-        buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
-        self.model.buffers.append(buffer)
-        self._seen_data[buffer] = None
-        return buffer
-
-
-def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
-    for name, value in wanted.items():
-        found = node.soft_get(name, _ABSENT)
-        if found is _ABSENT or not (
-            value(found) if callable(value) else is_same_value(found, value)
-        ):
-            return False
-    return True
-
-
-_ABSENT: Any = object()
-
-
-def _foreign(what: str) -> LiteRtError:
-    return LiteRtError(Status.INVALID_ARGUMENT, f"{what} is not in this graph")
+        self._values.pop(kept, None)

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from compiler_plugin.transformations.stock_model import Shape
 from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization, QuantizationKind
 from litert.model.builtin_options import get_builtin_option, option_names
 from litert.model.graph import Op, Tensor
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.stock_model import Shape
-
     ShapeOf = Callable[[Tensor], Shape | None]
 
 _E = ElementType

@@ -13,8 +13,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
+from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import Op, Record, is_builtin
 from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
@@ -23,9 +23,6 @@ from litert.core.output_shape import OutputShape, output_sizes, read_output_shap
 from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
 from litert.model.blob import MappedFile
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.node import Node
 
 _VERSION = 1
 _TYPES = {t.name.lower(): t for t in ElementType if t is not ElementType.NONE}

@@ -6,9 +6,11 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from compiler_plugin.transformations.node import Node, is_same_value
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Array, Node, OutPort
+from compiler_plugin.transformations.node_attributes import is_same_value
 from compiler_plugin.transformations.pattern import (
     COMMUTATIVE,
     Between,
@@ -17,15 +19,7 @@ from compiler_plugin.transformations.pattern import (
     Pattern,
     check_pattern,
 )
-from compiler_plugin.transformations.ports import OutPort
 from litert.core.quantization import QuantizationKind
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from compiler_plugin.transformations.graph import Graph
-
-    Array: TypeAlias = np.ndarray[typing.Any, typing.Any]
 
 Bound: TypeAlias = Node | OutPort | None
 """What a part of a pattern stands for: an op or constant, a port; None for an input that is left out."""

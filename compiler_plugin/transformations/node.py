@@ -1,123 +1,158 @@
-"""A node of the graph: an op, or an end of data: an input, a constant, a variable or a result of the model.
+"""What transformations hold in their hands: nodes of a graph, their ports, and connections between ports.
 
-Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). Those of a builtin op are the fields
-of its options in TFLite's schema, enums by their names there; setting one changes the op at once. Those of a
-custom op are what its extractor found, or the entries of its FlexBuffer; they are written when the model is
-emitted. Any other name is free for the transformations, and is not written.
+A node is an op, or an end of data: an input, a constant, a variable or a result of the model. Ports are where data
+go in and out, numbered from 0 for inputs and outputs apart. An output port stands for one tensor, an input port
+for one place among an op's inputs. Ports are values: two of the same node and number are equal. The data of a port
+are those of its tensor: shape, value, element type. A connection is an output port with all input ports that read
+it, or an input port that reads nothing yet.
+
+All of them hand edits on to the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from compiler_plugin.transformations.counterparts import NODE_NAMES
+from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transformations.node_attributes import RESULT, NodeAttributes
 from compiler_plugin.transformations.op_request import check_name
-from compiler_plugin.transformations.ports import InPort, OutPort
+from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
-from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
-from litert.model.custom_options import find_flexbuffer_options
-from litert.model.graph import Op, Signature, Tensor
+from litert.model.graph import Model, Op, Signature, Subgraph, Tensor
+from litert.model.tensor_data import as_element_type
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.op import Op as UserOp
+    import numpy as np
 
-PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
-"""What `op` says of nodes that are no ops: an input of the subgraph, constant data, a tensor that keeps its value
-between runs, and an output of the subgraph."""
+    from litert.model.tensor_data import DataLike, TypeLike
 
-ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
+Array: TypeAlias = "np.ndarray[Any, Any]"
+InputLike: TypeAlias = "OutPort | Node | DataLike | None"
 
-_MISSING: Any = object()
-_INFERS = (
-    "infer",
-    "type_infer",
-    "data_type",
-)  # attributes that say what an op without a definition is
 _FIXED = ("graph", "id", "model_op", "op", "type")
 
-_STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
+
+class NodeGraph(Protocol):
+    """The graph that a node is in. What there is is a `Graph` (`graph.py`), which describes all of this."""
+
+    model: Model
+    subgraph: Subgraph
+    stage: Phase
+    layout: DataLayout
+    static_shape: bool
+    results: list[Node]
+
+    @property
+    def nodes(self) -> list[Node]: ...
+    @property
+    def parameters(self) -> list[Node]: ...
+    def constants(self) -> list[Node]: ...
+    def get_op_nodes(self, **attributes: Any) -> list[Node]: ...
+    def get_nodes_with_attributes(self, **attributes: Any) -> list[Node]: ...
+    def find_node(self, name: str) -> Node | None: ...
+    def topological_sort(self) -> None: ...
+
+    # For nodes and ports, and the definitions of ops.
+    def has_node(self, node: Node) -> bool: ...
+    def out_port_of(self, tensor: Tensor) -> OutPort: ...
+    def find_readers(self, tensor: Tensor) -> list[InPort]: ...
+    def is_read(self, tensor: Tensor) -> bool: ...
+    def is_result(self, tensor: Tensor) -> bool: ...
+    def find_shape(self, port: OutPort) -> tuple[int, ...] | None: ...
+    def set_shape(self, port: OutPort, shape: Sequence[int]) -> None: ...
+    def find_value(self, port: OutPort) -> Array | None: ...
+    def set_value(self, port: OutPort, value: Any) -> None: ...
+    def find_type(self, port: OutPort) -> ElementType: ...
+    def set_type(self, port: OutPort, element_type: ElementType) -> None: ...
+    def touch(self, node: Node) -> None: ...
+    def infer(self) -> None: ...
+    def create_op(
+        self,
+        op: str,
+        inputs: Sequence[InputLike] = (),
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        name: str = "",
+        outputs: int | None = None,
+        version: int = 1,
+        is_custom: bool = False,
+    ) -> Node: ...
+    def create_const(
+        self,
+        value: DataLike,
+        name: str = "const",
+        element_type: TypeLike | None = None,
+        quantization: Quantization | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> Node: ...
+    def replace_node(self, old: Node, new: Node) -> None: ...
+    def remove_node(self, node: Node) -> None: ...
+    def clean_up(self) -> int: ...
+    def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None: ...
+    def set_name(self, node: Node, name: str) -> None: ...
+    def add_input(self, node: Node, tensor: Tensor | None) -> None: ...
+    def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None: ...
+    def create_tensor(
+        self,
+        name: str,
+        element_type: ElementType = ElementType.NONE,
+        quantization: Quantization | None = None,
+    ) -> Tensor: ...
 
 
-class Node:
+class Node(NodeAttributes):
     """An op of a subgraph, or an end of its data; made by the graph, one for each.
 
     Attributes:
       graph: that it is in.
       id: unique in the graph; never reused.
-      model_op: the op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
-      tensor: of these four their tensor.
-      op_definition: the user's definition of a custom op (`Op`); None where there is none.
-      is_changed: whether attributes were set that are not in the model yet.
       creation: which of the ops that the graph was asked to create it is, from 1; 0 for all others.
+      result_index, result_name, result_signatures: of a result, where and under which names the model has it.
+      first_tensor: of a result, what it was in the file.
     """
 
-    graph: Graph
+    graph: NodeGraph
     id: str
-    model_op: Op | None
-    tensor: Tensor | None
-    op_definition: UserOp | None
-    is_changed: bool
     creation: int
     result_index: int
     result_name: str
     result_signatures: list[tuple[Signature, int]]
-    _kind: str
-    _free: dict[str, Any] | None
-    _options: dict[str, Any] | None
+    first_tensor: Tensor | None
 
     __iter__ = None  # which `__getitem__` would make it seem to have
 
     __slots__ = (
-        "_free", "_kind", "_options", "creation", "graph", "id", "is_changed", "model_op",
-        "op_definition", "result_index", "result_name", "result_signatures", "tensor",
+        "creation", "first_tensor", "graph", "id", "result_index", "result_name", "result_signatures",
     )  # fmt: skip
 
     def __init__(
-        self, graph: Graph, node_id: str, kind: str, model_op: Op | None, tensor: Tensor | None
+        self, graph: NodeGraph, node_id: str, kind: str, model_op: Op | None, tensor: Tensor | None
     ) -> None:
         """For `Graph`.
 
         Args:
           graph: that it is in.
           node_id: unique in the graph.
-          kind: one of the four; "" for an op.
+          kind: one of the four ends; "" for an op.
           model_op: of an op.
           tensor: of any other.
         """
+        super().__init__(kind, model_op, tensor)
         keep = object.__setattr__
         keep(self, "graph", graph)
         keep(self, "id", node_id)
-        keep(self, "_kind", kind)
-        keep(self, "model_op", model_op)
-        keep(self, "tensor", tensor)
-        keep(self, "_free", None)
-        keep(self, "_options", None)
-        keep(self, "op_definition", None)
-        keep(self, "is_changed", False)
         keep(self, "creation", 0)
         if kind == RESULT:
             keep(self, "result_index", -1)
             keep(self, "result_name", tensor.name if tensor else "")
             signatures: list[tuple[Signature, int]] = []
             keep(self, "result_signatures", signatures)
-
-    @property
-    def op(self) -> str:
-        """What it does: a builtin operator's name in the schema, a custom code, or one of the four ends."""
-        if self.model_op is None:
-            return self._kind
-        return self.model_op.name
-
-    @property
-    def type(self) -> str | None:
-        """What is written as the op; None for one that is for transformations only."""
-        return self.op if self.op_definition is None else self.op_definition.type
+            keep(self, "first_tensor", tensor)
 
     @property
     def name(self) -> str:
@@ -131,11 +166,7 @@ class Node:
     def name(self, name: str) -> None:
         self.check_alive()
         check_name(name)
-        if self._kind == RESULT:
-            object.__setattr__(self, "result_name", name)
-            self.graph.outputs.name_result(self)
-        elif self.output_tensors:
-            self.graph.rename(self.output_tensors[0], name)
+        self.graph.set_name(self, name)
 
     @property
     def version(self) -> int:
@@ -146,36 +177,9 @@ class Node:
     def version(self, version: int) -> None:
         op = self._check_op()
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"version {version!r:.100} of {self}",
-                hint="Give a whole number from 1 on.",
-            )
+            raise _refused(f"version {version!r:.100} of {self}", "Give a whole number from 1 on.")
         op.code = self.graph.model.operator_code(op.code.builtin_code, op.code.custom_code, version)
         self.touch()
-
-    @property
-    def is_op(self) -> bool:
-        """Whether it is an op, and none of the four ends."""
-        return not self._kind
-
-    @property
-    def is_const(self) -> bool:
-        return self._kind == CONST
-
-    @property
-    def is_result(self) -> bool:
-        return self._kind == RESULT
-
-    @property
-    def is_custom(self) -> bool:
-        return self.model_op is not None and self.model_op.is_custom
-
-    @property
-    def custom_options(self) -> memoryview:
-        """The bytes of a custom op's options, as they are in the model; empty where there are none."""
-        blob = None if self.model_op is None else self.model_op.custom_options
-        return memoryview(b"") if blob is None else blob.view
 
     @property
     def is_alive(self) -> bool:
@@ -189,31 +193,11 @@ class Node:
           LiteRtError: INVALID_ARGUMENT.
         """
         if not self.is_alive:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{self} was removed from the graph",
-                hint="Ask for it again.",
-            )
+            raise _refused(f"{self} was removed from the graph", "Ask for it again.")
 
     def touch(self) -> None:
         """Notes that its outputs are to be inferred again."""
         self.graph.touch(self)
-
-    # Ports.
-
-    @property
-    def input_tensors(self) -> Sequence[Tensor | None]:
-        """What its input ports read."""
-        if self.model_op is not None:
-            return self.model_op.inputs
-        return [self.tensor] if self._kind == RESULT else []
-
-    @property
-    def output_tensors(self) -> Sequence[Tensor]:
-        """The tensors of its output ports."""
-        if self.model_op is not None:
-            return self.model_op.outputs
-        return [] if self.tensor is None or self._kind == RESULT else [self.tensor]
 
     def in_port(self, index: int = 0) -> InPort:
         """An input port.
@@ -259,9 +243,7 @@ class Node:
         port = InPort(self, len(op.inputs))
         if source is not None:
             port.check_source(source, is_new=True)
-        op.append_input(source.tensor if source else None)
-        self.graph.note_input(op, op.inputs[-1], None)
-        self.touch()
+        self.graph.add_input(self, source.tensor if source else None)
         return port
 
     def add_output_port(
@@ -292,192 +274,399 @@ class Node:
         """
         op = self._check_op()
         self._check_index(index, len(op.inputs), "input")
-        self.set_input(index, None)
+        self.graph.set_input(self, index, None)
         op.remove_input(index)
-
-    def set_input(self, index: int, tensor: Tensor | None) -> None:
-        """For ports: reads a tensor of this graph, which was checked."""
-        if self._kind == RESULT:
-            assert tensor is not None
-            self.graph.outputs.set_result(self, tensor)
-            return
-        assert self.model_op is not None
-        old = self.model_op.inputs[index]
-        if old is not tensor:
-            self.graph.data.check_editable()
-            self.model_op.set_input(index, tensor)
-            self.graph.note_input(self.model_op, tensor, old)
-            self.touch()
 
     def replace_node(self, new: Node) -> None:
         """Puts another node in this one's place: `graph.replace_node(self, new)`."""
         self.graph.replace_node(self, new)
 
-    # Attributes.
-
-    def attributes(self) -> dict[str, Any]:
-        """The op's options by name, and behind them what transformations have set."""
-        found: dict[str, Any] = {}
-        op = self.model_op
-        if op is not None and not op.is_custom:
-            found = {name: get_builtin_option(op, name) for name in option_names(op)}
-        return {**found, **self._custom_options(), **(self._free or {})}
-
-    def custom_attributes(self) -> Mapping[str, Any]:
-        """A custom op's options by name, as they are to be written; without what is free."""
-        return dict(self._custom_options())
-
-    def set_extracted(self, attributes: Mapping[str, Any]) -> None:
-        """For extractors: what the bytes of a custom op's options say, in place of what was known.
-
-        Lists become tuples, and arrays read-only: a change is seen where the attribute is set.
-        """
-        frozen = {name: _freeze(value) for name, value in attributes.items()}
-        object.__setattr__(self, "_options", frozen)
-
-    def soft_get(self, name: str, default: Any = None) -> Any:
-        """An attribute; the default where there is none."""
-        found = self._find(name)
-        return default if found is _MISSING else found
-
-    def has(self, name: str) -> bool:
-        """Whether there is such an attribute."""
-        return self._find(name) is not _MISSING
-
-    def has_valid(self, name: str) -> bool:
-        """Whether there is such an attribute, and it is not None."""
-        return self.soft_get(name) is not None
-
-    def __getitem__(self, name: str) -> Any:
-        found = self._find(name)
-        if found is _MISSING:
-            raise self._unknown(name)
-        return found
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        setattr(self, name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # copy, pickle and others try
-            raise AttributeError(name)
-        found = self._find(name)
-        if found is _MISSING:
-            raise AttributeError(str(self._unknown(name)))
-        return found
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise _refused(
                 f"'{name}' of {self} cannot be set",
-                hint="Create another op, and put it into this one's place: node.replace_node(new).",
+                "Create another op, and put it into this one's place: node.replace_node(new).",
             )
-        if name in Node.__slots__ or isinstance(getattr(Node, name, None), property):
+        if isinstance(getattr(Node, name, None), property | MemberDescriptorType):
             object.__setattr__(self, name, value)
             return
         self.check_alive()
-        op = self.model_op
-        known = self._find(name)
-        if type(known) is type(value) and not hasattr(value, "tolist") and known == value:
-            return
-        if op is not None and not op.is_custom and name in option_names(op):
-            set_builtin_option(op, name, value)
-        elif name in self._custom_options():
-            self._custom_options()[name] = _freeze(value)
-            object.__setattr__(self, "is_changed", True)
-        else:
-            free = {} if self._free is None else self._free
-            if name not in free and op is not None and not op.is_custom:
-                _check_free_name(self, name, option_names(op))
-            free[name] = value
-            object.__setattr__(self, "_free", free)
-            if self.op_definition is not None:  # which may write it
-                object.__setattr__(self, "is_changed", True)
-            elif name not in _INFERS:  # nothing of the model depends on it
-                return
-        self.touch()
+        if self._set(name, value):
+            self.touch()
 
     def __repr__(self) -> str:
         return f"{self.op} '{self.name}'"
 
-    def _find(self, name: str) -> Any:
-        if name in _STANDARD:
-            return getattr(self, name)
-        if self._free is not None and name in self._free:
-            return self._free[name]
-        op = self.model_op
-        if op is None:
-            return _MISSING
-        if op.is_custom:
-            return self._custom_options().get(name, _MISSING)
-        return get_builtin_option(op, name) if name in option_names(op) else _MISSING
-
-    def _custom_options(self) -> dict[str, Any]:
-        """Of a custom op, decoded when it is first asked for; of all others empty."""
-        found = self._options
-        if found is None:
-            found = {}
-            op = self.model_op
-            if op is not None and op.is_custom and op.custom_options is not None:
-                entries = find_flexbuffer_options(op.custom_options.view)
-                found = dict(entries) if isinstance(entries, Mapping) else {}
-            object.__setattr__(self, "_options", found)
-        return found
-
-    def _unknown(self, name: str) -> LiteRtError:
-        names = ", ".join(self.attributes())
-        hint = f"It has {names}." if names else "It has none."
-        if name in NODE_NAMES:
-            hint = f"That is {NODE_NAMES[name]} here."
-        return LiteRtError(Status.INVALID_ARGUMENT, f"{self} has no attribute '{name}'", hint=hint)
-
     def _check_op(self) -> Op:
         self.check_alive()
         if self.model_op is None:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{self} is no op, which this needs")
+            raise _refused(f"{self} is no op, which this needs")
         return self.model_op
 
     def _check_index(self, index: int, count: int, what: str) -> None:
         if not (isinstance(index, int) and 0 <= index < count):
             ports = "port" if count == 1 else "ports"
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise _refused(
                 f"{self} has no {what} port {index!r:.100}",
-                hint=f"It has {count or 'no'} {what} {ports}. add_{what}_port makes one; with "
+                f"It has {count or 'no'} {what} {ports}. add_{what}_port makes one; with "
                 f"{what.removesuffix('put')}_ports_count an op's class has them from the start.",
             )
 
 
-def is_same_value(value: Any, other: Any) -> bool:
-    """Whether two values of an attribute are equal; lists, tuples and arrays are by their elements."""
-    return bool(_as_plain(value) == _as_plain(other))
+class PortData:
+    """Shape and value of what goes through a port."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, port: OutPort) -> None:
+        self._port = port
+
+    def get_shape(self) -> tuple[int, ...] | None:
+        """The shape, with -1 for dimensions that only a run tells.
+
+        None where it is not known: in the front phase for all but inputs and constants of the model, later where
+        the rank cannot be inferred.
+        """
+        return self._port.node.graph.find_shape(self._port)
+
+    def set_shape(self, shape: Sequence[int]) -> None:
+        """Sets the shape; an op's `infer` does it for its outputs, and others for inputs of the model.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no shape, or a constant's.
+        """
+        self._port.node.graph.set_shape(self._port, shape)
+
+    def get_value(self) -> np.ndarray[Any, Any] | None:
+        """The value, where it depends on constants alone; read-only. None where it is not known."""
+        return self._port.node.graph.find_value(self._port)
+
+    def set_value(self, value: Any) -> None:
+        """Sets a constant's data, or, within an op's `infer`, what its output is; the shape follows.
+
+        Args:
+          value: an array or number; of the port's element type already, or one that this can hold.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what gets its value in a run, or a value that the type cannot hold.
+        """
+        self._port.node.graph.set_value(self._port, value)
+
+    def __repr__(self) -> str:
+        return f"PortData({self._port})"
 
 
-def _as_plain(value: Any) -> Any:
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    return [_as_plain(one) for one in plain] if isinstance(plain, list | tuple) else plain
+class OutPort:
+    """An output port of a node: a tensor."""
+
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+
+    @property
+    def tensor(self) -> Tensor:
+        """The model's tensor."""
+        return self.node.output_tensors[self.index]
+
+    @property
+    def data(self) -> PortData:
+        return PortData(self)
+
+    @property
+    def name(self) -> str:
+        """The tensor's name."""
+        return self.tensor.name
+
+    @property
+    def is_read(self) -> bool:
+        """Whether anything reads it; quicker than a list of all that does."""
+        return self.node.graph.is_read(self.tensor)
+
+    @property
+    def is_result(self) -> bool:
+        """Whether a result of the model is among what reads it."""
+        return self.node.graph.is_result(self.tensor)
+
+    @property
+    def quantization(self) -> Quantization | None:
+        """How the tensor's integers stand for real numbers."""
+        return self.tensor.quantization
+
+    @quantization.setter
+    def quantization(self, quantization: Quantization | None) -> None:
+        self.node.check_alive()
+        self.tensor.quantization = quantization
+        self.node.touch()
+
+    def get_data_type(self) -> ElementType:
+        """The tensor's element type, inferred where an edit has touched it."""
+        return self.node.graph.find_type(self)
+
+    def set_data_type(self, element_type: TypeLike) -> None:
+        """Sets the tensor's element type, or what NumPy or a name say of one; an op's `type_infer` does it."""
+        self.node.graph.set_type(self, as_element_type(element_type))
+
+    def get_connection(self) -> Connection:
+        """This port, with all that read it."""
+        return Connection(self, self.get_destinations())
+
+    def get_destinations(self) -> list[InPort]:
+        """The input ports that read it, results of the model too."""
+        return self.node.graph.find_readers(self.tensor)
+
+    def get_destination(self) -> InPort | None:
+        """The only reader; an error where there are several."""
+        return self.get_connection().get_destination()
+
+    def connect(self, destination: InPort) -> None:
+        """Lets an input port read this one; what it read before is disconnected."""
+        self.check_destination(destination)
+        destination.connect(self)
+
+    def disconnect(self) -> None:
+        """Takes all readers away."""
+        self.get_connection().remove()
+
+    def check_destination(self, destination: InPort) -> None:
+        """Refuses what cannot read this port.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no input port, or as for `InPort.check_source`.
+        """
+        if not isinstance(destination, InPort):
+            raise _refused(f"{destination!r:.100} is no input port", "node.in_port(0) is one.")
+        destination.check_source(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutPort) and self.node is other.node and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), self.index))
+
+    def __repr__(self) -> str:
+        return f"output {self.index} of {self.node}"
 
 
-def _check_free_name(node: Node, name: str, options: Iterable[str]) -> None:
-    """Refuses what looks like one of an op's options with a slip, and would not be written."""
-    from difflib import get_close_matches  # here, since few set such attributes
+class InPort:
+    """An input port of a node: a place among its inputs, connected or not."""
 
-    near = get_close_matches(name, options, 1, 0.75)
-    if near:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"{node} has no attribute '{name}'",
-            hint=f"Did you mean '{near[0]}'? An attribute of your own needs a name that is less like it.",
-        )
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+
+    @property
+    def data(self) -> PortData:
+        """The data of the port that is read.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where nothing is connected.
+        """
+        source = self.get_source()
+        if source is None:
+            raise _refused(f"{self} is not connected", "Ask is_in_port_connected() first.")
+        return source.data
+
+    def get_data_type(self) -> ElementType:
+        """The element type of what is read.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where nothing is connected.
+        """
+        return self.data._port.get_data_type()
+
+    def get_source(self) -> OutPort | None:
+        """The output port that is read; None where the port is not connected (an optional input left out)."""
+        tensor = self.node.input_tensors[self.index]
+        return None if tensor is None else self.node.graph.out_port_of(tensor)
+
+    def get_connection(self) -> Connection:
+        """What this port reads, with this port as the only destination."""
+        return Connection(self.get_source(), [self])
+
+    def connect(self, source: OutPort) -> None:
+        """Reads an output port from now on.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, as for `check_source`.
+        """
+        self.check_source(source)
+        self.node.graph.set_input(self.node, self.index, source.tensor)
+
+    def disconnect(self) -> None:
+        """Reads nothing from now on.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a result of the model.
+        """
+        self.check_disconnect()
+        self.node.graph.set_input(self.node, self.index, None)
+
+    def check_source(self, source: OutPort, *, is_new: bool = False) -> None:
+        """Refuses what this port cannot read.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for what is no output port, or one of another graph, of a node that was
+            removed, or of the node itself.
+        """
+        if not isinstance(source, OutPort):
+            raise not_an_output(source)
+        for node in (self.node, source.node):
+            node.check_alive()
+        if not is_new:
+            self.node.in_port(self.index)  # is there still
+        if source.node.graph is not self.node.graph:
+            raise _refused(
+                f"{self} cannot read {source}, which is of another subgraph",
+                "Pass values between subgraphs as inputs and outputs of a call.",
+            )
+        if source.node is self.node:
+            raise _refused(
+                f"{self.node} would read its own output {source.index}",
+                "To put a node behind another use connection.insert_node(node).",
+            )
+
+    def check_disconnect(self) -> None:
+        """Refuses to leave a result of the model without data."""
+        self.node.check_alive()
+        self.node.in_port(self.index)  # is there still
+        if self.node.is_result:
+            raise _refused(
+                f"result '{self.node.name}' of the model cannot be without a source",
+                "Connect it to another port; that replaces the source.",
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InPort) and self.node is other.node and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), ~self.index))
+
+    def __repr__(self) -> str:
+        return f"input {self.index} of {self.node}"
 
 
-def _freeze(value: Any) -> Any:
-    """The same value, in which nothing can be changed."""
-    if isinstance(value, list):
-        return tuple(_freeze(element) for element in value)
-    if isinstance(value, dict):
-        return MappingProxyType({key: _freeze(element) for key, element in value.items()})
-    if type(value).__name__ == "ndarray":
-        value = value.copy()
-        value.flags.writeable = False
-    return value
+class Connection:
+    """Where data come from, and who reads them.
+
+    A connection of an output port has all of its readers; one of an input port has that port alone.
+    """
+
+    __slots__ = ("_destinations", "_source")
+
+    def __init__(self, source: OutPort | None, destinations: Sequence[InPort]) -> None:
+        self._source = source
+        self._destinations = list(destinations)
+
+    def get_source(self) -> OutPort | None:
+        """The output port that is read; None where there is none."""
+        return self._source
+
+    def get_destinations(self) -> list[InPort]:
+        """The input ports that read it, results of the model too."""
+        return list(self._destinations)
+
+    def get_destination(self) -> InPort | None:
+        """The only reader; None where there is none.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there are several.
+        """
+        if len(self._destinations) > 1:
+            raise _refused(
+                f"{self._source} has {len(self._destinations)} readers", "Use get_destinations()."
+            )
+        return self._destinations[0] if self._destinations else None
+
+    def set_source(self, source: OutPort) -> None:
+        """Lets all destinations read another output port.
+
+        Where a destination is a result of the model, its name goes to the new source's tensor if that has no
+        public name of its own.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a port of another graph, or of a node that would read itself.
+        """
+        for destination in self._destinations:
+            destination.check_source(source)
+        for destination in self._destinations:
+            destination.connect(source)
+        self._source = source
+
+    def set_destination(self, destination: InPort) -> None:
+        """Lets one input port read the source, and nobody else.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where a result of the model would be left without data.
+        """
+        source = self._known_source()
+        source.check_destination(destination)
+        others = [port for port in self._destinations if port != destination]
+        for port in others:
+            port.check_disconnect()
+        destination.connect(source)
+        for port in others:
+            port.disconnect()
+        self._destinations = [destination]
+
+    def add_destination(self, destination: InPort) -> None:
+        """Lets one more input port read the source."""
+        self._known_source().connect(destination)
+        if destination not in self._destinations:
+            self._destinations.append(destination)
+
+    def insert_node(self, node: Node) -> None:
+        """Puts a node between the source and its destinations: its input 0, and its output 0.
+
+        Where the node reads the source already, that stays as it is.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a node without input or output port.
+        """
+        source = self._known_source()
+        in_port, out_port = node.in_port(0), node.out_port(0)
+        in_port.check_source(source)
+        destinations = [port for port in self._destinations if port.node is not node]
+        for destination in destinations:
+            destination.check_source(out_port)
+        for destination in destinations:
+            destination.connect(out_port)
+        in_port.connect(source)
+        self._source, self._destinations = out_port, destinations
+
+    def remove(self) -> None:
+        """Disconnects all destinations.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where a result of the model would be left without data.
+        """
+        for destination in self._destinations:
+            destination.check_disconnect()
+        for destination in self._destinations:
+            destination.disconnect()
+        self._destinations = []
+
+    def __repr__(self) -> str:
+        return f"Connection({self._source} -> {', '.join(map(str, self._destinations))})"
+
+    def _known_source(self) -> OutPort:
+        if self._source is None:
+            raise _refused("a connection without a source", "Set its source.")
+        return self._source
+
+
+def not_an_output(value: object) -> LiteRtError:
+    """An error for what stands where an output port should."""
+    hints = {
+        "InPort": "Take what it reads: get_source().",
+        "Node": "Take its port: node.out_port(0).",
+    }
+    hint = hints.get(type(value).__name__, "node.out_port(0) is one.")
+    return _refused(f"{value!r:.100} is no output port", hint)
+
+
+def _refused(what: str, hint: str = "") -> LiteRtError:
+    return LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)

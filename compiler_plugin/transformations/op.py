@@ -25,9 +25,10 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from compiler_plugin.transformations.extension_call import extension_file
+from compiler_plugin.transformations.node import InputLike, Node, NodeGraph
 from compiler_plugin.transformations.op_request import check_inputs
 from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
@@ -36,10 +37,6 @@ from litert.core.status import Status
 from litert.model.builtin_options import default_builtin_options
 from litert.model.raw_options import RawField
 from litert.model.schema import BUILTIN_OPERATORS
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.graph import Graph, InputLike
-    from compiler_plugin.transformations.node import Node
 
 OpClass: TypeAlias = "type[Op]"
 Infer: TypeAlias = Callable[[Any], None]
@@ -83,7 +80,7 @@ class Op:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         defaults: Mapping[str, Any] | None = None,
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -229,7 +226,7 @@ class BuiltinOp(Op):
 
     enabled = False
 
-    def __init__(self, graph: Graph, attrs: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, graph: NodeGraph, attrs: Mapping[str, Any] | None = None) -> None:
         """Sets options, enums by name; the others have the schema's defaults."""
         super().__init__(graph, attrs)
 

@@ -6,10 +6,12 @@ Options that nobody has changed keep their bytes, whatever wrote them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compiler_plugin.transformations.extension_call import describe_node, extension_call
-from compiler_plugin.transformations.op import Op, is_builtin
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node_attributes import OpDefinition
+from compiler_plugin.transformations.op import is_builtin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
@@ -20,9 +22,6 @@ from litert.model.custom_options import (
     write_flexbuffer_options,
 )
 from litert.model.raw_options import write_raw_fields
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.node import Node
 
 
 def write_attributes(node: Node) -> None:
@@ -47,8 +46,6 @@ def write_attributes(node: Node) -> None:
     else:
         node.graph.rename_op(node, op_type)
         write_options(node)
-        if node.graph.ops is not None:
-            node.graph.ops.remember(node)
 
 
 def write_options(node: Node) -> None:
@@ -66,7 +63,7 @@ def write_options(node: Node) -> None:
     node.is_changed = False
 
 
-def find_written(node: Node, definition: Op | None) -> dict[str, Any]:
+def find_written(node: Node, definition: OpDefinition | None) -> dict[str, Any]:
     """What of a node's attributes is written, by name; None is not written.
 
     Raises:
@@ -100,7 +97,7 @@ def _become_builtin(node: Node, op_type: str) -> None:
     op.custom_options = None
 
 
-def _find_bytes(node: Node, definition: Op | None) -> bytes | None:
+def _find_bytes(node: Node, definition: OpDefinition | None) -> bytes | None:
     """Options for the file; None where they are to stay as they are."""
     values = find_written(node, definition)
     where = describe_node(node)

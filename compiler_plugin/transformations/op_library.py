@@ -18,10 +18,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from compiler_plugin.transformations.extension_call import extension_call, extension_file
+from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.mapping_file import MappedOp, MappedOpDefinition
+from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, find_op_class, is_builtin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -29,10 +31,6 @@ from litert.host.extensions import check_unique
 from litert.model.blob import Blob
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.raw_options import RawField, read_raw_fields
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.node import Node
 
 
 class Extractor(ABC):
@@ -177,7 +175,7 @@ class OpLibrary:
         Its extractor knows what the file had, which may be another name and other options.
         """
         definition, op = node.op_definition, node.model_op
-        if definition is not None and op is not None and op.custom_options is not None:
+        if isinstance(definition, Op) and op is not None and op.custom_options is not None:
             written = _Written(op.custom_options, definition, node.custom_attributes())
             self._written[id(op.custom_options)] = written
             self._names.add(node.op)

@@ -8,7 +8,6 @@ while their inputs are as in the file.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.foreign_ops import (
@@ -20,11 +19,13 @@ from compiler_plugin.transformations.foreign_ops import (
     try_sizes,
 )
 from compiler_plugin.transformations.graph_ops import sort_ops
+from compiler_plugin.transformations.inferred_graph import InferredGraph
 from compiler_plugin.transformations.kernel_rules import (
     find_data_shape,
     find_output_quantization,
     find_output_type,
 )
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.shape_probe import (
     ShapeProbe,
     Sizes,
@@ -34,16 +35,11 @@ from compiler_plugin.transformations.shape_probe import (
     may_shape,
 )
 from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
+from compiler_plugin.transformations.stock_model import Array, Shape
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.node import Node
-    from compiler_plugin.transformations.ports import OutPort
-    from compiler_plugin.transformations.stock_model import Array, Shape
 
 
 class PartialInference:
@@ -62,11 +58,11 @@ class PartialInference:
         self._layout = layout
         self._base = self._make_probe(None)
         self._others: list[ShapeProbe] | None = None  # made when unknown dimensions are met
-        self._graph: Graph | None = None
+        self._graph: InferredGraph | None = None
         self._retyped: set[Tensor] = set()
         self._is_static = False
 
-    def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
+    def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
         """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
 
         Args:
@@ -87,9 +83,9 @@ class PartialInference:
             must_pass = {node for node in wave if not changed.keys().isdisjoint(node.input_tensors)}
             depth *= 2
 
-    def find_value(self, port: OutPort) -> Array | None:
+    def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
         """The value of an op's output, where it depends on constants and known dimensions alone."""
-        graph = self._graph = port.node.graph
+        self._graph = graph
         if port.node.model_op is None or not is_self_contained(port.node.model_op):
             return None
         found = self._base.find_value(port.tensor)
@@ -98,7 +94,7 @@ class PartialInference:
         values = [probe.find_value(port.tensor) for probe in self._find_probes(graph)]
         return found if all(_is_same(found, value) for value in values) else None
 
-    def make_static(self, graph: Graph) -> None:
+    def make_static(self, graph: InferredGraph) -> None:
         """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data.
 
         Args:
@@ -120,7 +116,7 @@ class PartialInference:
     # One wave.
 
     def _infer_wave(
-        self, graph: Graph, nodes: Sequence[Node], must_pass: Container[Node]
+        self, graph: InferredGraph, nodes: Sequence[Node], must_pass: Container[Node]
     ) -> dict[Tensor, None]:
         """Infers nodes, which are in order; gives the tensors of which something has changed."""
         changed: dict[Tensor, None] = {}
@@ -137,7 +133,7 @@ class PartialInference:
 
     def _infer_batch(
         self,
-        graph: Graph,
+        graph: InferredGraph,
         nodes: Sequence[Node],
         must_pass: Container[Node],
         changed: dict[Tensor, None],
@@ -160,7 +156,7 @@ class PartialInference:
             else:
                 return
 
-    def _ask_stock(self, graph: Graph, ops: Sequence[Op]) -> Sequence[ShapeProbe]:
+    def _ask_stock(self, graph: InferredGraph, ops: Sequence[Op]) -> Sequence[ShapeProbe]:
         is_first = self._others is None
         others = self._find_probes(graph)
         self._base.infer(ops)
@@ -171,7 +167,7 @@ class PartialInference:
 
     def _take_shapes(
         self,
-        graph: Graph,
+        graph: InferredGraph,
         node: Node,
         probes: Sequence[ShapeProbe],
         changed: dict[Tensor, None],
@@ -206,11 +202,11 @@ class PartialInference:
         for probe in (self._base, *(self._others or ())):
             probe.forget(tensors)
 
-    def _infer_foreign(self, graph: Graph, node: Node, changed: dict[Tensor, None]) -> None:
+    def _infer_foreign(self, graph: InferredGraph, node: Node, changed: dict[Tensor, None]) -> None:
         """Lets a user's op infer itself; keeps what the file says of one that cannot."""
         before = [tensor_type(port.tensor) for port in node.out_ports()]
-        tried = try_sizes(node, [self._base, *self._find_probes(graph)])
-        if not infer_by_definition(node):
+        tried = try_sizes(graph, node, [self._base, *self._find_probes(graph)])
+        if not infer_by_definition(graph, node):
             self._file_inputs.check(node, self._is_static)
         self._note_shapeless(graph, node)
         for probe, shapes in tried.items():
@@ -248,7 +244,9 @@ class PartialInference:
             self._retyped.add(tensor)
             changed[tensor] = None
 
-    def _set_shape(self, graph: Graph, port: OutPort, shape: Shape, signature: Shape) -> bool:
+    def _set_shape(
+        self, graph: InferredGraph, port: OutPort, shape: Shape, signature: Shape
+    ) -> bool:
         """Sets a shape; whether that changes anything."""
         tensor = port.tensor
         is_known = tensor not in self._shapeless
@@ -257,15 +255,15 @@ class PartialInference:
             if tensor.shape == shape:
                 return False
         else:
-            graph.data.set_shape(port, signature)
+            graph.set_shape(port, signature)
         tensor.shape = shape
         tensor.shape_signature = signature if -1 in signature else None
         self._has_seen_unknown |= -1 in signature
         return True
 
-    def _note_shapeless(self, graph: Graph, node: Node) -> None:
+    def _note_shapeless(self, graph: InferredGraph, node: Node) -> None:
         for port in node.out_ports():
-            if graph.data.has_rank(port):
+            if graph.has_rank(port):
                 self._shapeless.discard(port.tensor)
             else:
                 self._shapeless.add(port.tensor)
@@ -275,7 +273,7 @@ class PartialInference:
     def _make_probe(self, sizes: Sizes | None) -> ShapeProbe:
         return ShapeProbe(sizes, self._foreign_value, self._shapeless, self._layout)
 
-    def _find_probes(self, graph: Graph) -> Sequence[ShapeProbe]:
+    def _find_probes(self, graph: InferredGraph) -> Sequence[ShapeProbe]:
         """Probes with other sizes for unknown dimensions; none where all are known."""
         self._has_seen_unknown |= any(has_unknown(t) for t in graph.subgraph.inputs)
         if not self._has_seen_unknown:
@@ -306,7 +304,7 @@ def _is_same(value: Array, other: Array | None) -> bool:
 
 
 def _find_readers(
-    graph: Graph, changed: Iterable[Tensor], done: Container[Node], depth: int
+    graph: InferredGraph, changed: Iterable[Tensor], done: Container[Node], depth: int
 ) -> list[Node]:
     """The ops that read what has changed, and those behind them, in an order that they can run in.
 

@@ -17,15 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import EllipsisType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from compiler_plugin.transformations.node import ENDS
+from compiler_plugin.transformations.node import Node, OutPort
+from compiler_plugin.transformations.node_attributes import ENDS
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.node import Node
-    from compiler_plugin.transformations.ports import OutPort
 
 COMMUTATIVE = frozenset(
     {

@@ -24,9 +24,8 @@ from typing import Any, TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import find_candidates, find_match
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Match, check_pattern
-from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.transformation import Transformation
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -238,7 +237,7 @@ def rewrite_once(
                 f"has taken {root} out, and gives what is to take its place",
                 "Leave the op where it is: it goes by itself.",
             )
-        replace_ports(outputs, as_ports(graph, outputs, replacement, name), created, name)
+        replace_ports(graph, outputs, as_ports(graph, outputs, replacement, name), created, name)
     remove_unread(graph, gone)
     return True
 
@@ -292,11 +291,12 @@ def as_ports(
 
 
 def replace_ports(
-    old: Sequence[OutPort], new: Sequence[OutPort | None], created: int, name: str
+    graph: Graph, old: Sequence[OutPort], new: Sequence[OutPort | None], created: int, name: str
 ) -> None:
     """Lets all that read some output ports read others.
 
     Args:
+      graph: that the ports are in.
       old: the ports; of ops that are to go.
       new: as `as_ports` gives them.
       created: how many ops the graph had created before the replacement was made.
@@ -317,12 +317,12 @@ def replace_ports(
             connection.set_source(after)
         return
     for before, after in pairs:
-        if not after.node.is_op or not _is_own(after, before.node, created):
+        if not after.node.is_op or not _is_own(graph, after, before.node, created):
             before.get_connection().set_source(after)
         elif len(before.node.out_ports()) == len(after.node.out_ports()) == 1:
-            before.node.graph.replace_node(before.node, after.node)
+            graph.replace_node(before.node, after.node)
         else:
-            before.node.graph.replace_port(before, after)
+            graph.replace_port(before, after)
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
@@ -340,9 +340,8 @@ def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
         waiting = left
 
 
-def _is_own(port: OutPort, old: Node, created: int) -> bool:
+def _is_own(graph: Graph, port: OutPort, old: Node, created: int) -> bool:
     """Whether only what is new, and an op that goes, read a port."""
-    graph = port.node.graph
     return not port.is_result and all(
         op is old.model_op or graph.node_of(op).creation > created for op in port.tensor.readers
     )

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
 
 CLAMPS = {

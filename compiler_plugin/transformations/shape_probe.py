@@ -10,7 +10,6 @@ ops alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
@@ -22,11 +21,9 @@ from compiler_plugin.transformations.stock_inference import (
     prepare,
     run,
 )
+from compiler_plugin.transformations.stock_model import Array, Shape
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.stock_model import Array, Shape
 
 Sizes = Callable[[int, int], int]
 """The size to try for an unknown dimension: from its index, and the size that the interpreter starts with."""

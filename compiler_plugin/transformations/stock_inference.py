@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.effects import CONTROL_FLOW, has_side_effects
 from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transformations.stock_model import Region
+from compiler_plugin.transformations.stock_model import Array, Region, Shape
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -24,8 +24,6 @@ from litert.model.tensor_data import decode_constant
 
 if TYPE_CHECKING:
     from ai_edge_litert.interpreter import Interpreter
-
-    from compiler_plugin.transformations.stock_model import Array, Shape
 
 _NODE = re.compile(r"Node number (\d+) \(.*?\) failed to \w+\.?")
 _SOURCE = re.compile(r"\S+\.(?:cc|h)(?::\d+)? ")

@@ -29,8 +29,7 @@ from litert.model.writer import to_bytes
 if TYPE_CHECKING:
     import numpy as np
 
-    Array: TypeAlias = np.ndarray[Any, Any]
-
+Array: TypeAlias = "np.ndarray[Any, Any]"
 Shape: TypeAlias = tuple[int, ...]
 
 _NOT_INFERRED: Shape = (104729, 0, 7919, 0, 1299709, 0, 15485863, 0, 7927)

@@ -20,9 +20,8 @@ from typing import Any
 
 from compiler_plugin.transformations.extensions import LoadedTransformation, Origin, check_names
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
-from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.replacement import (
     Replacement,
     as_ports,
@@ -145,7 +144,7 @@ class SubgraphReplacement(ConfiguredReplacement):
             return False
         if replacement is not None:
             ports = as_ports(graph, match.outputs, replacement, self.name)
-            replace_ports(match.outputs, ports, created, self.name)
+            replace_ports(graph, match.outputs, ports, created, self.name)
         places = {node: place for place, node in enumerate(match.nodes)}
         going.sort(key=lambda node: places.get(node, -1), reverse=True)
         remove_unread(graph, going)

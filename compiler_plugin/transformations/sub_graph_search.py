@@ -15,8 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
 from compiler_plugin.transformations.sub_graph_match import (
     SubgraphMatch,

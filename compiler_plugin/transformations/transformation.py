@@ -14,13 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from compiler_plugin.transformations.graph import Graph
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.graph import Graph
 
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 

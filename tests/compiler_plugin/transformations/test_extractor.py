@@ -176,6 +176,7 @@ def test_a_copy_of_an_op_that_was_written_is_the_same_op() -> None:
     library = OpLibrary([RawFoo], [Adapter])
     node = extracted(library, op="vendor.FooV2")
     write_attributes(node)
+    library.remember(node)
     assert node.model_op is not None and node.op == "acme.Foo"
     assert bytes(node.custom_options) == struct.pack("<if", 20, 0.5)
     partition = make_model(op="acme.Foo")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.inferred_graph import InferredGraph
 from compiler_plugin.transformations.matcher import find_match
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Match
-from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -347,10 +347,10 @@ def test_ops_that_were_connected_against_their_order_change_places() -> None:
 
 def test_touched_ops_are_in_order_without_a_sort_of_the_whole() -> None:
     class Inference:
-        def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
+        def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
             seen.append([node.op for node in nodes])
 
-        def find_value(self, port: OutPort) -> None:
+        def find_value(self, graph: InferredGraph, port: OutPort) -> None:
             return None
 
     seen: list[list[str]] = []

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from compiler_plugin.transformations.matcher import PatternMatch, find_matches
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Any, Between, Const, Match, check_pattern
-from compiler_plugin.transformations.ports import OutPort
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
@@ -298,12 +297,12 @@ def test_a_condition_that_says_no_to_one_order_is_asked_about_the_other() -> Non
 
 
 def test_values_are_read_only_where_the_structure_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compiler_plugin.transformations import graph_data
+    from compiler_plugin.transformations import inferred_graph
 
     def refuse(*_: object) -> None:
         raise AssertionError("a value was read")
 
-    monkeypatch.setattr(graph_data, "decode_constant", refuse)
+    monkeypatch.setattr(inferred_graph, "decode_constant", refuse)
     pattern = Match("ADD", Const(value=1.0), Match("RELU"))
     assert not find(pattern, lambda s, x: s("ADD", 1.0, s("TANH", x)))
 

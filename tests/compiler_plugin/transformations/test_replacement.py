@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Any, Const, Match
-from compiler_plugin.transformations.ports import OutPort
 from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
@@ -247,7 +246,7 @@ def test_outputs_that_change_places_are_read_as_they_were_before(tmp_path: Path)
 
     (before,) = run_stock(graph, tmp_path / "before.tflite")
     ports = [relu.out_port(0), tanh.out_port(0)]
-    replace_ports(ports, ports[::-1], graph.creation_count, "swap")
+    replace_ports(graph, ports, ports[::-1], graph.creation_count, "swap")
     (after,) = run_stock(graph, tmp_path / "after.tflite")
     assert np.array_equal(before, -after)
 

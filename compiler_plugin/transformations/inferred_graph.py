@@ -6,31 +6,26 @@ transformation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.ports import OutPort
+from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transformations.graph_view import GraphView
+from compiler_plugin.transformations.node import Array, Node, OutPort
 from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Op, Tensor
+from litert.model.blob import Blob
+from litert.model.graph import EXTERNAL_SIZE, Buffer, Model, Subgraph, Tensor
 from litert.model.tensor_data import decode_constant, encode_constant
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from compiler_plugin.transformations.graph import Graph
-
-    Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class Inference(Protocol):
     """Finds shapes, types and values of what edits have touched."""
 
-    def infer(self, graph: Graph, nodes: Sequence[Node]) -> None:
+    def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
         """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
 
         Args:
@@ -38,33 +33,47 @@ class Inference(Protocol):
           nodes: that were touched, in that order.
         """
 
-    def find_value(self, port: OutPort) -> Array | None:
+    def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
         """The value of an op's output, where it depends on constants alone."""
 
 
-class GraphData:
-    """Shapes, types and values of a graph's tensors.
+class InferredGraph(GraphView):
+    """A graph with the shapes, types and values of its tensors.
 
     Attributes:
-      touched: nodes whose outputs are to be inferred again.
+      seen_data: data that were made, or whose value somebody has asked for; equal ones can be shared.
     """
 
-    def __init__(self, graph: Graph, inference: Inference | None) -> None:
-        self.touched: dict[Node, None] = {}
-        self._graph = graph
+    def __init__(
+        self,
+        model: Model,
+        subgraph: Subgraph,
+        inference: Inference | None,
+        stage: Phase,
+        layout: DataLayout,
+        static_shape: bool,
+    ) -> None:
+        super().__init__(model, subgraph, stage, layout, static_shape)
+        self.seen_data: dict[Buffer, None] = {}
         self._inference = inference
         self._is_inferring = False
+        self._touched: dict[Node, None] = {}
         self._shapeless: set[Tensor] = set()
         self._values: dict[Tensor, Array] = {}
         self._unset: set[Tensor] = set()
+
+    @property
+    def touched(self) -> Collection[Node]:
+        """The nodes whose outputs are to be inferred again."""
+        return self._touched.keys()
 
     def touch(self, node: Node) -> None:
         """Notes that a node's outputs are to be inferred again, unless that is what goes on."""
         if self._is_inferring:
             return
-        self._graph.edit_count += 1
+        self.edit_count += 1
         if node.is_op:
-            self.touched[node] = None
+            self._touched[node] = None
             self.forget_values(node)
 
     def infer(self) -> None:
@@ -73,17 +82,17 @@ class GraphData:
         Raises:
           LiteRtError: where an op cannot have the inputs that it was given, or there is a cycle.
         """
-        if not self.touched or self._is_inferring or self._graph.stage is Phase.FRONT:
+        if not self._touched or self._is_inferring or self.stage is Phase.FRONT:
             return
         if self._inference is None:
             return
-        nodes = self._graph.sort_by_place(self.touched)
-        touched, self.touched = self.touched, {}
+        nodes = self.sort_by_place(self._touched)
+        touched, self._touched = self._touched, {}
         self._is_inferring = True
         try:
-            self._inference.infer(self._graph, nodes)
+            self._inference.infer(self, nodes)
         except BaseException:
-            self.touched = {**touched, **self.touched}
+            self._touched = {**touched, **self._touched}
             raise
         finally:
             self._is_inferring = False
@@ -92,7 +101,7 @@ class GraphData:
         """For ports: `PortData.get_shape`."""
         tensor = port.tensor
         if port.node.is_op:
-            if self._graph.stage is Phase.FRONT:
+            if self.stage is Phase.FRONT:
                 return None
             self.infer()
         return None if tensor in self._shapeless else tensor.shape_signature or tensor.shape
@@ -110,7 +119,7 @@ class GraphData:
             )
         same_rank = tensor not in self._shapeless and len(tensor.shape) == len(known)
         sizes = tensor.shape if same_rank else (1,) * len(known)
-        is_static = self._graph.static_shape or -1 not in known
+        is_static = self.static_shape or -1 not in known
         signature = None if is_static else known
         shape = tuple(s if k < 0 else k for k, s in zip(known, sizes, strict=True))
         if (shape, signature) == (tensor.shape, tensor.shape_signature) and same_rank:
@@ -145,14 +154,14 @@ class GraphData:
                 return None
             if tensor.sparsity is not None:
                 return None
-            self._graph.note_seen(tensor.buffer)
+            self.seen_data[tensor.buffer] = None
             return decode_constant(tensor.element_type, tensor.shape, tensor.data)
-        if not port.node.is_op or self._graph.stage is Phase.FRONT:
+        if not port.node.is_op or self.stage is Phase.FRONT:
             return None
         self.infer()
         if tensor in self._values:
             return self._values[tensor]
-        return None if self._inference is None else self._inference.find_value(port)
+        return None if self._inference is None else self._inference.find_value(self, port)
 
     def set_value(self, port: OutPort, value: Any) -> None:
         """For ports: `PortData.set_value`."""
@@ -161,7 +170,7 @@ class GraphData:
         node, tensor = port.node, port.tensor
         if node.is_const:
             tensor_type, blob = encode_constant(value, tensor.element_type)
-            tensor.buffer = self._graph.create_buffer(blob)  # another tensor may share the old one
+            tensor.buffer = self.create_buffer(blob)  # another tensor may share the old one
             tensor.sparsity = None
             tensor.shape, tensor.shape_signature = tensor_type.shape, None
             self._touch_readers(tensor)
@@ -214,29 +223,17 @@ class GraphData:
         """Whether a port's rank is known, as the graph stands; nothing is inferred."""
         return port.tensor not in self._shapeless
 
-    def add(self, tensor: Tensor) -> None:
-        """Notes a tensor whose shape nobody knows yet."""
-        self._shapeless.add(tensor)
-
-    def note_shape(self, tensor: Tensor) -> None:
-        """Notes that a tensor has its shape."""
-        self._shapeless.discard(tensor)
-
-    def remove(self, op: Op, node: Node | None) -> None:
-        """Forgets what is known of an op that goes, and of its node, if it has one."""
-        if node is not None:
-            self.touched.pop(node, None)
-        for tensor in op.outputs:
-            self._values.pop(tensor, None)
-
-    def forget_value(self, tensor: Tensor) -> None:
-        """Forgets what an op's `infer` has found a tensor to be."""
-        self._values.pop(tensor, None)
+    def create_buffer(self, blob: Blob) -> Buffer:
+        """For constants: a buffer of the model for new data."""
+        buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
+        self.model.buffers.append(buffer)
+        self.seen_data[buffer] = None
+        return buffer
 
     def _touch_readers(self, tensor: Tensor) -> None:
         if not self._is_inferring:
-            self._graph.edit_count += 1
-            for port in self._graph.find_readers(tensor):
+            self.edit_count += 1
+            for port in self.find_readers(tensor):
                 self.touch(port.node)
 
 

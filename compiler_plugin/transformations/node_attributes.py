@@ -1,0 +1,269 @@
+"""What a node says of its op: what it is, its tensors, and its attributes by name.
+
+Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). Those of a builtin op are the fields
+of its options in TFLite's schema, enums by their names there; setting one changes the op at once. Those of a
+custom op are what its extractor found, or the entries of its FlexBuffer; they are written when the model is
+emitted. Any other name is free for the transformations, and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from compiler_plugin.transformations.counterparts import NODE_NAMES
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
+from litert.model.custom_options import find_flexbuffer_options
+from litert.model.graph import Op, Tensor
+from litert.model.raw_options import RawField
+
+PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
+"""What `op` says of nodes that are no ops: an input of the subgraph, constant data, a tensor that keeps its value
+between runs, and an output of the subgraph."""
+
+ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
+
+_MISSING: Any = object()
+_INFERS = (
+    "infer",
+    "type_infer",
+    "data_type",
+)  # attributes that say what an op without a definition is
+_STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
+
+
+class OpDefinition(Protocol):
+    """What a user's op says of its nodes; `Op` in `op.py` is one."""
+
+    attrs: dict[str, Any]
+    keeps_type: bool
+
+    @property
+    def raw_options(self) -> Sequence[RawField] | None: ...
+    @property
+    def type(self) -> str | None: ...
+    @property
+    def source_file(self) -> str: ...
+    def backend_attrs(self) -> Sequence[Any]: ...
+
+
+class NodeAttributes:
+    """The part of a node that needs no graph.
+
+    Attributes:
+      model_op: the op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
+      tensor: of these four their tensor.
+      op_definition: the user's definition of a custom op (`Op`); None where there is none.
+      is_changed: whether attributes were set that are not in the model yet.
+    """
+
+    model_op: Op | None
+    tensor: Tensor | None
+    op_definition: OpDefinition | None
+    is_changed: bool
+    _kind: str
+    _free: dict[str, Any] | None
+    _options: dict[str, Any] | None
+
+    __slots__ = (
+        "_free", "_kind", "_options", "is_changed", "model_op", "op_definition", "tensor",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, model_op: Op | None, tensor: Tensor | None) -> None:
+        keep = object.__setattr__
+        keep(self, "_kind", kind)
+        keep(self, "model_op", model_op)
+        keep(self, "tensor", tensor)
+        keep(self, "_free", None)
+        keep(self, "_options", None)
+        keep(self, "op_definition", None)
+        keep(self, "is_changed", False)
+
+    @property
+    def op(self) -> str:
+        """What it does: a builtin operator's name in the schema, a custom code, or one of the four ends."""
+        return self._kind if self.model_op is None else self.model_op.name
+
+    @property
+    def type(self) -> str | None:
+        """What is written as the op; None for one that is for transformations only."""
+        return self.op if self.op_definition is None else self.op_definition.type
+
+    @property
+    def is_op(self) -> bool:
+        """Whether it is an op, and none of the four ends."""
+        return not self._kind
+
+    @property
+    def is_const(self) -> bool:
+        return self._kind == CONST
+
+    @property
+    def is_result(self) -> bool:
+        return self._kind == RESULT
+
+    @property
+    def is_custom(self) -> bool:
+        return self.model_op is not None and self.model_op.is_custom
+
+    @property
+    def custom_options(self) -> memoryview:
+        """The bytes of a custom op's options, as they are in the model; empty where there are none."""
+        blob = None if self.model_op is None else self.model_op.custom_options
+        return memoryview(b"") if blob is None else blob.view
+
+    @property
+    def input_tensors(self) -> Sequence[Tensor | None]:
+        """What its input ports read."""
+        if self.model_op is not None:
+            return self.model_op.inputs
+        return [self.tensor] if self._kind == RESULT else []
+
+    @property
+    def output_tensors(self) -> Sequence[Tensor]:
+        """The tensors of its output ports."""
+        if self.model_op is not None:
+            return self.model_op.outputs
+        return [] if self.tensor is None or self._kind == RESULT else [self.tensor]
+
+    def attributes(self) -> dict[str, Any]:
+        """The op's options by name, and behind them what transformations have set."""
+        found: dict[str, Any] = {}
+        op = self.model_op
+        if op is not None and not op.is_custom:
+            found = {name: get_builtin_option(op, name) for name in option_names(op)}
+        return {**found, **self._custom_options(), **(self._free or {})}
+
+    def custom_attributes(self) -> Mapping[str, Any]:
+        """A custom op's options by name, as they are to be written; without what is free."""
+        return dict(self._custom_options())
+
+    def set_extracted(self, attributes: Mapping[str, Any]) -> None:
+        """For extractors: what the bytes of a custom op's options say, in place of what was known.
+
+        Lists become tuples, and arrays read-only: a change is seen where the attribute is set.
+        """
+        frozen = {name: _freeze(value) for name, value in attributes.items()}
+        object.__setattr__(self, "_options", frozen)
+
+    def soft_get(self, name: str, default: Any = None) -> Any:
+        """An attribute; the default where there is none."""
+        found = self._find(name)
+        return default if found is _MISSING else found
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an attribute."""
+        return self._find(name) is not _MISSING
+
+    def has_valid(self, name: str) -> bool:
+        """Whether there is such an attribute, and it is not None."""
+        return self.soft_get(name) is not None
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._find(name)
+        if found is _MISSING:
+            raise self._unknown(name)
+        return found
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # copy, pickle and others try
+            raise AttributeError(name)
+        found = self._find(name)
+        if found is _MISSING:
+            raise AttributeError(str(self._unknown(name)))
+        return found
+
+    def _set(self, name: str, value: Any) -> bool:
+        """Sets an attribute; whether something of the model may depend on the change."""
+        op = self.model_op
+        known = self._find(name)
+        if type(known) is type(value) and not hasattr(value, "tolist") and known == value:
+            return False
+        if op is not None and not op.is_custom and name in option_names(op):
+            set_builtin_option(op, name, value)
+            return True
+        if name in self._custom_options():
+            self._custom_options()[name] = _freeze(value)
+            object.__setattr__(self, "is_changed", True)
+            return True
+        free = {} if self._free is None else self._free
+        if name not in free and op is not None and not op.is_custom:
+            _check_free_name(self, name, option_names(op))
+        free[name] = value
+        object.__setattr__(self, "_free", free)
+        if self.op_definition is not None:  # which may write it
+            object.__setattr__(self, "is_changed", True)
+            return True
+        return name in _INFERS
+
+    def _find(self, name: str) -> Any:
+        if name in _STANDARD:
+            return getattr(self, name)
+        if self._free is not None and name in self._free:
+            return self._free[name]
+        op = self.model_op
+        if op is None:
+            return _MISSING
+        if op.is_custom:
+            return self._custom_options().get(name, _MISSING)
+        return get_builtin_option(op, name) if name in option_names(op) else _MISSING
+
+    def _custom_options(self) -> dict[str, Any]:
+        """Of a custom op, decoded when it is first asked for; of all others empty."""
+        found = self._options
+        if found is None:
+            found = {}
+            op = self.model_op
+            if op is not None and op.is_custom and op.custom_options is not None:
+                entries = find_flexbuffer_options(op.custom_options.view)
+                found = dict(entries) if isinstance(entries, Mapping) else {}
+            object.__setattr__(self, "_options", found)
+        return found
+
+    def _unknown(self, name: str) -> LiteRtError:
+        names = ", ".join(self.attributes())
+        hint = f"It has {names}." if names else "It has none."
+        if name in NODE_NAMES:
+            hint = f"That is {NODE_NAMES[name]} here."
+        return LiteRtError(Status.INVALID_ARGUMENT, f"{self} has no attribute '{name}'", hint=hint)
+
+
+def is_same_value(value: Any, other: Any) -> bool:
+    """Whether two values of an attribute are equal; lists, tuples and arrays are by their elements."""
+    return bool(_as_plain(value) == _as_plain(other))
+
+
+def _as_plain(value: Any) -> Any:
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return [_as_plain(one) for one in plain] if isinstance(plain, list | tuple) else plain
+
+
+def _check_free_name(node: NodeAttributes, name: str, options: Iterable[str]) -> None:
+    """Refuses what looks like one of an op's options with a slip, and would not be written."""
+    from difflib import get_close_matches  # here, since few set such attributes
+
+    near = get_close_matches(name, options, 1, 0.75)
+    if near:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{node} has no attribute '{name}'",
+            hint=f"Did you mean '{near[0]}'? An attribute of your own needs a name that is less like it.",
+        )
+
+
+def _freeze(value: Any) -> Any:
+    """The same value, in which nothing can be changed."""
+    if isinstance(value, list):
+        return tuple(_freeze(element) for element in value)
+    if isinstance(value, dict):
+        return MappingProxyType({key: _freeze(element) for key, element in value.items()})
+    if type(value).__name__ == "ndarray":
+        value = value.copy()
+        value.flags.writeable = False
+    return value
