@@ -37,7 +37,7 @@ _CPU_CUSTOM_OPS = {
 """Custom ops that stock's interpreter (or XNNPACK in it) has in ai-edge-litert 2.3.0."""
 
 
-class Outcome(str, Enum):
+class Verdict(str, Enum):
     """What a check came to; only FAILED keeps a file from running."""
 
     PASSED = "ok"
@@ -46,7 +46,7 @@ class Outcome(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileFinding:
     """One check.
 
     Attributes:
@@ -55,7 +55,7 @@ class Finding:
     """
 
     subject: str
-    outcome: Outcome
+    outcome: Verdict
     text: str
 
 
@@ -64,12 +64,12 @@ class CheckReport:
     """All checks of one file."""
 
     path: str
-    findings: Sequence[Finding]
+    findings: Sequence[FileFinding]
 
     @property
     def will_run(self) -> bool:
         """Whether nothing was found that keeps the file from running here."""
-        return not any(finding.outcome is Outcome.FAILED for finding in self.findings)
+        return not any(finding.outcome is Verdict.FAILED for finding in self.findings)
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
@@ -101,35 +101,35 @@ class _Checks:
     """Findings, as they come."""
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[FileFinding] = []
 
-    def add(self, subject: str, outcome: Outcome, text: str) -> None:
-        self.findings.append(Finding(subject, outcome, text))
+    def add(self, subject: str, outcome: Verdict, text: str) -> None:
+        self.findings.append(FileFinding(subject, outcome, text))
 
     def ask(self, subject: str, question: Callable[[], _Value]) -> _Value | None:
         """The answer to a question; None, and a finding, if that is an error."""
         try:
             return question()
         except LiteRtError as error:
-            self.add(subject, Outcome.FAILED, str(error))
+            self.add(subject, Verdict.FAILED, str(error))
             return None
 
 
 def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> None:
     for warning in model.warnings:
-        checks.add("file", Outcome.UNKNOWN, warning)
+        checks.add("file", Verdict.UNKNOWN, warning)
     num_calls = sum(is_dispatch_op(op) for op in model.ops())
     modules = count_text(len(model.byte_code), "module")
     if not num_calls:
-        checks.add("file", Outcome.PASSED, "no NPU calls: all of it is for the CPU")
+        checks.add("file", Verdict.PASSED, "no NPU calls: all of it is for the CPU")
     elif sum(len(module.users) for module in model.byte_code) < num_calls:
-        checks.add("file", Outcome.FAILED, "an NPU call without byte code. Compile it again.")
+        checks.add("file", Verdict.FAILED, "an NPU call without byte code. Compile it again.")
     else:
-        checks.add("file", Outcome.PASSED, f"{count_text(num_calls, 'NPU call')} in {modules}")
+        checks.add("file", Verdict.PASSED, f"{count_text(num_calls, 'NPU call')} in {modules}")
     carried = checks.ask("assets", lambda: carried_assets(model))
     if carried:
         names = ", ".join(asset.name for asset in carried)
-        checks.add("assets", Outcome.PASSED, f"carried by the byte code: {names}")
+        checks.add("assets", Verdict.PASSED, f"carried by the byte code: {names}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
     _check_manifest(checks, model)
@@ -140,7 +140,7 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     stamp = checks.ask("stamp", lambda: _read_stamp(model))
     if stamp is None:
         return
-    checks.add("stamp", Outcome.PASSED, f"for {stamp.soc_manufacturer} {stamp.soc_model}")
+    checks.add("stamp", Verdict.PASSED, f"for {stamp.soc_manufacturer} {stamp.soc_model}")
     table = checks.ask(
         "vendor", lambda: find_dispatch(stamp.soc_manufacturer, dispatch_library_path)
     )
@@ -149,17 +149,17 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     origin = find_origin(stamp.soc_manufacturer, dispatch_library_path)
     build = f", build {table.build_id}" if table.build_id else ""
     checks.add(
-        "vendor", Outcome.PASSED, f"{origin}: dispatch API {ApiVersion(*table.api_version)}{build}"
+        "vendor", Verdict.PASSED, f"{origin}: dispatch API {ApiVersion(*table.api_version)}{build}"
     )
     if stamp.soc_model == UNSAID_SOC_MODEL:
         told = "the stamp does not say for which SoC model: stock's compiler was not told"
-        checks.add("device", Outcome.UNKNOWN, told)
+        checks.add("device", Verdict.UNKNOWN, told)
         return
     device = checks.ask("device", lambda: Vendor(table).call("check_device", stamp.soc_model))
     if device:
-        checks.add("device", Outcome.PASSED, str(device))
+        checks.add("device", Verdict.PASSED, str(device))
     elif device is not None:
-        checks.add("device", Outcome.UNKNOWN, "the vendor cannot tell without its driver")
+        checks.add("device", Verdict.UNKNOWN, "the vendor cannot tell without its driver")
 
 
 def _read_stamp(model: Model) -> Stamp:
@@ -177,13 +177,13 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     try:
         manifest = read_manifest(model)
     except LiteRtError as error:
-        checks.add("manifest", Outcome.FAILED, str(error))
+        checks.add("manifest", Verdict.FAILED, str(error))
         return
     assets, modules = read_assets(model), [module.blob for module in model.byte_code]
     if manifest is None:
         if assets or modules:
             text = "there is none: another compiler made the file, and nothing says what is in it"
-            checks.add("manifest", Outcome.UNKNOWN, text)
+            checks.add("manifest", Verdict.UNKNOWN, text)
         return
     if manifest.native_assets:
         names = ", ".join(f"'{name}'" for name in manifest.native_assets)
@@ -191,20 +191,20 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
             f"runs machine code, of the assets for {names}, and only where it is allowed: "
             "litert-npu run --allow_native_assets, Options(allow_native_assets=True)"
         )
-        checks.add("native", Outcome.UNKNOWN, text)
+        checks.add("native", Verdict.UNKNOWN, text)
     made_by = f"made by litert-npu {manifest.sdk_version}; this is {SDK_VERSION}"
     same = manifest.sdk_version == SDK_VERSION
-    checks.add("manifest", Outcome.PASSED if same else Outcome.UNKNOWN, made_by)
+    checks.add("manifest", Verdict.PASSED if same else Verdict.UNKNOWN, made_by)
     stamp = checks.ask("manifest", lambda: read_stamp(model))
     if stamp and stamp != Stamp(manifest.soc_manufacturer, manifest.soc_model):
         whom = f"{manifest.soc_manufacturer} {manifest.soc_model}"
-        checks.add("manifest", Outcome.FAILED, f"it is for {whom}, unlike the stamp")
+        checks.add("manifest", Verdict.FAILED, f"it is for {whom}, unlike the stamp")
     mismatches = find_mismatches(manifest, assets, modules)
     for mismatch in mismatches:
-        checks.add("digests", Outcome.FAILED, f"{mismatch}. Compile the model again.")
+        checks.add("digests", Verdict.FAILED, f"{mismatch}. Compile the model again.")
     if not mismatches:
         parts = f"{count_text(len(assets), 'asset')} and {count_text(len(modules), 'module')}"
-        checks.add("digests", Outcome.PASSED, f"{parts}, as they were compiled")
+        checks.add("digests", Verdict.PASSED, f"{parts}, as they were compiled")
 
 
 def _check_cpu(checks: _Checks, model: Model) -> None:
@@ -220,10 +220,10 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
             if model.find_metadata(STAMP_KEY) is not None
             else "Compile them for the NPU"
         )
-        checks.add("cpu", Outcome.FAILED, f"{text}. {remedy}.")
+        checks.add("cpu", Verdict.FAILED, f"{text}. {remedy}.")
     else:
         checks.add(
-            "cpu", Outcome.PASSED, f"{count_text(len(cpu_ops), 'op')}, by ai-edge-litert {version}"
+            "cpu", Verdict.PASSED, f"{count_text(len(cpu_ops), 'op')}, by ai-edge-litert {version}"
         )
 
 

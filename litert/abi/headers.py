@@ -39,8 +39,8 @@ class Rule:
       name: such as `invoke.written`; unique.
       text: what must hold, as the header has it.
       function: that it is written at, without the prefix of an interface: `invoke`, `LiteRtDispatchGetApi`.
-      header: its name.
-      line: of the header, counted from 1.
+      header: its name; for a rule that no header has, the package with its check.
+      line: of the header, counted from 1; 0 for a rule that no header has.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Rule:
     @property
     def where(self) -> str:
         """The place, for people."""
-        return f"litert_npu/{self.header}:{self.line}"
+        return f"litert_npu/{self.header}:{self.line}" if self.line else self.header
 
 
 def header_path(name: str) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from litert_npu_tools.vendor.check_runner import check_end, run_in_children
 
-from compiler_plugin.conformance.checks import CHECKS
-from compiler_plugin.conformance.functions import load_functions
-from compiler_plugin.conformance.host import PluginHost
-from compiler_plugin.conformance.models import custom_op_models, default_models
-from compiler_plugin.conformance.subject import PluginSubject
-from litert.abi.conformance.call_trace import CallTrace
-from litert.abi.conformance.checks import Outcome, run_checks
+from litert.conformance.checks import PLUGIN_RULES, Outcome, find_checks, run_checks
+from litert.conformance.children import CheckOptions, check_end, run_in_children
+from litert.conformance.models import custom_op_models, default_models
+from litert.conformance.plugin_host import PluginHost
+from litert.conformance.plugin_subject import PluginSubject, load_functions
+from litert.conformance.vendor_calls import CallTrace
 from tests.conformance.broken_libraries import PLUGIN, rules_of
 
 CRASHES = {
@@ -46,7 +45,7 @@ def failures(library: Path) -> list[tuple[str, str]]:
     )
     return [
         (answer["rule"], answer["text"])
-        for answer in run_checks(CHECKS, subject, {})
+        for answer in run_checks(find_checks(PLUGIN_RULES), subject, {})
         if answer.get("outcome") == Outcome.FAILED
     ]
 
@@ -66,16 +65,8 @@ def test_a_broken_rule_is_found(
 
 
 def argument(broken_vendor: Path, rule: str) -> dict[str, Any]:
-    return {
-        "origin": str(broken_vendor / PLUGIN),
-        "manufacturer": "Broken",
-        "models": [],
-        "soc_model": "",
-        "assets": [],
-        "allow_native_assets": False,
-        "vendor_options": {},
-        "rules": [rule],
-    }
+    options = CheckOptions(rules=[rule])
+    return {**asdict(options), "origin": str(broken_vendor / PLUGIN), "manufacturer": "Broken"}
 
 
 @pytest.mark.parametrize("rule", CRASHES)
@@ -84,7 +75,7 @@ def test_a_crash_a_hang_and_an_exit_are_findings(
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", rule)
     findings = run_in_children(
-        "compiler_plugin.conformance.serving:check_plugin",
+        "litert.conformance.serving:check_plugin",
         argument(broken_vendor, FOUND_BY.get(rule, rule)),
         timeout_s=5 if rule == "hang" else 60,
         subject="the plugin",
@@ -97,7 +88,7 @@ def test_a_crash_a_hang_and_an_exit_are_findings(
 def test_a_crash_at_the_process_s_end_is_a_finding(
     broken_vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = "compiler_plugin.conformance.serving:check_plugin"
+    target = "litert.conformance.serving:check_plugin"
     asked = argument(broken_vendor, "compile.ok")
     found = {}
     for broken in ("", "plugin.ends", "create.again"):

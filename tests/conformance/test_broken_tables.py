@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from litert_npu_tools.vendor.check_runner import check_end, run_in_children
-from litert_npu_tools.vendor.golden_outputs import add_expected
 
-from compiler_plugin.conformance.case_files import write_cases
-from compiler_plugin.conformance.functions import load_functions
-from compiler_plugin.conformance.host import PluginHost
-from compiler_plugin.conformance.models import custom_op_models, default_models
-from compiler_plugin.conformance.subject import PluginSubject
-from dispatch.conformance.serving import check_dispatch
-from litert.abi.conformance.call_trace import CallTrace
-from litert.abi.conformance.checks import Outcome
+from litert.conformance.case import add_expected
+from litert.conformance.case_files import write_cases
+from litert.conformance.checks import Outcome
+from litert.conformance.children import CheckOptions, check_end, run_in_children
+from litert.conformance.models import custom_op_models, default_models
+from litert.conformance.plugin_host import PluginHost
+from litert.conformance.plugin_subject import PluginSubject, load_functions
+from litert.conformance.serving import check_dispatch
+from litert.conformance.vendor_calls import CallTrace
 from tests.conformance.broken_libraries import DISPATCH, PLUGIN, rules_of
 
 CRASHES = {
@@ -53,13 +53,10 @@ def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> d
         add_expected(case)
     assert [case["name"] for case in cases] == ["Gain", "MUL", "MUL of one input"]
     return {
+        **asdict(CheckOptions(assets=[("Gain", str(broken_vendor / "gain.txt"))])),
         "origin": str(broken_vendor / DISPATCH),
         "manufacturer": "Broken",
         "cases": cases,
-        "assets": [["Gain", str(broken_vendor / "gain.txt")]],
-        "rules": [],
-        "tolerance": 0.01,
-        "allow_native_assets": False,
         "stopped": "",
         "trace": "",
         "done": {},
@@ -104,7 +101,7 @@ def test_a_crash_is_a_finding(
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", rule)
     findings = run_in_children(
-        "dispatch.conformance.serving:check_dispatch",
+        "litert.conformance.serving:check_dispatch",
         {**argument, "rules": [rule]},
         timeout_s=60,
         subject="the library",
@@ -118,7 +115,7 @@ def test_another_exit_status_is_a_finding(
     argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", "dispatch.ends")
-    target = "dispatch.conformance.serving:check_dispatch"
+    target = "litert.conformance.serving:check_dispatch"
     asked = {**argument, "rules": ["dispatch.runs"]}
     found = check_end("dispatch.ends", target, asked, timeout_s=60, subject="the library")
     assert (found.outcome, found.text) == (

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from litert.abi.conformance.check_prints import CheckPrints
+from litert.conformance.children import CheckPrints
 
 SCRIPT = """
 import os
-from litert.abi.conformance.check_prints import mark_begins
+from litert.conformance.children import mark_begins
 for answer in mark_begins([{"begin": "a.one"}, {"rule": "a.one"}, {"begin": "a.two (x)"}, {"begin": "b"}]):
     os.write(2, b"in " + answer.get("begin", "no check").encode())
 """

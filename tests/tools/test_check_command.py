@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from litert_npu_tools.check_command import CheckReport, Outcome, check_file
+from litert_npu_tools.check_command import CheckReport, Verdict, check_file
 
 from litert.model.assets import Asset
 from litert.model.blob import Blob
@@ -42,7 +42,7 @@ DISPATCH = Acme()
 
 
 def failures(report: CheckReport) -> list[str]:
-    return [f.subject for f in report.findings if f.outcome is Outcome.FAILED]
+    return [f.subject for f in report.findings if f.outcome is Verdict.FAILED]
 
 
 def test_a_file_as_it_was_compiled_will_run(
@@ -61,7 +61,7 @@ def test_machine_code_is_said_to_be_allowed_or_not(compiled: str) -> None:
     write_model(model, compiled)
     report = check_file(compiled)
     (found,) = [f for f in report.findings if f.subject == "native"]
-    assert report.will_run and found.outcome is Outcome.UNKNOWN
+    assert report.will_run and found.outcome is Verdict.UNKNOWN
     assert "'MyOp'" in found.text and "--allow_native_assets" in found.text
 
 
@@ -156,7 +156,7 @@ def test_a_file_of_another_version_may_run(in_folder: Path) -> None:
     write_model(compiled_model(sdk_version="7.0.0"), "later.tflite")
     report = check_file("later.tflite")
     assert report.will_run
-    assert Outcome.UNKNOWN in [f.outcome for f in report.findings if f.subject == "manifest"]
+    assert Verdict.UNKNOWN in [f.outcome for f in report.findings if f.subject == "manifest"]
 
 
 def test_a_model_for_the_cpu_needs_no_vendor(original: str) -> None:
@@ -167,21 +167,21 @@ def test_a_model_for_the_cpu_needs_no_vendor(original: str) -> None:
 @pytest.mark.parametrize(
     ("body", "outcome"),
     [
-        ('return "two NPUs"', Outcome.PASSED),
-        ('return ""', Outcome.UNKNOWN),
-        ('raise LiteRtError(Status.NOT_FOUND, "no /dev/npu0")', Outcome.FAILED),
-        ("raise ValueError(soc_model)", Outcome.FAILED),
+        ('return "two NPUs"', Verdict.PASSED),
+        ('return ""', Verdict.UNKNOWN),
+        ('raise LiteRtError(Status.NOT_FOUND, "no /dev/npu0")', Verdict.FAILED),
+        ("raise ValueError(soc_model)", Verdict.FAILED),
     ],
     ids=["there", "cannot tell", "not there", "raises"],
 )
 def test_the_vendor_says_whether_its_device_is_there(
-    in_folder: Path, body: str, outcome: Outcome
+    in_folder: Path, body: str, outcome: Verdict
 ) -> None:
     (in_folder / "LiteRtDispatch_Acme.py").write_text(ACME.format(body=body))
     write_model(compiled_model("Acme"), "acme.tflite")
     report = check_file("acme.tflite", str(in_folder))
     assert [f.outcome for f in report.findings if f.subject == "device"] == [outcome]
-    assert report.will_run is (outcome is not Outcome.FAILED)
+    assert report.will_run is (outcome is not Verdict.FAILED)
 
 
 def test_a_soc_model_that_stock_was_not_told_is_not_looked_for(in_folder: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_soc_model_that_stock_was_not_told_is_not_looked_for(in_folder: Path) 
     set_stamp(model, Stamp("Acme", "ExampleSocModel"))
     write_model(model, "acme.tflite")
     report = check_file("acme.tflite", str(in_folder))
-    assert [f.outcome for f in report.findings if f.subject == "device"] == [Outcome.UNKNOWN]
+    assert [f.outcome for f in report.findings if f.subject == "device"] == [Verdict.UNKNOWN]
     assert report.will_run
 
 
@@ -205,7 +205,7 @@ def test_assets_that_byte_code_carries_are_looked_at(in_folder: Path, is_cut: bo
     write_model(model, "model.tflite")
     report = check_file("model.tflite")
     (found,) = [f for f in report.findings if f.subject == "assets"]
-    assert found.outcome is (Outcome.FAILED if is_cut else Outcome.PASSED)
+    assert found.outcome is (Verdict.FAILED if is_cut else Verdict.PASSED)
     assert ("damaged" if is_cut else "MyOp") in found.text
 
 

@@ -52,8 +52,10 @@ def _define_flags(flags: FlagValues) -> None:
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+    from litert.conformance.children import CheckOptions
+
     from ..compile_flags import read_custom_op_infos
-    from .conformance import CheckOptions, check_vendor
+    from .conformance import check_vendor
     from .vendor_libraries import find_libraries
 
     if not arguments:

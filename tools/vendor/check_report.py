@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from litert.abi.conformance.checks import Finding, Outcome
+from litert.conformance.checks import Finding, Outcome
 
 from ..wording import count_text, json_text, name_text
 
@@ -33,7 +33,7 @@ _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CheckedLibrary:
     """The findings of one library.
 
     Attributes:
@@ -59,7 +59,7 @@ class ConformanceReport:
     """
 
     vendor: str
-    parts: Sequence[Part]
+    parts: Sequence[CheckedLibrary]
     contract: Mapping[str, Rule]
 
     @property
@@ -145,7 +145,7 @@ class ConformanceReport:
             "where": rule.where,
         }
 
-    def _broken(self, part: Part, outcome: Outcome) -> list[str]:
+    def _broken(self, part: CheckedLibrary, outcome: Outcome) -> list[str]:
         """A block for each rule, with what happened in each of its checks."""
         findings: dict[str, list[Finding]] = {}
         for finding in part.findings:
@@ -165,7 +165,7 @@ class ConformanceReport:
         return lines
 
     @staticmethod
-    def _unseen(part: Part) -> list[str]:
+    def _unseen(part: CheckedLibrary) -> list[str]:
         """What was not looked at, by reason."""
         reasons: dict[str, list[str]] = {}
         for finding in part.findings:

@@ -8,21 +8,21 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compiler_plugin.vendor_options import is_option_of
-from litert.abi.conformance.checks import Finding
-from litert.abi.headers import read_contract
+from litert.abi.headers import Rule
+from litert.conformance.case import add_expected
+from litert.conformance.checks import Finding, read_rules
+from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
 from ..command import usage_error
 from ..console import print_text
-from .check_report import ConformanceReport, Part, with_recommendations
-from .check_runner import check_end, run_in_children
-from .golden_outputs import add_expected
+from .check_report import CheckedLibrary, ConformanceReport, with_recommendations
 from .vendor_libraries import VendorLibraries
 
 
@@ -43,42 +43,13 @@ class _Side:
 
 
 _PLUGIN = _Side(
-    "compiler_plugin.conformance.serving:check_plugin", "the plugin", "plugin.ends", "compile.ok"
+    "litert.conformance.serving:check_plugin", "the plugin", "plugin.ends", "compile.ok"
 )
 _DISPATCH = _Side(
-    "dispatch.conformance.serving:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
+    "litert.conformance.serving:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
 )
 END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
 """Those that are looked at by how a process ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckOptions:
-    """How a vendor is checked.
-
-    Attributes:
-      models: files; what follows them is small models of common ops.
-      soc_model: to compile for; "" for the plugin's first.
-      assets: pairs of an op and its asset's path.
-      companions: pairs of a name, `<op>/<relative path>`, and a path.
-      allow_native_assets: whether machine code in assets may run.
-      vendor_options: the plugin's own, by name.
-      rules: to look at, with what they need; none for all.
-      tolerance: of floats, as a part of the largest that LiteRT's CPU kernels give.
-      timeout_s: for each check.
-      strict: whether recommendations are rules.
-    """
-
-    models: Sequence[str] = ()
-    soc_model: str = ""
-    assets: Sequence[tuple[str, str]] = ()
-    companions: Sequence[tuple[str, str]] = ()
-    allow_native_assets: bool = False
-    vendor_options: Mapping[str, str] = field(default_factory=dict)
-    rules: Sequence[str] = ()
-    tolerance: float = 0.01
-    timeout_s: float = 60
-    strict: bool = False
 
 
 def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> ConformanceReport:
@@ -87,58 +58,52 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     Raises:
       LiteRtError: what keeps the checks from being run; what a vendor does is in the report.
     """
-    contract = read_contract()
+    contract = read_rules()
     _check_names(options.rules, contract)
     _check_files([*options.models, *(path for _, path in (*options.assets, *options.companions))])
     _check_options(options.vendor_options, libraries.manufacturer)
+    options = _with_whole_paths(options)
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
-    parts: list[Part] = []
+    parts: list[CheckedLibrary] = []
     if plugin is None and (options.soc_model or options.vendor_options):
         raise usage_error(
             "--soc_model and --option are for a compiler plugin, and there is none",
             "They reach no dispatch library: leave them out.",
         )
+    asked = {**asdict(options), "manufacturer": libraries.manufacturer}
     with tempfile.TemporaryDirectory() as folder:
         cases: list[dict[str, Any]] = []
         remarks: list[str] = []
         if plugin is not None:
-            argument: dict[str, object] = {
-                "origin": plugin,
-                "manufacturer": libraries.manufacturer,
-                "models": [os.path.abspath(path) for path in options.models],
-                "soc_model": options.soc_model,
-                "assets": [[op, os.path.abspath(path)] for op, path in options.assets],
-                "allow_native_assets": options.allow_native_assets,
-                "vendor_options": dict(options.vendor_options),
-                "rules": list(options.rules),
-            }
+            argument = {**asked, "origin": plugin}
             _refuse_settings(argument, vendor, options)
-            findings = _check(_PLUGIN, argument, options)
+            findings = _check(_PLUGIN, argument, options, contract)
             if dispatch is not None:
                 cases, remarks = _compile(argument, folder, options)
-            parts.append(
-                _part("compiler plugin", plugin, findings, contract, options.strict, remarks)
-            )
+            parts.append(CheckedLibrary("compiler plugin", plugin, findings, remarks))
         if dispatch is not None:
-            argument = {
-                "origin": dispatch,
-                "manufacturer": libraries.manufacturer,
-                "cases": cases,
-                "tolerance": options.tolerance,
-                "allow_native_assets": options.allow_native_assets,
-                "rules": list(options.rules),
-                "assets": [
-                    [name, os.path.abspath(path)]
-                    for name, path in (*options.companions, *options.assets)
-                ],
-            }
-            findings = _check(_DISPATCH, argument, options)
-            parts.append(_part("dispatch library", dispatch, findings, contract, options.strict))
+            argument = {**asked, "origin": dispatch, "cases": cases}
+            findings = _check(_DISPATCH, argument, options, contract)
+            parts.append(CheckedLibrary("dispatch library", dispatch, findings))
     return ConformanceReport(vendor, parts, contract)
 
 
-def _check(side: _Side, argument: Mapping[str, object], options: CheckOptions) -> list[Finding]:
+def _with_whole_paths(options: CheckOptions) -> CheckOptions:
+    return replace(
+        options,
+        models=[os.path.abspath(path) for path in options.models],
+        assets=[(op, os.path.abspath(path)) for op, path in options.assets],
+        companions=[(name, os.path.abspath(path)) for name, path in options.companions],
+    )
+
+
+def _check(
+    side: _Side,
+    argument: Mapping[str, object],
+    options: CheckOptions,
+    contract: Mapping[str, Rule],
+) -> list[Finding]:
     limits: dict[str, Any] = {"timeout_s": options.timeout_s, "subject": side.subject}
     is_end_asked = {side.end_rule, side.end_rule.partition(".")[0]} & set(options.rules)
     findings: list[Finding] = []
@@ -147,7 +112,7 @@ def _check(side: _Side, argument: Mapping[str, object], options: CheckOptions) -
     if is_end_asked or not options.rules:
         asked = {**argument, "rules": [side.base]}
         findings.append(check_end(side.end_rule, side.target, asked, **limits))
-    return findings
+    return with_recommendations(findings, contract, strict=options.strict)
 
 
 def _check_names(names: Sequence[str], contract: Mapping[str, object]) -> None:
@@ -188,7 +153,7 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
     refusals: list[Any] = []
     with suppress(LiteRtError):
         refusals += call_in_child(
-            "compiler_plugin.conformance.serving:refuse_settings",
+            "litert.conformance.serving:refuse_settings",
             argument,
             timeout_s=options.timeout_s,
             subject=_PLUGIN.subject,
@@ -206,17 +171,6 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
         )
 
 
-def _part(
-    title: str,
-    origin: str,
-    findings: Sequence[Finding],
-    contract: Mapping[str, Any],
-    strict: bool,
-    remarks: Sequence[str] = (),
-) -> Part:
-    return Part(title, origin, with_recommendations(findings, contract, strict=strict), remarks)
-
-
 def _compile(
     argument: Mapping[str, object], folder: str, options: CheckOptions
 ) -> tuple[list[dict[str, Any]], list[str]]:
@@ -226,7 +180,7 @@ def _compile(
     remarks: list[str] = []
     try:
         for answer in call_in_child(
-            "compiler_plugin.conformance.serving:compile_cases",
+            "litert.conformance.serving:compile_cases",
             {**argument, "folder": folder, "trace": ""},
             timeout_s=options.timeout_s,
             subject="the plugin",

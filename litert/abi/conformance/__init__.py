@@ -1,1 +1,0 @@
-"""What the conformance checks of compiler plugins and of dispatch libraries have in common."""

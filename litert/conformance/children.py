@@ -1,0 +1,202 @@
+"""Runs checks in child processes: one that crashes, hangs or exits is a finding, and the next run in another."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from litert.conformance.checks import Finding, Outcome, read_finding
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+
+_MARK = b"\x1e"  # record separator, which begins the line that names a check
+_KEPT = 16 << 10
+_STDERR = 2
+
+_MAX_HANGS = 3
+_STOPPED = f"{_MAX_HANGS} checks hung"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How a vendor is checked.
+
+    Attributes:
+      models: files; what follows them is small models of common ops.
+      soc_model: to compile for; "" for the plugin's first.
+      assets: pairs of an op and its asset's path.
+      companions: pairs of a name, `<op>/<relative path>`, and a path.
+      allow_native_assets: whether machine code in assets may run.
+      vendor_options: the plugin's own, by name.
+      rules: to look at, with what they need; none for all.
+      tolerance: of floats, as a part of the largest that LiteRT's CPU kernels give.
+      timeout_s: for each check.
+      strict: whether recommendations are rules.
+    """
+
+    models: Sequence[str] = ()
+    soc_model: str = ""
+    assets: Sequence[tuple[str, str]] = ()
+    companions: Sequence[tuple[str, str]] = ()
+    allow_native_assets: bool = False
+    vendor_options: Mapping[str, str] = field(default_factory=dict)
+    rules: Sequence[str] = ()
+    tolerance: float = 0.01
+    timeout_s: float = 60
+    strict: bool = False
+
+
+def mark_begins(answers: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, str]]:
+    """Answers of `run_checks` as they are; each check that begins is named on standard error before it does."""
+    for answer in answers:
+        if key := answer.get("begin"):
+            os.write(_STDERR, b"\n%s%s\n" % (_MARK, key.encode()))
+        yield answer
+
+
+class CheckPrints:
+    """What came on a process's standard error, by the check in which it was printed."""
+
+    def __init__(self) -> None:
+        self._prints: dict[str, bytearray] = {}
+        self._current = bytearray()
+        self._line = b""
+
+    def add(self, data: bytes) -> None:
+        """Takes the next bytes."""
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            if line.startswith(_MARK):
+                key = line[1:].decode("utf-8", "replace")
+                self._current = self._prints.setdefault(key, bytearray())
+            else:
+                self._keep(line + b"\n")
+        if len(self._line) > _KEPT:
+            self._keep(self._line)
+            self._line = b""
+
+    def of(self, key: str) -> str:
+        """The first of what was printed in a check, once the process has ended."""
+        last = self._line if self._current is self._prints.get(key) else b""
+        return (self._prints.get(key, b"") + last).decode("utf-8", "replace").strip()
+
+    def _keep(self, data: bytes) -> None:
+        self._current.extend(data[: max(0, _KEPT - len(self._current))])
+
+
+def run_in_children(
+    target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
+) -> list[Finding]:
+    """Runs all checks of a target.
+
+    Args:
+      target: a generator function, `package.module:function`, that yields what `run_checks` does; its
+        argument has `done`, `stopped` and `trace` besides.
+      argument: as JSON has it.
+      timeout_s: for each check.
+      subject: whose checks they are, for messages.
+
+    Returns:
+      A finding for each check; after a few that hang, no other is run.
+
+    Raises:
+      LiteRtError: what keeps a child from beginning at all.
+    """
+    findings: list[Finding] = []
+    hangs = 0
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace")
+        while True:
+            begun, prints = "", CheckPrints()
+            before = len(findings)
+            done = {finding.key: finding.outcome.value for finding in findings}
+            child = call_in_child(
+                target,
+                {
+                    **argument,
+                    "done": done,
+                    "trace": trace,
+                    "stopped": _STOPPED if hangs == _MAX_HANGS else "",
+                },
+                timeout_s=timeout_s,
+                subject=subject,
+                hear=prints.add,
+                is_for_each=True,
+            )
+            try:
+                for answer in child:
+                    assert isinstance(answer, dict)
+                    begun = answer.get("begin", "")
+                    if not begun:
+                        findings.append(read_finding(answer))
+                return _with_prints(findings, before, prints)
+            except LiteRtError as error:
+                if not begun or error.status is Status.UNKNOWN:  # a defect of the checks themselves
+                    raise
+                rule, _, case = begun.partition(" (")
+                text = error.what.removeprefix(subject).strip()
+                function = _read_trace(trace)
+                if function and not case.startswith(function):
+                    text += f", in {function}"
+                findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
+                hangs += error.status is Status.TIMEOUT_EXPIRED
+                findings = _with_prints(findings, before, prints)
+
+
+def check_end(
+    rule: str, target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
+) -> Finding:
+    """Looks at the end of a process that has used the vendor and released all.
+
+    Args:
+      rule: that the finding is of.
+      target: as for `run_in_children`.
+      argument: whose `rules` are what the process does.
+      timeout_s: for each check, and for the end.
+      subject: as for `run_in_children`.
+    """
+    is_doing, prints = False, CheckPrints()
+    last = ""
+    try:
+        for answer in call_in_child(
+            target,
+            {**argument, "done": {}, "trace": "", "stopped": ""},
+            timeout_s=timeout_s,
+            subject=subject,
+            hear=prints.add,
+            is_for_each=True,
+            must_end_well=True,
+        ):
+            assert isinstance(answer, dict)
+            is_doing = "begin" in answer
+            last = answer.get("begin", last)
+            if answer.get("outcome") == Outcome.FAILED:
+                return Finding(rule, "", Outcome.UNSEEN, f"needs {answer['rule']}, which is broken")
+    except LiteRtError as error:
+        if is_doing:
+            return Finding(rule, "", Outcome.UNSEEN, "the process does not come to its end")
+        text = error.what.removeprefix(subject).strip()
+        text = f"at its end, the process {text}"
+        return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
+    return Finding(rule, "", Outcome.PASSED)
+
+
+def _with_prints(findings: list[Finding], first: int, prints: CheckPrints) -> list[Finding]:
+    """The findings, from the first of the process that printed on with what it printed in those that failed."""
+    said = [
+        replace(found, printed=prints.of(found.key)) if found.outcome is Outcome.FAILED else found
+        for found in findings[first:]
+    ]
+    return [*findings[:first], *said]
+
+
+def _read_trace(path: str) -> str:
+    """The function that was running when its process ended; "" for none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().partition(b"\0")[0].decode("utf-8", "replace")
+    except OSError:
+        return ""

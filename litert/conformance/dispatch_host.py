@@ -1,0 +1,183 @@
+"""The host that dispatch libraries are checked in: this project's, with buffers that know when they are overrun.
+
+It is stricter than a host has to be. Host memory ends right before a page that nobody may touch, and once a buffer
+is released nobody may touch it either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch.api import Dispatch
+from dispatch.device_buffer import DeviceBuffer
+from dispatch.event import Event
+from dispatch.native.buffer_handlers import NativeBufferHandlers
+from dispatch.native.buffers import Buffers
+from dispatch.native.options import options_payloads
+from dispatch.native.runtime_context import RuntimeContext
+from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
+from dispatch.vendor import Vendor
+from litert.abi.definitions import ffi
+from litert.abi.handles import Handles
+from litert.abi.options import options_table
+from litert.conformance.guarded_memory import GuardedMemory
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+_OWNER = "the checked vendor"
+
+
+@dataclass(slots=True, eq=False)
+class CheckedBuffer:
+    """A tensor buffer.
+
+    Attributes:
+      handle: what the vendor has of it.
+      memory: of the host; None where the vendor's handlers made it.
+    """
+
+    buffer: TensorBuffer
+    handle: int
+    memory: GuardedMemory | None
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.buffer.size
+
+    def read(self) -> bytes:
+        """All bytes."""
+        data = bytes(self.buffer.view)
+        self.release()
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Replaces the first bytes, and makes the rest 0."""
+        self.buffer.view[:] = data[: self.size].ljust(self.size, b"\0")
+        self.release()
+
+    def release(self) -> None:
+        """Gives the vendor's own memory back to the device."""
+        if isinstance(self.buffer, DeviceBuffer):
+            self.buffer.give()
+
+
+@dataclass(slots=True, eq=False)
+class DispatchHost:
+    """A runtime context, and what was made through it."""
+
+    runtime: RuntimeContext = field(default_factory=lambda: RuntimeContext(_OWNER, _CountedLocks))
+    _released: list[GuardedMemory] = field(default_factory=list)
+
+    @property
+    def table(self) -> Any:
+        """The `LiteRtRuntimeContext*`."""
+        return self.runtime.table
+
+    def options(self, vendor: str, values: Mapping[str, str]) -> Any:
+        """A `LiteRtOptions` with a vendor's options, for the rest of the process."""
+        handle = options_table().put_options(options_payloads(vendor, values))
+        return ffi.cast("LiteRtOptions", handle)
+
+    def requirements(self, handle: Any) -> TensorBufferRequirements:
+        """What the vendor has made and handed over."""
+        return self.runtime.take_requirements(handle)
+
+    def event(self, handle: Any) -> Event:
+        """What stands behind a handle of an event."""
+        return self.runtime.events.take(handle)
+
+    def take_lock_fault(self) -> str:
+        """What is wrong with the vendor's locks until now, which are forgotten; "" for nothing."""
+        assert isinstance(self.runtime.buffers, _CountedLocks)
+        return self.runtime.buffers.take_fault()
+
+    def make_buffer(
+        self,
+        tensor_type: RankedTensorType,
+        wanted: TensorBufferRequirements,
+        handlers: Any,
+        size: int,
+    ) -> CheckedBuffer:
+        """Allocates a buffer of the first type that this host has, or the vendor's handlers.
+
+        Args:
+          tensor_type: that it is for.
+          wanted: of the vendor.
+          handlers: `LiteRtCustomTensorBufferHandlersDef*` of the vendor, or NULL.
+          size: in bytes.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where there is no such type; what the handlers answer.
+        """
+        made = NativeBufferHandlers(handlers, _OWNER) if handlers else None
+        for buffer_type in wanted.supported_types:
+            if buffer_type == BufferType.HOST_MEMORY:
+                memory = GuardedMemory(size)
+                buffer = TensorBuffer(tensor_type, memory.address, size, memory)
+                return CheckedBuffer(buffer, self.runtime.buffers.put(buffer), memory)
+            if made is not None and buffer_type in made.supported_types:
+                device = DeviceBuffer(Vendor(_Handling(made)), tensor_type, int(buffer_type), size)
+                return CheckedBuffer(device, self.runtime.buffers.put(device), None)
+        raise LiteRtError(
+            Status.UNSUPPORTED, f"no memory of the types {list(wanted.supported_types)} is here"
+        )
+
+    def drop_buffer(self, checked: CheckedBuffer) -> None:
+        """Releases a buffer; its address leads to no other while this host lives."""
+        self.runtime.buffers.drop(checked.handle)
+        if checked.memory is not None:
+            checked.memory.make_forbidden()
+            self._released.append(checked.memory)
+
+
+class _CountedLocks(Buffers):
+    """Buffers that know which of them are locked."""
+
+    def __init__(self, handles: Handles) -> None:
+        super().__init__(handles)
+        self._locked: set[int] = set()
+        self._fault = ""
+
+    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
+        """The functions, of which two keep count."""
+        slots = super().slots()
+        lock, unlock = slots["lock_tensor_buffer"], slots["unlock_tensor_buffer"]
+
+        def count_lock(buffer: Any, address: Any, mode: int) -> Status | None:
+            number = int(ffi.cast("uintptr_t", buffer))
+            if number in self._locked:
+                self._fault = self._fault or "a buffer is locked that is locked already"
+            status = lock(buffer, address, mode)
+            self._locked.add(number)
+            return status
+
+        def count_unlock(buffer: Any) -> Status | None:
+            number = int(ffi.cast("uintptr_t", buffer))
+            if number not in self._locked:
+                self._fault = self._fault or "a buffer is unlocked that is not locked"
+            self._locked.discard(number)
+            return unlock(buffer)
+
+        return {**slots, "lock_tensor_buffer": count_lock, "unlock_tensor_buffer": count_unlock}
+
+    def take_fault(self) -> str:
+        """What is wrong until now."""
+        fault = self._fault
+        if not fault and self._locked:
+            fault = f"{len(self._locked)} of the buffers are locked still"
+        self._locked.clear()
+        self._fault = ""
+        return fault
+
+
+class _Handling(Dispatch[Any, Any]):
+    """The part of the vendor's table that makes memory."""
+
+    vendor_id = _OWNER
+
+    def __init__(self, handlers: NativeBufferHandlers) -> None:
+        self.buffer_handlers = handlers

@@ -1,0 +1,110 @@
+"""Checks of what all functions answer: a status each time, and that NULL is refused.
+
+NULL is tried in each place where a function writes an answer, or needs a context.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import to_c
+from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
+from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject
+from litert.conformance.vendor_calls import check_statuses, expect_status
+from litert.core.status import Status
+
+_PLACES = {
+    "get_vendor_id": (0,), "get_build_id": (0,), "get_capabilities": (0,),
+    "device_context_create": (2,), "device_context_destroy": (0,),
+    "get_input_requirements": (0, 3), "get_output_requirements": (0, 3),
+    "register_tensor_buffer": (0, 2), "unregister_tensor_buffer": (0,),
+    "invocation_context_create": (1, 7), "invocation_context_destroy": (0,),
+    "invocation_context_set_scheduling_info": (0,), "attach_input": (0,), "attach_output": (0,),
+    "detach_input": (0,), "detach_output": (0,), "invoke": (0,), "start_metrics_collection": (0,),
+    "stop_metrics_collection": (0, 1), "get_num_metrics": (0, 1), "get_metric": (0, 2),
+    "destroy_metrics": (0,), "invocation_context_set_options": (0,),
+}  # fmt: skip
+"""Of each function the arguments that must not be NULL."""
+
+
+def _refuses_null(subject: DispatchSubject, function: str, place: int) -> None:
+    if not subject.table.has(function):
+        raise UnseenError("the slot is NULL")
+    if not subject.cases and function not in _WITHOUT_CALL:
+        raise UnseenError("there is no byte code of the vendor's compiler to run")
+    if function in _WITHOUT_CALL:
+        table = subject.ready()
+        arguments = _arguments(subject, function, None)
+        arguments[place] = ffi.NULL
+        status = table.call(function, *arguments)
+    else:
+        with subject.call() as call:
+            arguments = _arguments(subject, function, call)
+            arguments[place] = ffi.NULL
+            status = call.table.call(function, *arguments)
+            call.run(subject.case.data)  # nothing else was done
+    expect_status("it", status, Status.INVALID_ARGUMENT)
+
+
+_WITHOUT_CALL = {
+    "get_vendor_id", "get_build_id", "get_capabilities", "device_context_create",
+    "device_context_destroy", "get_num_metrics", "get_metric", "destroy_metrics",
+}  # fmt: skip
+"""What needs no invocation context, or is given NULL in place of what would need one."""
+
+
+def _arguments(subject: DispatchSubject, slot: str, call: CheckedCall | None) -> list[Any]:
+    """Arguments that the function would take; of metrics, whose object only a run makes, none but NULL."""
+    table = subject.table.host.table
+    if call is None:
+        return {
+            "device_context_create": [table, ffi.NULL, None],
+            "get_num_metrics": [ffi.NULL, ffi.new("int*")],
+            "get_metric": [ffi.NULL, 0, ffi.new("LiteRtMetric*")],
+        }.get(slot, [None])
+    context, device, case = call.context, call.device.handle, subject.case
+    if slot == "invocation_context_create":
+        function = ffi.new("char[]", case.function.encode())
+        byte_code = call.device.keep(case.byte_code)
+        made = ffi.new("LiteRtDispatchInvocationContext*")
+        counts = [len(case.inputs), len(case.outputs)]
+        return [table, device, 2, byte_code, function, *counts, made]
+    if slot.endswith("_requirements"):
+        c_type = ffi.new("LiteRtRankedTensorType*")
+        to_c(case.outputs[0], c_type)
+        return [context, 0, c_type, ffi.new("LiteRtTensorBufferRequirements*")]
+    if slot == "register_tensor_buffer":
+        buffer = ffi.cast("LiteRtTensorBuffer", call.inputs[0].buffer.handle)
+        return [device, buffer, ffi.new("LiteRtTensorBufferHandle*")]
+    attached = call.outputs[0] if slot.endswith("output") else call.inputs[0]
+    return {
+        "unregister_tensor_buffer": [device, attached.handle],
+        "invocation_context_set_scheduling_info": [context, ffi.new("LiteRtSchedulingInfo*")],
+        "start_metrics_collection": [context, 0],
+        "stop_metrics_collection": [context, ffi.new("LiteRtDispatchMetrics*")],
+        "invocation_context_set_options": [context, ffi.NULL],
+    }.get(
+        slot,
+        [context, 0, attached.handle] if slot.startswith(("attach", "detach")) else [context],
+    )
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options")
+
+_NULL = [
+    null_check(
+        "dispatch.null_arguments",
+        _refuses_null,
+        function,
+        place,
+        _BASE if function in _WITHOUT_CALL else (*_BASE, "dispatch.runs"),
+    )
+    for function, places in _PLACES.items()
+    for place in places
+]
+
+RULES = Rules(
+    Stage.ANSWERS,
+    (*_NULL, Check("dispatch.statuses", check_statuses, needs=("api.loads",))),
+)

@@ -1,0 +1,248 @@
+"""Checks of all up to a first run: the table, what it says of the vendor, byte code, memory; and of that run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import to_c
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.dispatch_subject import (
+    KINDS,
+    CheckedCall,
+    DispatchSubject,
+    create_invocation,
+)
+from litert.conformance.dispatch_table import METRICS_SLOTS, OPTIONAL_SLOTS, new_api
+from litert.conformance.vendor_calls import expect_ok, expect_status, expect_utf8
+from litert.core.status import Status
+
+_VERSION = (0, 1, 0)
+_BASIC, _ASYNC, _GRAPH = 1, 2, 4
+_PARTS = (("async_interface", _ASYNC, "Async"), ("graph_interface", _GRAPH, "Graph"))
+
+
+def _loads(subject: DispatchSubject) -> None:
+    _ = subject.vendor
+
+
+def _version(subject: DispatchSubject) -> None:
+    version = subject.vendor.api.version
+    found = (version.major, version.minor, version.patch)
+    if found != _VERSION:
+        raise BrokenRuleError(f"the version is {'.'.join(map(str, found))}")
+
+
+def _interface(subject: DispatchSubject) -> None:
+    table = subject.table
+    for slot in dir(table.api.interface):
+        if slot not in OPTIONAL_SLOTS and not table.has(slot):
+            raise BrokenRuleError(f"{slot} is NULL, and not optional")
+    if table.get_api is None:
+        return
+    again = new_api()
+    expect_ok("LiteRtDispatchGetApi, called again,", table.fill(again))
+    if again.interface != table.api.interface:
+        raise BrokenRuleError(
+            "LiteRtDispatchGetApi gives another `interface` when it is called again"
+        )
+
+
+def _null_api(subject: DispatchSubject) -> None:
+    table = subject.vendor
+    if table.get_api is None:
+        raise UnseenError("the table was made in this process")
+    expect_status("LiteRtDispatchGetApi(NULL)", table.fill(ffi.NULL), Status.INVALID_ARGUMENT)
+
+
+def _no_options(subject: DispatchSubject) -> None:
+    if subject.ready().options:
+        raise UnseenError("the user has options for it")
+
+
+def _initialize_again(subject: DispatchSubject) -> None:
+    table = subject.ready()
+    table.succeed("initialize", table.host.table, ffi.NULL, table.options)
+
+
+def _compatibility(subject: DispatchSubject) -> None:
+    version = ffi.new("LiteRtApiVersion*", _VERSION)
+    table = subject.ready()
+    table.succeed("check_runtime_compatibility", version[0], ffi.NULL, table.options)
+
+
+def _vendor_id(subject: DispatchSubject) -> None:
+    _check_text(subject, "get_vendor_id", may_be_empty=False)
+
+
+def _build_id(subject: DispatchSubject) -> None:
+    _check_text(subject, "get_build_id", may_be_empty=True)
+
+
+def _check_text(subject: DispatchSubject, slot: str, *, may_be_empty: bool) -> None:
+    table = subject.ready()
+    first, second = table.text(slot), table.text(slot)
+    if first is None:
+        raise BrokenRuleError(f"{slot} answers OK, and gives NULL")
+    if not first and not may_be_empty:
+        raise BrokenRuleError(f"{slot} gives empty text")
+    if first != second:
+        raise BrokenRuleError(f"{slot} gives {first!r:.80} first, and then {second!r:.80}")
+    expect_utf8(first, slot)
+
+
+def _basic(subject: DispatchSubject) -> None:
+    capabilities = subject.ready().capabilities()
+    if not capabilities & _BASIC:
+        raise BrokenRuleError(f"the capabilities are {capabilities}, without Basic ({_BASIC})")
+
+
+def _parts(subject: DispatchSubject) -> None:
+    table = subject.ready()
+    capabilities = table.capabilities()
+    for part, bit, name in _PARTS:
+        interface = getattr(table.api, part)
+        if bool(interface) != bool(capabilities & bit):
+            said = "said" if capabilities & bit else "not said"
+            filled = "filled" if interface else "NULL"
+            raise BrokenRuleError(f"{name} is {said}, and {part} is {filled}")
+        for slot in dir(interface[0]) if interface else ():
+            if not getattr(interface, slot):
+                raise BrokenRuleError(f"{name} is said, and its {slot} is NULL")
+
+
+def _metrics_slots(subject: DispatchSubject) -> None:
+    table = subject.table
+    filled = [slot for slot in METRICS_SLOTS if table.has(slot)]
+    if not filled:
+        raise UnseenError("the vendor has no metrics")
+    if len(filled) < len(METRICS_SLOTS):
+        missing = next(slot for slot in METRICS_SLOTS if slot not in filled)
+        raise BrokenRuleError(f"{filled[0]} is filled, and {missing} is not")
+
+
+def _device_many(subject: DispatchSubject) -> None:
+    with subject.device() as first:
+        with subject.device() as second:
+            if first.handle == second.handle:
+                raise BrokenRuleError("two device contexts have one handle")
+        with subject.device():
+            pass
+
+
+def _device_failure(subject: DispatchSubject) -> None:
+    made, status = _create_without_runtime(subject)
+    if not status:
+        subject.table.call("device_context_destroy", made)
+        raise UnseenError("device_context_create did not fail, not even without a runtime context")
+    if made:
+        raise BrokenRuleError("device_context_create fails, and leaves a device context behind")
+
+
+def _create_without_runtime(subject: DispatchSubject) -> tuple[Any, int]:
+    made = ffi.new("LiteRtDispatchDeviceContext*")
+    status = subject.ready().call("device_context_create", ffi.NULL, ffi.NULL, made)
+    return made[0], status
+
+
+def _null_runtime(subject: DispatchSubject) -> None:
+    _, status = _create_without_runtime(subject)
+    expect_status("it", status, Status.OK, Status.INVALID_ARGUMENT)
+
+
+def _takes_byte_code(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        status, made = create_invocation(device, case, device.keep(case.byte_code))
+        expect_ok("invocation_context_create", status)
+        device.table.succeed("invocation_context_destroy", made)
+
+
+def _requirements_fresh(subject: DispatchSubject) -> None:
+    """The host releases each object: one that was handed out before is gone."""
+    with subject.device(subject.case) as device, CheckedCall(device, subject.case) as call:
+        for _ in range(2):
+            call.require("input", 0, subject.case.inputs[0])
+            call.require("output", 0, subject.case.outputs[0])
+
+
+def _requirements_size(subject: DispatchSubject) -> None:
+    for case in subject.cases or [subject.case]:
+        with subject.device(case) as device, CheckedCall(device, case) as call:
+            for (kind, index), wanted in call.wanted.items():
+                tensor_type = case.types(kind)[index]
+                if wanted.size < tensor_type.size_bytes:
+                    raise BrokenRuleError(
+                        f"{case.name}: {wanted.size} bytes are required for {kind} {index}, "
+                        f"{tensor_type}, which has {tensor_type.size_bytes}"
+                    )
+
+
+def _requirements_types(subject: DispatchSubject) -> None:
+    with subject.device(subject.case) as device, CheckedCall(device, subject.case) as call:
+        for (kind, index), wanted in call.wanted.items():
+            if not wanted.supported_types:
+                raise BrokenRuleError(f"no type of memory is given for {kind} {index}")
+
+
+def _runs(subject: DispatchSubject) -> None:
+    with subject.call() as call:
+        call.run(subject.case.data)
+
+
+def _requirements_index(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device, CheckedCall(device, case) as call:
+        for kind in KINDS:
+            number = len(case.types(kind))
+            c_type = ffi.new("LiteRtRankedTensorType*")
+            to_c(case.outputs[0], c_type)
+            made = ffi.new("LiteRtTensorBufferRequirements*")
+            slot = f"get_{kind}_requirements"
+            status = call.table.call(slot, call.context, number, c_type, made)
+            expect_status(
+                f"{slot} of index {number}, where there are {number},",
+                status,
+                Status.INVALID_ARGUMENT,
+                Status.INDEX_OOB,
+            )
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options")
+_TAKEN = (*_BASE, "invocation.ok")
+_REQUIRED = (*_TAKEN, "requirements.size", "requirements.types", "requirements.fresh")
+RUNS = (*_REQUIRED, "dispatch.runs")
+"""What checks need that run a call."""
+RUNS_THE_SAME = (*RUNS, "invoke.repeatable")
+"""What checks need that compare runs."""
+
+_NULL_RUNTIME = Check(
+    "dispatch.null_arguments", _null_runtime, "device_context_create, argument 0", _BASE
+)
+
+RULES = Rules(
+    Stage.BEGINNING,
+    (
+        Check("api.loads", _loads),
+        Check("api.version", _version, needs=("api.loads",)),
+        Check("api.interface", _interface, needs=("api.loads",)),
+        Check("api.null", _null_api, needs=("api.loads",)),
+        Check("initialize.no_options", _no_options, needs=_BASE[:2]),
+        Check("initialize.again", _initialize_again, needs=_BASE),
+        Check("runtime_compatibility.ours", _compatibility, needs=_BASE),
+        Check("ids.text", _vendor_id, needs=_BASE),
+        Check("ids.build", _build_id, needs=_BASE),
+        Check("capabilities.basic", _basic, needs=_BASE),
+        Check("capabilities.parts", _parts, needs=_BASE),
+        Check("metrics.slots", _metrics_slots, needs=_BASE[:2]),
+        Check("device.many", _device_many, needs=_BASE),
+        _NULL_RUNTIME,
+        Check("device.failure", _device_failure, needs=(*_BASE, _NULL_RUNTIME.key)),
+        Check("invocation.ok", _takes_byte_code, needs=_BASE),
+        Check("requirements.fresh", _requirements_fresh, needs=_TAKEN),
+        Check("requirements.size", _requirements_size, needs=(*_TAKEN, "requirements.fresh")),
+        Check("requirements.types", _requirements_types, needs=(*_TAKEN, "requirements.fresh")),
+        Check("dispatch.runs", _runs, needs=_REQUIRED),
+        Check("requirements.index", _requirements_index, needs=RUNS),
+    ),
+)

@@ -1,0 +1,162 @@
+"""Checks of invocation contexts: byte code that is none, wrong functions and counts, several, their settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from litert.abi.definitions import ffi
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.dispatch_rules.first_run import RUNS, RUNS_THE_SAME
+from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject, create_invocation
+from litert.conformance.vendor_calls import expect_status, status_name
+from litert.core.status import Status
+
+_GARBAGE = {"zeros": bytes(256), "text": b"no byte code of anybody's" * 20, "one byte": b"\x7f"}
+_MISPLACED = 13
+
+
+def _byte_code_misplaced(subject: DispatchSubject) -> None:
+    case = subject.case
+    expected = subject.run()
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code, offset=_MISPLACED)  # at an odd address
+        with CheckedCall(device, case, byte_code) as call:
+            call.attach_all()
+            if call.run(case.data) != expected:
+                raise BrokenRuleError(f"with an offset of {_MISPLACED} the outputs are others")
+
+
+def _refuse(subject: DispatchSubject, data: bytes) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        status, made = create_invocation(device, case, device.keep(data, alignment=1))
+        if status:
+            return
+        device.table.call("invocation_context_destroy", made)
+        raise BrokenRuleError(
+            f"invocation_context_create takes {len(data)} bytes that are no byte code"
+        )
+
+
+def _cut(subject: DispatchSubject) -> None:
+    byte_code = subject.case.byte_code
+    _refuse(subject, byte_code[: len(byte_code) // 2])
+
+
+def _function(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code)
+        status, made = create_invocation(device, case, byte_code, function="no such function")
+        if not status:
+            device.table.call("invocation_context_destroy", made)
+            raise BrokenRuleError("invocation_context_create takes 'no such function'")
+
+
+def _counts(subject: DispatchSubject, more_inputs: int, more_outputs: int) -> None:
+    case = subject.case
+    counts = len(case.inputs) + more_inputs, len(case.outputs) + more_outputs
+    other = replace(
+        case,
+        inputs=[case.inputs[index % len(case.inputs)] for index in range(counts[0])],
+        outputs=[case.outputs[index % len(case.outputs)] for index in range(counts[1])],
+    )
+    with subject.device(case) as device:
+        status, made = create_invocation(device, other, device.keep(case.byte_code))
+        if status:
+            return
+        device.table.call("invocation_context_destroy", made)
+        try:
+            with CheckedCall(device, other) as call:
+                call.attach_all()
+                call.prepare_run()
+                status = call.table.call("invoke", call.context)
+        except BrokenRuleError:  # one of the steps is refused
+            return
+        if not status:
+            there = f"{len(case.inputs)} inputs and {len(case.outputs)} outputs"
+            raise BrokenRuleError(f"a function of {there} runs with {counts[0]} and {counts[1]}")
+
+
+def _invocation_many(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        byte_code = device.keep(case.byte_code)
+        with CheckedCall(device, case, byte_code) as first:
+            first.attach_all()
+            expected = first.run(case.data)
+            with CheckedCall(device, case, byte_code) as second:
+                second.attach_all()
+                second.run(subject.other_data(2))
+                if first.read() != expected:
+                    raise BrokenRuleError("a run of another context writes this one's outputs")
+            if first.run(case.data) != expected:
+                raise BrokenRuleError("the outputs are others, once another context is gone")
+
+
+def _invocation_failure(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device:
+        status, made = create_invocation(device, case, device.keep(_GARBAGE["zeros"]))
+        if status and made:
+            raise BrokenRuleError("invocation_context_create fails, and leaves a context behind")
+        if not status:
+            device.table.call("invocation_context_destroy", made)
+            raise UnseenError("invocation_context_create does not fail, not even with zeros")
+
+
+def _scheduling(subject: DispatchSubject) -> None:
+    slot = "invocation_context_set_scheduling_info"
+    if not subject.table.has(slot):
+        raise UnseenError("the slot is NULL")
+    with subject.call() as call:
+        for mask in (0, 1, 2, 4, 8, 15):
+            info = ffi.new("LiteRtSchedulingInfo*")
+            info.fields_mask = mask
+            feature = ffi.new("char[]", b"check")
+            info.debug_feature_id = feature if mask & 2 else ffi.NULL
+            status = call.table.call(slot, call.context, info)
+            if status:
+                raise BrokenRuleError(f"mask {mask} is answered by {status_name(status)}")
+        call.run(subject.case.data)
+
+
+def _run_options(subject: DispatchSubject) -> None:
+    slot = "invocation_context_set_options"
+    if not subject.table.has(slot):
+        raise UnseenError("the slot is NULL")
+    with subject.call() as call:
+        status = call.table.call(slot, call.context, ffi.NULL)
+        expect_status(f"{slot}(NULL)", status, Status.OK, Status.UNSUPPORTED)
+
+
+RULES = Rules(
+    Stage.VARIATIONS,
+    (
+        Check("invocation.byte_code", _byte_code_misplaced, "an odd offset", needs=RUNS_THE_SAME),
+        *(
+            Check("invocation.byte_code", partial(_refuse, data=data), name, RUNS)
+            for name, data in _GARBAGE.items()
+        ),
+        Check("invocation.byte_code", _cut, "cut in half", RUNS),
+        Check("invocation.function", _function, needs=RUNS),
+        *(
+            Check(
+                "invocation.counts",
+                partial(_counts, more_inputs=inputs, more_outputs=outputs),
+                case,
+                RUNS,
+            )
+            for case, inputs, outputs in (
+                ("an input more", 1, 0),
+                ("an output more", 0, 1),
+                ("an input less", -1, 0),
+            )
+        ),
+        Check("invocation.many", _invocation_many, needs=RUNS_THE_SAME),
+        Check("invocation.failure", _invocation_failure, needs=RUNS),
+        Check("scheduling.any", _scheduling, needs=RUNS),
+        Check("run_options.none", _run_options, needs=RUNS),
+    ),
+)

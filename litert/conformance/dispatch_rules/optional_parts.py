@@ -1,0 +1,234 @@
+"""Checks of what a vendor may have: metrics, runs that do not wait, assets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from litert.abi.definitions import ffi
+from litert.conformance.case import Case
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.dispatch_subject import CheckedCall, CheckedDevice, DispatchSubject
+from litert.conformance.dispatch_table import METRICS_SLOTS
+from litert.conformance.vendor_calls import expect_ok, expect_status, status_name
+from litert.core.status import Status
+
+_ANY_TYPES = {1, 2, 3, 8, 9}
+_ASYNC = 2
+_WAIT_S = 20
+_OTHER_BYTES = b"0"  # in place of an asset
+_ODD_OFFSET = 13
+
+
+def _need_metrics(subject: DispatchSubject) -> None:
+    if not all(subject.table.has(slot) for slot in METRICS_SLOTS):
+        raise UnseenError("the vendor has no metrics")
+
+
+def _collect(call: CheckedCall, data: list[bytes]) -> Any:
+    """Metrics of one run, which are to be destroyed."""
+    call.table.succeed("start_metrics_collection", call.context, 0)
+    call.run(data)
+    metrics = ffi.new("LiteRtDispatchMetrics*")
+    call.table.succeed("stop_metrics_collection", call.context, metrics)
+    if not metrics[0]:
+        raise BrokenRuleError("stop_metrics_collection answers OK, and gives no object")
+    return metrics[0]
+
+
+def _metrics_pair(subject: DispatchSubject) -> None:
+    _need_metrics(subject)
+    with subject.call() as call:
+        for _ in range(2):
+            metrics = _collect(call, list(subject.case.data))
+            call.table.succeed("destroy_metrics", metrics)
+
+
+def _metrics_order(subject: DispatchSubject) -> None:
+    _need_metrics(subject)
+    with subject.call() as call:
+        metrics = ffi.new("LiteRtDispatchMetrics*")
+        if not call.table.call("stop_metrics_collection", call.context, metrics):
+            raise BrokenRuleError("stop_metrics_collection answers OK, though nothing was started")
+
+
+def _metrics_each(subject: DispatchSubject) -> None:
+    _need_metrics(subject)
+    with subject.call() as call:
+        metrics = _collect(call, list(subject.case.data))
+        number = ffi.new("int*", -1)
+        call.table.succeed("get_num_metrics", metrics, number)
+        if number[0] < 0:
+            raise BrokenRuleError(f"get_num_metrics gives {number[0]}")
+        for index in range(number[0]):
+            metric = ffi.new("LiteRtMetric*")
+            call.table.succeed("get_metric", metrics, index, metric)
+            if not metric.name or not ffi.string(metric.name):
+                raise BrokenRuleError(f"metric {index} of {number[0]} has no name")
+            if int(metric.value.type) not in _ANY_TYPES:
+                raise BrokenRuleError(
+                    f"metric {index} has a value of type {int(metric.value.type)}"
+                )
+        metric = ffi.new("LiteRtMetric*")
+        if not call.table.call("get_metric", metrics, number[0], metric):
+            raise BrokenRuleError(
+                f"get_metric of index {number[0]} answers OK: there are {number[0]}"
+            )
+        call.table.succeed("destroy_metrics", metrics)
+
+
+def _async_events(subject: DispatchSubject) -> None:
+    table = subject.ready()
+    if not table.capabilities() & _ASYNC:
+        raise UnseenError("the vendor does not say Async")
+    case = subject.case
+    with subject.call() as call:
+        expected = call.run(case.data)
+        for attached in call.outputs:
+            attached.buffer.write(b"\x55" * attached.buffer.size)
+        events = ffi.new("LiteRtEvent[]", len(case.outputs))
+        call.table.succeed(
+            "invoke_async", call.context, len(case.outputs), events, part="async_interface"
+        )
+        for index, handle in enumerate(events):
+            if not handle:
+                raise BrokenRuleError(f"invoke_async gives no event for output {index}")
+            table.host.event(handle).wait(_WAIT_S)
+        if call.read() != expected:
+            raise BrokenRuleError("the outputs are others once the events are signalled")
+
+
+def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[DispatchSubject], None]:
+    """A check of all cases, since none says whether its op has an asset."""
+
+    def check_all(subject: DispatchSubject) -> None:
+        if subject.table.register_asset is None:
+            raise UnseenError("the vendor takes no assets")
+        if not subject.case.assets:
+            raise UnseenError("the models that it was checked with have no assets")
+        for case in subject.cases:
+            check(subject, case)
+
+    return check_all
+
+
+def _asset_lifetime(subject: DispatchSubject, case: Case) -> None:
+    """Names are gone after the call; the bytes of another, closed device context are, too."""
+    expected = subject.run(case)
+    with subject.device() as device:
+        for name, data in case.assets.items():
+            status = device.offer(name, data, forget_name=True)
+            expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
+        try:
+            with CheckedCall(device, case) as call:
+                call.attach_all()
+                found = call.run(case.data)
+        except BrokenRuleError as error:
+            raise BrokenRuleError(f"once the asset's name is gone, {error}") from error
+        if found != expected:
+            raise BrokenRuleError("the outputs are others, once the asset's name is gone")
+
+
+def _asset_misplaced(subject: DispatchSubject, case: Case) -> None:
+    """Behind other bytes, so many that nothing is aligned."""
+    expected = subject.run(case)
+    with subject.device() as device:
+        for name, data in case.assets.items():
+            status = device.offer(name, data, offset=_ODD_OFFSET)
+            expect_ok(f"LiteRtDispatchRegisterAsset('{name}', offset {_ODD_OFFSET})", status)
+        try:
+            with CheckedCall(device, case) as call:
+                call.attach_all()
+                found = call.run(case.data)
+        except BrokenRuleError as error:
+            raise BrokenRuleError(f"with each asset at offset {_ODD_OFFSET}, {error}") from error
+        if found != expected:
+            raise BrokenRuleError(f"the outputs are others with each asset at offset {_ODD_OFFSET}")
+
+
+def _asset_unknown(subject: DispatchSubject) -> None:
+    if subject.table.register_asset is None:
+        raise UnseenError("the vendor takes no assets")
+    with subject.device(subject.cases[0] if subject.cases else None) as device:
+        for name in ("no_op_has_this", "no_op_has_this/with/a/path.bin"):
+            status = device.offer(name, b"bytes of no meaning")
+            expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
+
+
+def _asset_again(subject: DispatchSubject, case: Case) -> None:
+    """Other bytes come first, which a vendor may refuse; the last are those that count."""
+    expected = subject.run(case)
+    with subject.device() as device:
+        for name, data in case.assets.items():
+            device.offer(name, _OTHER_BYTES)
+            for bytes_ in (data, data):
+                status = device.offer(name, bytes_)
+                if status:
+                    raise BrokenRuleError(
+                        f"'{name}' is answered by {status_name(status)} when it comes again"
+                    )
+        with CheckedCall(device, case) as call:
+            call.attach_all()
+            if call.run(case.data) != expected:
+                raise BrokenRuleError(
+                    "the outputs are others where each asset was registered more than once"
+                )
+
+
+def _asset_many(subject: DispatchSubject, case: Case) -> None:
+    """The other's asset comes before a call is made, when some vendors look at theirs, and after."""
+    expected = subject.run(case)
+    text = "an asset of another device context changes the outputs of this one"
+    with subject.device(case) as device, CheckedDevice(subject.ready(), {}) as other:
+        _offer_others(other, case)
+        with CheckedCall(device, case) as call:
+            call.attach_all()
+            if call.run(case.data) != expected:
+                raise BrokenRuleError(text)
+    with subject.call(case) as call:
+        with CheckedDevice(subject.ready(), {}) as other:
+            _offer_others(other, case)
+            if call.run(case.data) != expected:
+                raise BrokenRuleError(text)
+        if call.run(case.data) != expected:
+            raise BrokenRuleError("the outputs are others, once another device context is gone")
+
+
+def _offer_others(device: CheckedDevice, case: Case) -> None:
+    for name in case.assets:
+        device.offer(name, _OTHER_BYTES)  # taken or not, it is this device context's
+
+
+def _asset_null(subject: DispatchSubject) -> None:
+    if subject.table.register_asset is None:
+        raise UnseenError("the vendor takes no assets")
+    with subject.device() as device:
+        name = ffi.new("char[]", b"asset")
+        status = device.table.offer_asset(ffi.NULL, name, device.keep(b"bytes"))
+        expect_status("it", status, Status.INVALID_ARGUMENT)
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+_SAME = (*_BASE, "invoke.repeatable")
+_METRICS = (*_BASE, "metrics.slots")
+
+RULES = Rules(
+    Stage.OPTIONAL_PARTS,
+    (
+        Check("metrics.pair", _metrics_pair, needs=_METRICS),
+        Check("metrics.order", _metrics_order, needs=_METRICS),
+        Check("metrics.each", _metrics_each, needs=_METRICS),
+        Check("async.events", _async_events, needs=(*_SAME, "capabilities.parts")),
+        Check("register_asset.lifetime", _with_each(_asset_lifetime), needs=_SAME),
+        Check("register_asset.bytes", _with_each(_asset_misplaced), needs=_SAME),
+        Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),
+        Check("register_asset.again", _with_each(_asset_again), needs=_SAME),
+        Check(
+            "dispatch.null_arguments",
+            _asset_null,
+            "LiteRtDispatchRegisterAsset, argument 0",
+            _BASE[:3],
+        ),
+        Check("register_asset.many", _with_each(_asset_many), needs=(*_SAME, "device.many")),
+    ),
+)

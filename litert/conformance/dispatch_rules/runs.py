@@ -1,0 +1,130 @@
+"""Checks of runs: values, buffers that are missing, and what stays open after them."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from litert.conformance.case import find_difference
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.dispatch_rules.first_run import RUNS, RUNS_THE_SAME
+from litert.conformance.dispatch_subject import KINDS, CheckedCall, DispatchSubject
+
+_OPEN_FILES, _ROUNDS = "/proc/self/fd", 6
+
+
+def _written(subject: DispatchSubject) -> None:
+    patterns = (0x11, 0x77)
+    results = []
+    with subject.call() as call:
+        for pattern in patterns:
+            for attached in call.outputs:
+                attached.buffer.write(bytes([pattern]) * attached.buffer.size)
+            results.append(call.run(subject.case.data))
+    for index, outputs in enumerate(zip(*results, strict=True)):
+        kept = sum(found == patterns for found in zip(*outputs, strict=True))
+        if kept:
+            raise BrokenRuleError(
+                f"{kept} bytes of output {index}, which has {len(outputs[0])}, are as before the run"
+            )
+
+
+def _values(subject: DispatchSubject) -> None:
+    compared = 0
+    for case in subject.cases:
+        if case.expected is None:
+            continue
+        compared += 1
+        found = subject.run(case)
+        for index, tensor_type in enumerate(case.outputs):
+            difference = find_difference(
+                tensor_type, case.expected[index], found[index], subject.tolerance
+            )
+            if difference:
+                raise BrokenRuleError(f"{case.name}, output {index}: {difference}")
+    if not compared:
+        raise UnseenError("LiteRT's CPU kernels do not have the ops that the vendor takes")
+
+
+def _repeatable(subject: DispatchSubject) -> None:
+    with subject.call() as call:
+        first = call.run(subject.case.data)
+        call.run(subject.other_data(2))
+        if call.run(subject.case.data) != first:
+            raise BrokenRuleError(
+                "the third run gives other outputs than the first, for the same inputs"
+            )
+
+
+def _missing(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device, CheckedCall(device, case) as call:
+        status = device.table.call("invoke", call.context)
+        if not status:
+            raise BrokenRuleError("invoke answers OK with no buffer attached")
+        call.attach_all()
+        call.run(case.data)
+
+
+def _missing_again(subject: DispatchSubject, kind: str) -> None:
+    case = subject.case
+    with subject.call() as call:
+        expected = call.run(case.data)
+        attached = call.group(kind)[0]
+        call.table.succeed(f"detach_{kind}", call.context, 0, attached.handle)
+        if not call.table.call("invoke", call.context):
+            raise BrokenRuleError(f"invoke answers OK when {kind} 0 is detached")
+        call.table.succeed(f"attach_{kind}", call.context, 0, attached.handle)
+        if call.run(case.data) != expected:
+            raise BrokenRuleError(f"the outputs are others, once {kind} 0 is attached again")
+
+
+def _unlocks(subject: DispatchSubject) -> None:
+    case = subject.case
+    with subject.device(case) as device, CheckedCall(device, case) as call:
+        device.table.host.take_lock_fault()
+        call.attach_all()
+        call.run(case.data)
+        if fault := device.table.host.take_lock_fault():
+            raise BrokenRuleError(f"after a run {fault}")
+        call.table.succeed("detach_output", call.context, 0, call.outputs[0].handle)
+        status = call.table.call("invoke", call.context)
+        if status and (fault := device.table.host.take_lock_fault()):
+            raise BrokenRuleError(f"after a run that fails, {fault}")
+
+
+def _closes(subject: DispatchSubject) -> None:
+    if not os.path.isdir(_OPEN_FILES):
+        raise UnseenError("this system does not list a process's open files")
+    counts = []
+    for rounds in (2, _ROUNDS):  # the first may open what stays
+        for _ in range(rounds):
+            with subject.call() as call:
+                call.run(subject.case.data)
+        counts.append(len(os.listdir(_OPEN_FILES)))
+    if counts[1] >= counts[0] + _ROUNDS:
+        raise BrokenRuleError(
+            f"{counts[1] - counts[0]} files stay open, once {_ROUNDS} device contexts are gone"
+        )
+
+
+RULES = Rules(
+    Stage.WORK,
+    (
+        Check("invoke.written", _written, needs=RUNS),
+        Check("invoke.values", _values, needs=(*RUNS, "invoke.written")),
+        Check("invoke.repeatable", _repeatable, needs=RUNS),
+        Check("invoke.missing", _missing, "nothing attached", RUNS),
+        *(
+            Check(
+                "invoke.missing",
+                partial(_missing_again, kind=kind),
+                f"a detached {kind}",
+                RUNS_THE_SAME,
+            )
+            for kind in KINDS
+        ),
+        Check("invoke.unlocks", _unlocks, needs=RUNS),
+        Check("device.closes", _closes, needs=RUNS),
+    ),
+)

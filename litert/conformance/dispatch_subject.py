@@ -1,0 +1,339 @@
+"""The dispatch library that is checked, and what it runs in: device contexts, NPU calls and their buffers.
+
+All of them are made and released in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from dispatch.tensor_buffer import TensorBufferRequirements
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import to_c
+from litert.conformance.case import Case, make_data
+from litert.conformance.checks import BrokenRuleError, UnseenError
+from litert.conformance.dispatch_host import CheckedBuffer
+from litert.conformance.dispatch_table import CheckedTable
+from litert.conformance.guarded_memory import GuardedMemory
+from litert.conformance.vendor_calls import VendorSubject, expect_ok
+from litert.core.tensor_type import RankedTensorType
+
+KINDS = ("input", "output")
+
+_ML_MODEL = 2
+_ALL_SCHEDULING_FIELDS = 15
+
+
+class CheckedDevice:
+    """A device context with its assets; a context manager."""
+
+    def __init__(self, table: CheckedTable, assets: dict[str, bytes]) -> None:
+        """Creates it and registers the assets, in their order.
+
+        Raises:
+          BrokenRuleError: where the vendor fails.
+        """
+        self.table = table
+        self._memory: list[GuardedMemory] = []
+        self._names: list[Any] = []
+        made = ffi.new("LiteRtDispatchDeviceContext*")
+        table.succeed("device_context_create", table.host.table, table.options, made)
+        if not made[0]:
+            raise BrokenRuleError("device_context_create answers OK, and makes no device context")
+        self.handle = made[0]
+        if table.register_asset is not None:
+            for name, data in assets.items():
+                expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", self.offer(name, data))
+
+    def __enter__(self) -> CheckedDevice:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        status = self.table.call("device_context_destroy", self.handle)
+        for memory in self._memory:  # nobody needs the assets any more
+            memory.make_forbidden()
+        if error is None:
+            expect_ok("device_context_destroy", status)
+
+    def offer(self, name: str, data: bytes, *, offset: int = 0, forget_name: bool = False) -> int:
+        """Registers an asset; its bytes stay as long as this, its name too unless it is to be forgotten."""
+        passed = ffi.new("char[]", name.encode())
+        status = self.table.offer_asset(self.handle, passed, self.keep(data, offset))
+        if forget_name:
+            passed[0 : len(passed) - 1] = b"?" * (len(passed) - 1)
+        self._names.append(passed)
+        return status
+
+    def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:
+        """Bytes as a `LiteRtMemBuffer*`, valid as long as this device context."""
+        memory = GuardedMemory(offset + len(data), alignment)
+        memory.view[offset:] = data
+        memory.make_read_only()
+        self._memory.append(memory)
+        buffer = ffi.new("LiteRtMemBuffer*")
+        buffer.fd = -1
+        buffer.base_addr = ffi.cast("void*", memory.address)
+        buffer.offset, buffer.size = offset, len(data)
+        return buffer
+
+
+@dataclass(slots=True, eq=False)
+class Attached:
+    """A buffer that is registered, and perhaps attached."""
+
+    buffer: CheckedBuffer
+    handle: int
+
+
+@dataclass(slots=True, eq=False)
+class CheckedCall:
+    """An invocation context with its buffers; a context manager.
+
+    Attributes:
+      byte_code: a `LiteRtMemBuffer*`; None for the case's, aligned.
+      inputs, outputs: attached, by index.
+      retired: registered and no longer attached.
+    """
+
+    device: CheckedDevice
+    case: Case
+    byte_code: Any = None
+    context: Any = None
+    inputs: list[Attached] = field(default_factory=list)
+    outputs: list[Attached] = field(default_factory=list)
+    retired: list[Attached] = field(default_factory=list)
+    wanted: dict[tuple[str, int], TensorBufferRequirements] = field(default_factory=dict)
+
+    @property
+    def table(self) -> CheckedTable:
+        """The vendor's functions."""
+        return self.device.table
+
+    def __enter__(self) -> CheckedCall:
+        status, self.context = create_invocation(
+            self.device, self.case, self.byte_code or self.device.keep(self.case.byte_code)
+        )
+        expect_ok("invocation_context_create", status)
+        if not self.context:
+            raise BrokenRuleError("invocation_context_create answers OK, and makes no context")
+        try:
+            for kind in KINDS:
+                for index, tensor_type in enumerate(self.case.types(kind)):
+                    self.wanted[kind, index] = self.require(kind, index, tensor_type)
+        except BrokenRuleError:
+            self.table.call("invocation_context_destroy", self.context)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        statuses = []
+        for name in KINDS:
+            for index, attached in enumerate(self.group(name)):
+                slot = f"detach_{name}"
+                statuses.append((slot, self.table.call(slot, self.context, index, attached.handle)))
+        for attached in [*self.inputs, *self.outputs, *self.retired]:
+            statuses.append(("unregister_tensor_buffer", self.unregister(attached)))
+        destroy = "invocation_context_destroy"
+        statuses.append((destroy, self.table.call(destroy, self.context)))
+        if error is None:
+            for function, status in statuses:
+                expect_ok(function, status)
+
+    def group(self, kind: str) -> list[Attached]:
+        """Its `input`s or `output`s."""
+        return self.inputs if kind == "input" else self.outputs
+
+    def require(
+        self, kind: str, index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        """Asks what memory a tensor must have."""
+        function = f"get_{kind}_requirements"
+        c_type = ffi.new("LiteRtRankedTensorType*")
+        to_c(tensor_type, c_type)
+        made = ffi.new("LiteRtTensorBufferRequirements*")
+        self.table.succeed(function, self.context, index, c_type, made)
+        return self.table.host.requirements(made[0])
+
+    def make(self, kind: str, index: int, size: int | None = None) -> CheckedBuffer:
+        """A buffer for a tensor, of the size that was asked for or another."""
+        types = self.case.types(kind)
+        wanted = self.wanted[kind, index]
+        handlers = self.table.api.tensor_buffer_handlers_def
+        size = wanted.size if size is None else size
+        return self.table.host.make_buffer(types[index], wanted, handlers, size)
+
+    def register(self, buffer: CheckedBuffer) -> Attached:
+        """Makes a buffer known to the device, which must take it."""
+        handle = ffi.new("LiteRtTensorBufferHandle*")
+        passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
+        self.table.succeed("register_tensor_buffer", self.device.handle, passed, handle)
+        return Attached(buffer, int(handle[0]))
+
+    def unregister(self, attached: Attached) -> int:
+        """Takes a buffer back from the device, and releases it."""
+        slot = "unregister_tensor_buffer"
+        status = self.table.call(slot, self.device.handle, attached.handle)
+        self.table.host.drop_buffer(attached.buffer)
+        return status
+
+    def attach_all(self) -> None:
+        """Gives each input and output a new buffer."""
+        for kind in KINDS:
+            for index in range(len(self.case.types(kind))):
+                self.attach(kind, index, self.register(self.make(kind, index)))
+
+    def attach(self, kind: str, index: int, attached: Attached) -> None:
+        """Attaches a buffer, in place of the one that is there."""
+        group = self.group(kind)
+        if index < len(group):
+            self.retired.append(group[index])
+            group[index] = attached
+        else:
+            group.append(attached)
+        self.table.succeed(f"attach_{kind}", self.context, index, attached.handle)
+
+    def run(self, data: Sequence[bytes]) -> list[bytes]:
+        """Writes the inputs, runs as LiteRT does, and reads the outputs."""
+        self.write(data)
+        self.prepare_run()
+        self.table.succeed("invoke", self.context)
+        return self.read()
+
+    def write(self, data: Sequence[bytes]) -> None:
+        """Fills the inputs' buffers."""
+        for attached, values in zip(self.inputs, data, strict=True):
+            attached.buffer.write(values)
+
+    def read(self) -> list[bytes]:
+        """The outputs' values; nobody may have written beside any buffer."""
+        for attached in [*self.inputs, *self.outputs, *self.retired]:
+            if attached.buffer.memory is not None and (
+                damage := attached.buffer.memory.find_damage()
+            ):
+                raise BrokenRuleError(f"after a run {damage}")
+        return [
+            attached.buffer.read()[: tensor_type.size_bytes]
+            for attached, tensor_type in zip(self.outputs, self.case.outputs, strict=True)
+        ]
+
+    def prepare_run(self) -> None:
+        """What LiteRT says before each run, as far as the vendor listens."""
+        if self.table.has("invocation_context_set_scheduling_info"):
+            info = ffi.new("LiteRtSchedulingInfo*")
+            info.fields_mask = _ALL_SCHEDULING_FIELDS
+            self.table.call("invocation_context_set_scheduling_info", self.context, info)
+        if self.table.has("invocation_context_set_options"):
+            self.table.call("invocation_context_set_options", self.context, ffi.NULL)
+
+
+def create_invocation(
+    device: CheckedDevice,
+    case: Case,
+    byte_code: Any,
+    *,
+    function: str = "",
+) -> tuple[int, Any]:
+    """Calls `invocation_context_create`, as a case has it but for what is given.
+
+    Args:
+      device: to make it in.
+      case: the NPU call.
+      byte_code: a `LiteRtMemBuffer*`.
+      function: another name than the case's.
+
+    Returns:
+      The status, and what the out argument points at.
+    """
+    made = ffi.new("LiteRtDispatchInvocationContext*")
+    name = ffi.new("char[]", (function or case.function).encode())
+    status = device.table.call(
+        "invocation_context_create",
+        device.table.host.table,
+        device.handle,
+        _ML_MODEL,
+        byte_code,
+        name,
+        len(case.inputs),
+        len(case.outputs),
+        made,
+    )
+    return status, made[0]
+
+
+@dataclass(slots=True, eq=False)
+class DispatchSubject(VendorSubject[CheckedTable]):
+    """A vendor's dispatch library.
+
+    Attributes:
+      cases: NPU calls of its own compiler; none where only the library is there.
+      tolerance: of floats, as `find_difference` has it.
+    """
+
+    cases: Sequence[Case] = ()
+    tolerance: float = 0.01
+    _is_initialized: bool = False
+
+    @property
+    def table(self) -> CheckedTable:
+        """The table with its functions, not initialized yet."""
+        if not self.vendor.api.interface:
+            raise BrokenRuleError("`interface` is NULL")
+        return self.vendor
+
+    def ready(self) -> CheckedTable:
+        """The table after `initialize`."""
+        table = self.table
+        if not self._is_initialized:
+            table.succeed("initialize", table.host.table, ffi.NULL, table.options)
+            self._is_initialized = True
+        return table
+
+    @property
+    def case(self) -> Case:
+        """The NPU call that the contract is checked with.
+
+        Raises:
+          UnseenError: there is none.
+        """
+        if not self.cases:
+            raise UnseenError("there is no byte code of the vendor's compiler to run")
+        return self.cases[0]
+
+    @contextmanager
+    def device(self, case: Case | None = None) -> Iterator[CheckedDevice]:
+        """A device context with a case's assets."""
+        assets = {} if case is None else dict(case.assets)
+        with CheckedDevice(self.ready(), assets) as device:
+            yield device
+
+    @contextmanager
+    def call(self, case: Case | None = None) -> Iterator[CheckedCall]:
+        """An NPU call, ready to run, in a device context of its own."""
+        case = case or self.case
+        with self.device(case) as device, CheckedCall(device, case) as call:
+            call.attach_all()
+            yield call
+
+    def run(self, case: Case | None = None) -> list[bytes]:
+        """The outputs of a case, which runs in a device context of its own."""
+        case = case or self.case
+        with self.call(case) as call:
+            return call.run(case.data)
+
+    def other_data(self, seed: int) -> list[bytes]:
+        """Other inputs for the first case."""
+        return [make_data(tensor_type, seed) for tensor_type in self.case.inputs]

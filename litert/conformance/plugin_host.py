@@ -1,0 +1,110 @@
+"""The host that compiler plugins are checked in: this project's own context, in both sizes that hosts have."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.graph_handles import GraphHandles
+from compiler_plugin.native.graph_slots import PushedOps
+from compiler_plugin.native.plugin import option_payloads
+from litert.abi.definitions import ffi
+from litert.abi.options import options_table
+from litert.abi.symbol_library import load_symbols
+from litert.abi.tables import make_callback
+from litert.conformance.guarded_memory import GuardedMemory
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.status import Status
+from litert.model.graph import Op
+
+_OLD_VERSION, _OLD_SIZE = (1, 1), 1104
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class HandedList:
+    """An op list as the plugin gets it."""
+
+    handle: Any
+    ops: list[tuple[Op, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostCall:
+    """Handles that are valid during one call of the plugin."""
+
+    _handles: GraphHandles
+
+    def handle(self, c_type: str, value: object) -> Any:
+        """An object's handle."""
+        return ffi.cast(c_type, self._handles.of(value))
+
+    def op_list(self) -> HandedList:
+        """A list for the plugin to push to."""
+        pushed = PushedOps()
+        return HandedList(self.handle("LiteRtOpList", pushed), pushed.ops)
+
+
+@dataclass(slots=True, eq=False)
+class PluginHost:
+    """A compiler context, and what the plugin is told.
+
+    Attributes:
+      manufacturer: whose plugin it is, for options.
+      compiler_options: that the plugin gets.
+    """
+
+    manufacturer: str = ""
+    compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
+    _context: CompilerContext = field(default_factory=lambda: CompilerContext("checked"))
+    _kept: list[object] = field(default_factory=lambda: [load_symbols()])
+    _options: tuple[Any, Any] | None = None
+
+    @property
+    def table(self) -> Any:
+        """The context of release 2.3.0, with all slots."""
+        return self._context.table
+
+    def old_table(self) -> Any:
+        """The context of a host that has fewer slots; nobody can read behind it."""
+        memory = GuardedMemory(_OLD_SIZE, alignment=8)
+        memory.view[:] = ffi.buffer(self.table, _OLD_SIZE)
+        table = ffi.cast("LiteRtCompilerContext*", memory.address)
+        table.abi_header.struct_size = _OLD_SIZE
+        table.abi_header.major_version, table.abi_header.minor_version = _OLD_VERSION
+        memory.make_read_only()
+        self._kept.append(memory)
+        return table
+
+    def failing_table(self, slot: str) -> Any:
+        """The context of a host that fails in one of its functions, each time."""
+        table = ffi.new("LiteRtCompilerContext*", self.table[0])
+        function_type = dict(ffi.typeof("LiteRtCompilerContext").fields)[slot].type
+        failing = make_callback(function_type, lambda *_: Status.RUNTIME_FAILURE, slot, _LOG)
+        setattr(table, slot, ffi.cast(function_type, failing))
+        self._kept += [table, failing]
+        return table
+
+    def options(self) -> tuple[Any, Any]:
+        """Environment options and options, as C has them."""
+        if self._options is None:
+            given = self.compiler_options
+            payloads = option_payloads(self.manufacturer, given)
+            options = options_table().put_options(payloads, given.custom_op_infos)
+            environment = options_table().put_environment(EnvironmentOptions())
+            self._options = (
+                ffi.cast("LiteRtEnvironmentOptions", environment),
+                ffi.cast("LiteRtOptions", options),
+            )
+        return self._options
+
+    @contextmanager
+    def call(self) -> Iterator[HostCall]:
+        """For one call of the plugin."""
+        with self._context.showing(self):
+            yield HostCall(self._context.handles)

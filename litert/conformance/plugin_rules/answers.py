@@ -1,0 +1,123 @@
+"""Checks of what all functions answer: a status each time, and that NULL is refused.
+
+NULL is tried in each place where a function writes an answer, or needs a handle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler_plugin.native.library import GET_REFUSAL
+from litert.abi.definitions import ffi
+from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
+from litert.conformance.plugin_subject import PluginSubject, model_of_all
+from litert.conformance.vendor_calls import check_statuses, expect_status
+from litert.core.status import Status
+
+_OF_NOTHING = {"LiteRtGetCompilerPluginVersion": (0,), "LiteRtCreateCompilerPlugin": (1,)}
+_OF_PLUGIN = {
+    "LiteRtGetCompilerPluginSupportedHardware": (0, 1),
+    "LiteRtGetNumCompilerPluginSupportedSocModels": (0, 1),
+    "LiteRtGetCompilerPluginSupportedSocModel": (0, 2),
+    "LiteRtGetCompilerPluginSDKVersion": (0, 1),
+    "LiteRtCompilerPluginCheckCompilerCompatibility": (1,),
+    "LiteRtCompilerPluginRegisterAllTransformations": (0, 1, 2),
+    "LiteRtCompilerPluginPartition": (0, 2, 3),
+    GET_REFUSAL: (0, 2),
+    "LiteRtCompilerPluginCompile": (0, 2, 3),
+}
+_OF_RESULT = {
+    "LiteRtCompiledResultNumByteCodeModules": (1,),
+    "LiteRtGetCompiledResultByteCode": (0, 2, 3),
+    "LiteRtGetNumCompiledResultCalls": (0, 1),
+    "LiteRtGetCompiledResultCallInfo": (0, 2, 3, 4),
+}
+"""Of each function the arguments that must not be NULL."""
+
+
+def _without_plugin(subject: PluginSubject, function: str, place: int) -> None:
+    environment, options = subject.host.options()
+    arguments = {
+        "LiteRtGetCompilerPluginVersion": [ffi.NULL],
+        "LiteRtCreateCompilerPlugin": [subject.host.table, ffi.NULL, environment, options],
+    }[function]
+    _expect_refusal(subject, function, place, arguments)
+
+
+def _with_plugin(subject: PluginSubject, function: str, place: int) -> None:
+    if not subject.vendor.has(function):
+        raise UnseenError(f"it does not export {function}")
+    subgraph = subject.models[0].model.subgraphs[0]
+    with subject.plugin() as plugin, subject.host.call() as call:
+        arguments = {
+            "LiteRtGetCompilerPluginSupportedHardware": [ffi.new("LiteRtHwAccelerators*")],
+            "LiteRtGetNumCompilerPluginSupportedSocModels": [ffi.new("LiteRtParamIndex*")],
+            "LiteRtGetCompilerPluginSupportedSocModel": [0, ffi.new("const char**")],
+            "LiteRtGetCompilerPluginSDKVersion": [ffi.new("const char**")],
+            "LiteRtCompilerPluginRegisterAllTransformations": [
+                ffi.new("LiteRtTransformation**"),
+                ffi.new("LiteRtParamIndex*"),
+            ],
+            "LiteRtCompilerPluginPartition": [
+                plugin.soc_model(),
+                call.handle("LiteRtSubgraph", subgraph),
+                call.op_list().handle,
+            ],
+            GET_REFUSAL: [0, ffi.new("const char**")],
+            "LiteRtCompilerPluginCompile": [
+                plugin.soc_model(),
+                call.handle("LiteRtModel", model_of_all([subgraph])),
+                ffi.new("LiteRtCompiledResult*"),
+            ],
+        }.get(function, [])
+        if function == "LiteRtCompilerPluginCheckCompilerCompatibility":
+            version = ffi.new("LiteRtApiVersion*", (0, 1, 0))[0]
+            whole: list[Any] = [version, plugin.handle, *subject.host.options(), plugin.soc_model()]
+        else:
+            whole = [plugin.handle, *arguments]
+        _expect_refusal(subject, function, place, whole)
+        plugin.soc_models()  # nothing else was done
+
+
+def _with_result(subject: PluginSubject, function: str, place: int) -> None:
+    with subject.compiled() as (_, result):
+        arguments: dict[str, list[Any]] = {
+            "LiteRtCompiledResultNumByteCodeModules": [ffi.new("LiteRtParamIndex*")],
+            "LiteRtGetCompiledResultByteCode": [0, ffi.new("const void**"), ffi.new("size_t*")],
+            "LiteRtGetNumCompiledResultCalls": [ffi.new("LiteRtParamIndex*")],
+            "LiteRtGetCompiledResultCallInfo": [
+                0,
+                ffi.new("const void**"),
+                ffi.new("size_t*"),
+                ffi.new("LiteRtParamIndex*"),
+            ],
+        }
+        _expect_refusal(subject, function, place, [result.handle, *arguments[function]])
+        result.num_modules()
+
+
+def _expect_refusal(
+    subject: PluginSubject, function: str, place: int, arguments: list[Any]
+) -> None:
+    arguments[place] = ffi.NULL
+    status = subject.vendor.call(function, *arguments)
+    expect_status("it", status, Status.INVALID_ARGUMENT)
+
+
+_BASE = ("plugin.symbols", "create.ok", "create.again")
+
+_NULL = [
+    null_check("plugin.null_arguments", run, function, place, needs)
+    for run, places_of, needs in (
+        (_without_plugin, _OF_NOTHING, _BASE[:1]),
+        (_with_plugin, _OF_PLUGIN, _BASE),
+        (_with_result, _OF_RESULT, (*_BASE, "partition.ops", "compile.ok")),
+    )
+    for function, places in places_of.items()
+    for place in places
+]
+
+RULES = Rules(
+    Stage.ANSWERS,
+    (*_NULL, Check("plugin.statuses", check_statuses, needs=("plugin.symbols",))),
+)

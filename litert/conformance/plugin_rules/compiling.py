@@ -1,0 +1,288 @@
+"""Checks of partitioning and compiling, and of compiled results."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+from compiler_plugin.native.library import GET_REFUSAL
+from compiler_plugin.outline import extract
+from compiler_plugin.snapshot import Snapshot
+from litert.abi.definitions import ffi
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.guarded_memory import GuardedMemory
+from litert.conformance.plugin_subject import NamedModel, PluginSubject, extract_all
+from litert.conformance.vendor_calls import expect_status
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Buffer, Subgraph
+
+_NOBODYS_OP = "litert_npu_conformance_op_of_nobody"
+_FAR_INDEX = 1000
+_SLOTS = (
+    "get_num_model_subgraphs", "get_num_subgraph_ops", "get_subgraph_op", "get_op_code",
+    "get_num_op_inputs", "get_op_input", "get_op_output", "get_ranked_tensor_type",
+    "get_tensor_weights", "get_weights_bytes", "push_op",
+)  # fmt: skip
+"""Of the context, that most plugins need."""
+
+_COMPILE, _PARTITION = "LiteRtCompilerPluginCompile", "LiteRtCompilerPluginPartition"
+_BYTE_CODE, _CALL_INFO = "LiteRtGetCompiledResultByteCode", "LiteRtGetCompiledResultCallInfo"
+_NUM_MODULES = "LiteRtCompiledResultNumByteCodeModules"
+
+
+def _partition_ops(subject: PluginSubject) -> None:
+    """`Plugin.partition` looks at what is pushed."""
+    for model in subject.models:
+        subject.partitions(model)
+
+
+def _reads_only(subject: PluginSubject) -> None:
+    for model in subject.models:
+        subgraph = _with_guarded_constants(model.model.subgraphs[0])
+        before = Snapshot.take(subgraph)
+        with subject.plugin() as plugin:
+            plugin.partition(subgraph)
+        if change := before.find_change(subgraph):
+            raise BrokenRuleError(f"{model.name}: it has changed {change}")
+
+
+def _with_guarded_constants(subgraph: Subgraph) -> Subgraph:
+    """A copy whose constants nobody can write, or read beyond their ends."""
+    copy = Subgraph(subgraph.name)
+    copies = {tensor: tensor.clone() for tensor in subgraph.tensors}
+    for tensor, clone in copies.items():
+        if tensor.is_constant:
+            memory = GuardedMemory(len(tensor.data))
+            memory.view[:] = tensor.data
+            memory.make_read_only()
+            clone.buffer = Buffer(Blob(memory.view))
+    copy.tensors = list(copies.values())
+    copy.inputs = [copies[tensor] for tensor in subgraph.inputs]
+    copy.outputs = [copies[tensor] for tensor in subgraph.outputs]
+    for op in subgraph.ops:
+        inputs = [None if tensor is None else copies[tensor] for tensor in op.inputs]
+        clone_op = type(op)(op.code, inputs, [copies[t] for t in op.outputs], op.options)
+        clone_op.options_2, clone_op.custom_options = op.options_2, op.custom_options
+        copy.ops.append(clone_op)
+    return copy
+
+
+def _partition_soc_model(subject: PluginSubject) -> None:
+    with subject.plugin() as plugin:
+        plugin.partition(subject.models[0].model.subgraphs[0], ffi.NULL)
+
+
+def _partition_repeatable(subject: PluginSubject) -> None:
+    for model in subject.models:
+        subgraph = model.model.subgraphs[0]
+        with subject.plugin() as plugin:
+            first = plugin.partition(subgraph)
+            if plugin.partition(subgraph) != first:
+                raise BrokenRuleError(f"{model.name}: it takes other ops when it is asked again")
+        with subject.plugin() as plugin:
+            if plugin.partition(subgraph).keys() != first.keys():
+                raise BrokenRuleError(f"{model.name}: another plugin takes other ops")
+
+
+def _refusal_text(subject: PluginSubject) -> None:
+    _check_has_refusals(subject)
+    for model in subject.models:
+        subgraph = model.model.subgraphs[0]
+        with subject.plugin() as plugin:
+            plugin.partition(subgraph)
+            reasons = [plugin.refusal(index) for index in range(len(subgraph.ops))]
+            if [plugin.refusal(index) for index in range(len(subgraph.ops))] != reasons:
+                raise BrokenRuleError(f"{model.name}: a reason is another when it is asked again")
+
+
+def _refusal_none(subject: PluginSubject) -> None:
+    _check_has_refusals(subject)
+    subgraph = subject.taken.model.subgraphs[0]
+    with subject.plugin() as plugin:
+        for index in [*plugin.partition(subgraph), len(subgraph.ops), _FAR_INDEX]:
+            if reason := plugin.refusal(index):
+                there = "was taken" if index < len(subgraph.ops) else "is not there"
+                raise BrokenRuleError(f"op {index}, which {there}, is refused: {reason!r:.80}")
+
+
+def _check_has_refusals(subject: PluginSubject) -> None:
+    if not subject.vendor.has(GET_REFUSAL):
+        raise UnseenError(f"it does not export {GET_REFUSAL}")
+
+
+def _compile(subject: PluginSubject) -> None:
+    _ = subject.taken  # there is something to compile
+    for model in subject.models:
+        partitions = subject.partitions(model)
+        if not partitions:
+            continue
+        with subject.plugin() as plugin, plugin.compile(extract_all(partitions)):
+            pass
+
+
+def _old_context(subject: PluginSubject) -> None:
+    taken = subject.taken
+    with (
+        subject.plugin(subject.host.old_table()) as plugin,
+        plugin.compile(extract_all(plugin.plan(taken))),
+    ):
+        pass
+
+
+def _slot_failure(subject: PluginSubject, slot: str) -> None:
+    """A crash is what there is to be found; an answer of any kind will do."""
+    named = subject.taken
+    partitions = extract_all(subject.partitions(named))
+    with subject.plugin(subject.host.failing_table(slot)) as plugin:
+        with suppress(BrokenRuleError):
+            plugin.partition(named.model.subgraphs[0])
+        status, made = plugin.try_compile(partitions)
+        if not status:
+            subject.vendor.call_plain("LiteRtDestroyCompiledResult", made)
+
+
+def _compile_soc_model(subject: PluginSubject) -> None:
+    partition = subject.partitions(subject.taken)[0]
+    with subject.plugin() as plugin, plugin.compile([extract(partition)], ffi.NULL):
+        pass
+
+
+def _compile_repeatable(subject: PluginSubject) -> None:
+    partition = subject.partitions(subject.taken)[0]
+    with subject.plugin() as plugin:
+        with plugin.compile([extract(partition)]) as first:
+            before = first.module(0)
+            with plugin.compile([extract(partition)]) as second:
+                second.module(0)
+            if first.module(0) != before:
+                raise BrokenRuleError("byte code changes when another result is made and destroyed")
+        with plugin.compile([extract(partition)]):
+            pass
+
+
+def _destroy_results(subject: PluginSubject) -> None:
+    partition = subject.partitions(subject.taken)[0]
+    with subject.plugin() as plugin:
+        with plugin.compile([extract(partition)]) as result:
+            result.num_modules()
+        plugin.soc_models()
+    with subject.compiled() as (_, result):
+        result.num_modules()
+
+
+def _compile_failure(subject: PluginSubject) -> None:
+    taken = subject.partitions(subject.taken)[0]
+    bad = _model_of_nobody()
+    with subject.plugin() as plugin:
+        status, made = plugin.try_compile([bad.model.subgraphs[0]])
+        if not status:
+            subject.vendor.call_plain("LiteRtDestroyCompiledResult", made)
+            raise UnseenError("compiling did not fail, not even for an op that nobody has")
+        if made:
+            raise BrokenRuleError(f"{_COMPILE} fails, and leaves a result behind")
+        with plugin.compile([extract(taken)]):
+            pass
+
+
+def _model_of_nobody() -> NamedModel:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 4))
+    builder.output(builder.custom(_NOBODYS_OP, [x], [("y", "float32", (1, 4))]))
+    return NamedModel(_NOBODYS_OP, builder.build())
+
+
+def _modules(subject: PluginSubject) -> None:
+    with subject.compiled() as (_, result):
+        if not result.num_modules():
+            raise BrokenRuleError("a result of one partition has 0 byte code modules")
+
+
+def _nothing(subject: PluginSubject) -> None:
+    with subject.plugin():
+        number = ffi.new("LiteRtParamIndex*", 77)
+        status = subject.vendor.call(_NUM_MODULES, ffi.NULL, number)
+        expect_status(f"{_NUM_MODULES}(NULL)", status, Status.OK)
+        if number[0]:
+            raise BrokenRuleError(f"{_NUM_MODULES}(NULL) gives {number[0]} modules")
+
+
+def _byte_code(subject: PluginSubject) -> None:
+    with subject.compiled() as (_, result):
+        first = [result.module(index) for index in range(result.num_modules())]
+        if [result.module(index) for index in range(result.num_modules())] != first:
+            raise BrokenRuleError("a module's bytes are others when they are asked for again")
+
+
+def _result_index(subject: PluginSubject) -> None:
+    with subject.compiled() as (_, result):
+        number = result.num_modules()
+        for index in (number, number + _FAR_INDEX):
+            status = subject.vendor.call(
+                _BYTE_CODE, result.handle, index, ffi.new("const void**"), ffi.new("size_t*")
+            )
+            expect_status(
+                f"{_BYTE_CODE} of index {index}, where there are {number},",
+                status,
+                Status.INVALID_ARGUMENT,
+                Status.INDEX_OOB,
+            )
+
+
+def _calls(subject: PluginSubject) -> None:
+    for number in (1, 2):
+        with subject.compiled(number) as (_, result):
+            if result.num_calls() != number:
+                raise BrokenRuleError(f"{number} subgraphs give {result.num_calls()} calls")
+
+
+def _call_info(subject: PluginSubject) -> None:
+    with subject.compiled(2) as (_, result):
+        infos = [result.call_info(index) for index in range(2)]
+        for index, (name, module) in enumerate(infos):
+            if module >= result.num_modules():
+                raise BrokenRuleError(
+                    f"call {index} is in module {module} of {result.num_modules()}"
+                )
+            if b"\0" in name:
+                raise BrokenRuleError(f"the name of call {index} has a zero byte: {name!r:.80}")
+        if infos[0] == infos[1]:
+            raise BrokenRuleError(f"both calls are {infos[0][0]!r:.80} of module {infos[0][1]}")
+
+
+def _result_destroy_null(subject: PluginSubject) -> None:
+    subject.vendor.call_plain("LiteRtDestroyCompiledResult", ffi.NULL)
+
+
+_BASE = ("plugin.symbols", "create.ok", "create.again", "partition.ops")
+_COMPILED = (*_BASE, "compile.ok")
+
+RULES = Rules(
+    Stage.WORK,
+    (
+        Check("partition.ops", _partition_ops, needs=_BASE[:3]),
+        Check("partition.soc_model", _partition_soc_model, needs=_BASE),
+        Check("partition.repeatable", _partition_repeatable, needs=_BASE),
+        Check("partition.reads_only", _reads_only, needs=_BASE),
+        Check("refusal.text", _refusal_text, needs=_BASE),
+        Check("refusal.none", _refusal_none, needs=_BASE),
+        Check("compile.ok", _compile, needs=_BASE),
+        Check("create.context", _old_context, needs=_COMPILED),
+        *(
+            Check("create.slot_failure", partial(_slot_failure, slot=slot), slot, _COMPILED)
+            for slot in _SLOTS
+        ),
+        Check("compile.soc_model", _compile_soc_model, needs=_COMPILED),
+        Check("destroy.results", _destroy_results, needs=_COMPILED),
+        Check("result.modules", _modules, needs=_COMPILED),
+        Check("result.byte_code", _byte_code, needs=(*_COMPILED, "result.modules")),
+        Check("compile.repeatable", _compile_repeatable, needs=(*_COMPILED, "result.byte_code")),
+        Check("result.index", _result_index, needs=(*_COMPILED, "result.modules")),
+        Check("compile.failure", _compile_failure, needs=(*_COMPILED, "compile.repeatable")),
+        Check("result.calls", _calls, needs=_COMPILED),
+        Check("result.call_info", _call_info, needs=(*_COMPILED, "result.modules", "result.calls")),
+        Check("result.nothing", _nothing, needs=_BASE[:3]),
+        Check("result.destroy_null", _result_destroy_null, needs=_BASE[:3]),
+    ),
+)

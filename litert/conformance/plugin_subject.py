@@ -1,0 +1,312 @@
+"""The plugin that is checked: loaded when the first check asks for it, and the models that it is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler_plugin.dependencies import find_dependencies
+from compiler_plugin.leftovers import find_results
+from compiler_plugin.native.library import FUNCTIONS, GET_REFUSAL
+from compiler_plugin.outline import Partition, extract, make_partition
+from compiler_plugin.partition import find_partitions
+from litert.abi.definitions import ffi
+from litert.abi.plugin_loading import plugin_loading_flags
+from litert.conformance.checks import BrokenRuleError, UnseenError
+from litert.conformance.plugin_host import PluginHost
+from litert.conformance.vendor_calls import (
+    CallTrace,
+    VendorCalls,
+    VendorSubject,
+    expect_ok,
+    expect_status,
+    expect_utf8,
+    find_symbol,
+    open_library,
+)
+from litert.core.status import Status
+from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedModel:
+    """A model to ask the plugin about; nobody changes it."""
+
+    name: str
+    model: Model
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class PluginFunctions(VendorCalls):
+    """What a plugin exports: cffi's function pointers by name."""
+
+    functions: Mapping[str, Any]
+
+    def has(self, name: str) -> bool:
+        """Whether a function is exported."""
+        return bool(self.functions.get(name))
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Calls a function that answers with a status, which is returned."""
+        return self.ask(name, self.functions[name], *arguments)
+
+    def call_plain(self, name: str, *arguments: Any) -> Any:
+        """Calls a function that answers with something else, or not at all."""
+        return self.trace.call(name, self.functions[name], *arguments)
+
+    def succeed(self, name: str, *arguments: Any) -> None:
+        """Calls a function, which must answer Ok."""
+        expect_ok(name, self.call(name, *arguments), self.error)
+
+    def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
+        """Calls a function that writes one answer, behind its other arguments."""
+        answer = ffi.new(f"{c_type}*")
+        self.succeed(name, *arguments, answer)
+        return answer[0]
+
+
+def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
+    """Loads a plugin as LiteRT does."""
+    library = open_library(path, plugin_loading_flags(), trace)
+    found = {name: find_symbol(library, name) for name in (*FUNCTIONS, GET_REFUSAL)}
+    return PluginFunctions(trace=trace, kept=library, functions=found)
+
+
+def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
+    """Text that the plugin gave.
+
+    Args:
+      pointer: to it.
+      what: gave it, for the finding.
+      limit: the most bytes; 0 for any number, none too.
+
+    Raises:
+      BrokenRuleError: it is NULL, too short or long, or not UTF-8.
+    """
+    if not pointer:
+        raise BrokenRuleError(f"{what} gives NULL, where text belongs")
+    data: bytes = ffi.string(pointer)
+    expect_utf8(data, what)
+    if limit and not 1 <= len(data) <= limit:
+        raise BrokenRuleError(f"{what} gives {data!r:.80}, of {len(data)} bytes")
+    return data
+
+
+@dataclass(slots=True, eq=False)
+class PluginSubject(VendorSubject[PluginFunctions]):
+    """A vendor's compiler plugin.
+
+    Attributes:
+      host: that it runs in.
+      models: the first of which it takes something is the one that the contract is checked with.
+      soc_model: to compile for; "" for the plugin's first.
+    """
+
+    host: PluginHost
+    models: Sequence[NamedModel]
+    soc_model: str = ""
+    _taken: dict[NamedModel, list[Partition]] = field(default_factory=dict)
+
+    @contextmanager
+    def plugin(self, table: Any = None, *, options: bool = True) -> Iterator[Plugin]:
+        """A plugin of its own.
+
+        Args:
+          table: the context that it gets; None for the host's.
+          options: whether it gets the host's options, or NULL.
+        """
+        made = ffi.new("LiteRtCompilerPlugin*")
+        environment, given = self.host.options() if options else (ffi.NULL, ffi.NULL)
+        self.vendor.succeed(
+            "LiteRtCreateCompilerPlugin", table or self.host.table, made, environment, given
+        )
+        if not made[0]:
+            raise BrokenRuleError("LiteRtCreateCompilerPlugin answers OK, and makes no plugin")
+        try:
+            yield Plugin(self, made[0])
+        finally:
+            self.vendor.call_plain("LiteRtDestroyCompilerPlugin", made[0])
+
+    def partitions(self, model: NamedModel) -> list[Partition]:
+        """What becomes NPU calls of a model's main subgraph; asked once."""
+        if model not in self._taken:
+            with self.plugin() as plugin:
+                self._taken[model] = plugin.plan(model)
+        return self._taken[model]
+
+    @property
+    def taken(self) -> NamedModel:
+        """The first model that the plugin takes something of.
+
+        Raises:
+          UnseenError: there is none.
+        """
+        for model in self.models:
+            if self.partitions(model):
+                return model
+        names = ", ".join(model.name for model in self.models)
+        raise UnseenError(f"the plugin takes no op of {names}: give it a model with --model")
+
+    @contextmanager
+    def compiled(self, number: int = 1) -> Iterator[tuple[Plugin, Result]]:
+        """A plugin of its own, and what it makes of the first partition, so many times in one compilation."""
+        partition = self.partitions(self.taken)[0]
+        with self.plugin() as plugin, plugin.compile(extract_all([partition] * number)) as result:
+            yield plugin, result
+
+
+@dataclass(slots=True, eq=False)
+class Plugin:
+    """A plugin that has been created."""
+
+    subject: PluginSubject
+    handle: Any
+
+    @property
+    def functions(self) -> PluginFunctions:
+        """The plugin's functions."""
+        return self.subject.vendor
+
+    def soc_models(self) -> list[bytes]:
+        """What it compiles for."""
+        count = "LiteRtGetNumCompilerPluginSupportedSocModels"
+        name = "LiteRtGetCompilerPluginSupportedSocModel"
+        number = int(self.functions.answer(count, "LiteRtParamIndex", self.handle))
+        return [
+            text_of(self.functions.answer(name, "const char*", self.handle, index), name, 123)
+            for index in range(number)
+        ]
+
+    def soc_model(self) -> Any:
+        """The SoC model to compile for, as C has it."""
+        chosen = self.subject.soc_model.encode()
+        if not chosen:
+            chosen = next(iter(self.soc_models()), b"")
+        return ffi.new("char[]", chosen) if chosen else ffi.NULL
+
+    def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
+        """Partition indices by position, of the ops that it takes.
+
+        Raises:
+          BrokenRuleError: it fails, or takes what is no op of the subgraph, or one twice.
+        """
+        name = "LiteRtCompilerPluginPartition"
+        host = self.subject.host
+        soc = self.soc_model() if soc_model is None else soc_model
+        with host.call() as call:
+            pushed = call.op_list()
+            status = self.functions.call(
+                name, self.handle, soc, call.handle("LiteRtSubgraph", subgraph), pushed.handle
+            )
+            expect_ok(name, status, self.functions.error)
+            positions = {op: index for index, op in enumerate(subgraph.ops)}
+            found: dict[int, int] = {}
+            for op, partition_index in pushed.ops:
+                if op not in positions:
+                    raise BrokenRuleError(f"it takes {op!r}, which is of another subgraph")
+                if positions[op] in found:
+                    raise BrokenRuleError(f"it takes op {positions[op]} ({op.name}) twice")
+                found[positions[op]] = partition_index
+            return found
+
+    def refusal(self, index: int) -> bytes:
+        """Why an op of the subgraph that was partitioned last was not taken; b"" for no reason.
+
+        Raises:
+          BrokenRuleError: it fails otherwise than with NotFound, or gives no text.
+        """
+        reason = ffi.new("const char**")
+        status = self.functions.call(GET_REFUSAL, self.handle, index, reason)
+        expect_status(f"{GET_REFUSAL} of op {index}", status, Status.OK, Status.NOT_FOUND)
+        return b"" if status else text_of(reason[0], GET_REFUSAL)
+
+    def plan(self, named: NamedModel) -> list[Partition]:
+        """The partitions of a model's main subgraph."""
+        subgraph = named.model.subgraphs[0]
+        selected = self.partition(subgraph)
+        if not selected:
+            return []
+        ops = {subgraph.ops[position] for position in selected}
+        dependencies = find_dependencies(subgraph, ops, ())
+        results = find_results(named.model, subgraph)
+        return [
+            make_partition(f"Partition_{index}", subgraph, positions, results)
+            for index, positions in enumerate(find_partitions(dependencies, selected))
+        ]
+
+    def try_compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> tuple[int, Any]:
+        """The status of a compilation, and what its out argument points at, which was NULL."""
+        soc = self.soc_model() if soc_model is None else soc_model
+        made = ffi.new("LiteRtCompiledResult*")
+        with self.subject.host.call() as call:
+            model = call.handle("LiteRtModel", model_of_all(partitions))
+            status = self.functions.call(
+                "LiteRtCompilerPluginCompile", self.handle, soc, model, made
+            )
+        return status, made[0]
+
+    @contextmanager
+    def compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> Iterator[Result]:
+        """A compiled result, which is destroyed in the end."""
+        status, made = self.try_compile(partitions, soc_model)
+        expect_ok("LiteRtCompilerPluginCompile", status, self.functions.error)
+        if not made:
+            raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")
+        try:
+            yield Result(self.functions, made)
+        finally:
+            self.functions.call_plain("LiteRtDestroyCompiledResult", made)
+
+
+@dataclass(slots=True, eq=False)
+class Result:
+    """What a compilation gave."""
+
+    functions: PluginFunctions
+    handle: Any
+
+    def num_modules(self) -> int:
+        """How many byte code modules there are."""
+        name = "LiteRtCompiledResultNumByteCodeModules"
+        return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
+
+    def num_calls(self) -> int:
+        """How many calls there are."""
+        name = "LiteRtGetNumCompiledResultCalls"
+        return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
+
+    def module(self, index: int) -> bytes:
+        """A module's bytes, copied."""
+        name = "LiteRtGetCompiledResultByteCode"
+        address, size = ffi.new("const void**"), ffi.new("size_t*")
+        self.functions.succeed(name, self.handle, index, address, size)
+        if not address[0] or not size[0]:
+            raise BrokenRuleError(f"module {index} is empty: {size[0]} bytes at {address[0]}")
+        return bytes(ffi.buffer(address[0], size[0]))
+
+    def call_info(self, index: int) -> tuple[bytes, int]:
+        """The name and the module of a call."""
+        name = "LiteRtGetCompiledResultCallInfo"
+        info, size = ffi.new("const void**"), ffi.new("size_t*")
+        module = ffi.new("LiteRtParamIndex*")
+        self.functions.succeed(name, self.handle, index, info, size, module)
+        if not info[0] or not size[0]:
+            raise BrokenRuleError(f"call {index} has no name: {size[0]} bytes at {info[0]}")
+        return bytes(ffi.buffer(info[0], size[0])), int(module[0])
+
+
+def model_of_all(partitions: Sequence[Subgraph]) -> Model:
+    """A model whose subgraphs are partitions, as `compile` gets it."""
+    codes: dict[OperatorCode, None] = {}
+    buffers: dict[Buffer, None] = {}
+    for subgraph in partitions:
+        codes |= dict.fromkeys(op.code for op in subgraph.ops)
+        buffers |= dict.fromkeys(tensor.buffer for tensor in subgraph.tensors)
+    return Model(list(partitions), operator_codes=list(codes), buffers=[Buffer(), *buffers])
+
+
+def extract_all(partitions: Sequence[Partition]) -> list[Subgraph]:
+    """Copies that a plugin may change."""
+    return [extract(partition) for partition in partitions]

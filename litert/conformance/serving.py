@@ -1,0 +1,165 @@
+"""What a child process does for the checks of a vendor; arguments and answers as JSON has them.
+
+Neither side of a vendor needs what the other one imports.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from litert.conformance.checks import (
+    DISPATCH_RULES,
+    PLUGIN_RULES,
+    BrokenRuleError,
+    find_checks,
+    run_checks,
+    select,
+)
+from litert.conformance.children import mark_begins
+from litert.conformance.vendor_calls import CallTrace, find_checked
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+
+if TYPE_CHECKING:
+    from litert.conformance.dispatch_subject import DispatchSubject
+    from litert.conformance.dispatch_table import CheckedTable
+    from litert.conformance.plugin_subject import NamedModel, PluginFunctions, PluginSubject
+
+
+def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    """Runs the checks of a plugin that `argument["done"]` does not have.
+
+    Args:
+      argument: the fields of a `CheckOptions`; `origin` and `manufacturer` of the plugin; `done`, `stopped` and
+        `trace`.
+
+    Yields:
+      As `run_checks`.
+    """
+    return _check(PLUGIN_RULES, _plugin_subject(argument), argument)
+
+
+def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    """Runs the checks of a dispatch library that `argument["done"]` does not have.
+
+    Args:
+      argument: as for `check_plugin`; and `cases`, as `compile_cases` has them.
+
+    Yields:
+      As `run_checks`.
+    """
+    return _check(DISPATCH_RULES, _dispatch_subject(argument), argument)
+
+
+def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    """Compiles the models into files of `argument["folder"]`; see `write_cases`."""
+    from litert.conformance.case_files import write_cases
+
+    try:
+        yield from write_cases(_plugin_subject(argument), argument["folder"])
+    except BrokenRuleError as broken:
+        raise LiteRtError(3, str(broken)) from broken
+
+
+def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    """Finds what a plugin refuses of the user's SoC model, options and assets; see `find_refusal`.
+
+    Yields:
+      Nothing, or once: `flag`, and `what`, `where` and `hint` of the refusal.
+    """
+    from compiler_plugin.native.factory import NativePluginFactory
+    from compiler_plugin.registry import check_factory
+    from litert.conformance.settings import find_refusal
+
+    origin = argument["origin"]
+    vendor = find_checked(origin, argument["manufacturer"], "PLUGIN", CallTrace(""))
+    factory = NativePluginFactory(vendor) if isinstance(vendor, str) else vendor
+    plugin = check_factory(factory, origin)
+    options = _options(argument)
+    models = _models(argument, options)
+    refusal = find_refusal(plugin, argument["soc_model"], options, models)
+    if refusal is not None:
+        flag, error = refusal
+        yield {"flag": flag, "what": error.what, "where": error.where, "hint": error.hint}
+
+
+def _check(package: str, subject: Any, argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    checks = select(find_checks(package), argument["rules"])
+    return mark_begins(run_checks(checks, subject, argument["done"], argument["stopped"]))
+
+
+def _plugin_subject(argument: Mapping[str, Any]) -> PluginSubject:
+    from litert.conformance.models import default_models
+    from litert.conformance.plugin_host import PluginHost
+    from litert.conformance.plugin_subject import PluginSubject
+
+    options = _options(argument)
+    return PluginSubject(
+        lambda: _load_plugin(argument),
+        PluginHost(argument["manufacturer"], options),
+        _models(argument, options) + default_models(),
+        argument["soc_model"],
+    )
+
+
+def _options(argument: Mapping[str, Any]) -> CompilerOptions:
+    infos = [CustomOpInfo(op, path) for op, path in argument["assets"]]
+    # Kernels that do not build are found when they are to run.
+    return CompilerOptions(
+        infos,
+        check_kernels=False,
+        allow_native_assets=argument["allow_native_assets"],
+        vendor_options=argument["vendor_options"],
+    )
+
+
+def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[NamedModel]:
+    """The user's, and small ones of ops that have an asset and are in none of those."""
+    from litert.conformance.models import custom_op_models
+    from litert.conformance.plugin_subject import NamedModel
+    from litert.model.reader import read_model
+
+    models = [NamedModel(os.path.basename(path), read_model(path)) for path in argument["models"]]
+    there = {op.name for named in models for op in named.model.ops()}
+    names = [info.op_name for info in options.custom_op_infos]
+    return models + custom_op_models([name for name in names if name not in there])
+
+
+def _load_plugin(argument: Mapping[str, Any]) -> PluginFunctions:
+    from compiler_plugin.native.export import export_plugin
+    from litert.conformance.plugin_subject import PluginFunctions, load_functions
+
+    origin, trace = argument["origin"], CallTrace(argument["trace"])
+    vendor = find_checked(origin, argument["manufacturer"], "PLUGIN", trace)
+    if isinstance(vendor, str):
+        return load_functions(vendor, trace)
+    exported = export_plugin(vendor, origin)
+    functions = PluginFunctions(trace=trace, kept=vendor, functions=exported)
+    functions.error.listen()
+    return functions
+
+
+def _dispatch_subject(argument: Mapping[str, Any]) -> DispatchSubject:
+    from litert.conformance.case import read_case, read_file
+    from litert.conformance.dispatch_subject import DispatchSubject
+
+    named = [*argument["companions"], *argument["assets"]]  # an asset may look for its companions
+    assets = {name: read_file(path) for name, path in named}
+    cases = [read_case(each, assets) for each in argument["cases"]]
+    return DispatchSubject(lambda: _load_table(argument), cases, argument["tolerance"])
+
+
+def _load_table(argument: Mapping[str, Any]) -> CheckedTable:
+    from litert.conformance.dispatch_table import load_table, make_table
+
+    trace, owner = CallTrace(argument["trace"]), argument["manufacturer"]
+    vendor = find_checked(argument["origin"], owner, "DISPATCH", trace)
+    if isinstance(vendor, str):
+        table = load_table(vendor, trace)
+    else:
+        table, owner = make_table(vendor, trace), vendor.vendor_id
+    if argument["allow_native_assets"]:
+        table.options = table.host.options(owner, {"allow_native_assets": "true"})
+    return table

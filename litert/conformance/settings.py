@@ -1,0 +1,92 @@
+"""What the user asks of a plugin that is to be checked: what it refuses of that is no broken rule of its.
+
+The plugin is created as the host does it, with nothing asked and then with all, and compiles the ops that have an
+asset. One that fails both ways, or gives no answer at all, is the checks' to describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from compiler_plugin.native.exported.offer import make_offer
+from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
+from compiler_plugin.transforming import prepare_partitions
+from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.conformance.plugin_subject import NamedModel
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_USERS_FAULT = (Status.INVALID_TOOL_CONFIG, Status.INVALID_ARGUMENT)
+
+
+def find_refusal(
+    plugin: RegisteredPlugin,
+    soc_model: str,
+    options: CompilerOptions,
+    models: Sequence[NamedModel],
+) -> tuple[str, LiteRtError] | None:
+    """What of the user's settings the plugin refuses.
+
+    Args:
+      plugin: that is checked.
+      soc_model: to compile for; "" for the plugin's first.
+      options: with the user's assets and vendor options.
+      models: with the ops that there are assets for.
+
+    Returns:
+      The flag, or a phrase for several of them, and the refusal; None where it takes all, or would serve nobody.
+    """
+    if _refusal(plugin, "", CompilerOptions(), ()) is not None:
+        return None
+    try:
+        choose_soc_model(plugin, soc_model)
+    except LiteRtError as error:
+        return f"--soc_model={soc_model}", error
+    refusal = _refusal(plugin, soc_model, options, models)
+    if refusal is None:
+        return None
+    for flag, alone in _one_by_one(options):
+        own = _refusal(plugin, soc_model, alone, models)
+        if own is not None:
+            return flag, own
+    return "these options and assets together", refusal
+
+
+def _refusal(
+    plugin: RegisteredPlugin,
+    soc_model: str,
+    options: CompilerOptions,
+    models: Sequence[NamedModel],
+) -> LiteRtError | None:
+    try:
+        chosen = choose_soc_model(plugin, soc_model)
+        with VendorPlugin(plugin, chosen, EnvironmentOptions(), options, []) as vendor:
+            for named in models if options.custom_op_infos else ():
+                if error := _refusal_of(vendor, named):
+                    return error
+    except LiteRtError as error:
+        return error
+    return None
+
+
+def _refusal_of(vendor: VendorPlugin, named: NamedModel) -> LiteRtError | None:
+    """What the plugin has against the user's settings once it compiles; other errors may be its own fault."""
+    subgraph = named.model.subgraphs[0]
+    try:
+        choice = vendor.partition(subgraph, named.name)
+        make_offer(vendor, subgraph, choice, 0, prepare_partitions(vendor.data_layout, None, None))
+    except LiteRtError as error:
+        return error if error.status in _USERS_FAULT else None
+    return None
+
+
+def _one_by_one(options: CompilerOptions) -> Iterator[tuple[str, CompilerOptions]]:
+    for name, value in options.vendor_options.items():
+        alone = replace(options, custom_op_infos=(), vendor_options={name: value})
+        yield f"--option={name}={value}", alone
+    for info in options.custom_op_infos:
+        flag = f"--npu_custom_op_info={info.op_name},{info.asset_path}"
+        yield flag, replace(options, custom_op_infos=[info], vendor_options={})
