@@ -14,6 +14,7 @@ from litert.core.element_type import ElementType
 from litert.core.sizes import Size
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -26,7 +27,6 @@ from vendor_reference.executable.executable import (
     Source,
 )
 from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
-from vendor_reference.executable.writer import write_executable
 
 DOUBLE = """
 __kernel void MyOp(__global const float* x, __global float* y) {

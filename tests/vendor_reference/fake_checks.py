@@ -12,8 +12,8 @@ from pathlib import Path
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from tests.vendor_reference.executables import undeclared
-from vendor_reference.executable.kernel_signature import dump_signatures
-from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.byte_code import read_executable
+from vendor_reference.executable.kernel_signature import SIGNATURES
 
 
 def answer(folder: str) -> Iterator[object]:
@@ -22,7 +22,7 @@ def answer(folder: str) -> Iterator[object]:
         names = json.loads(Path(folder, "assets.json").read_text())
         texts = [Path(folder, names[source.asset]).read_text() for source in program.sources]
         words = [word for text in texts for word in text.split() if word.startswith("kernel_")]
-        kernels = dump_signatures(dict.fromkeys(words, undeclared(2)))
+        kernels = SIGNATURES.dump(dict.fromkeys(words, undeclared(2)))
         yield {"kernels": kernels, "log": "a warning" if "warn" in texts[0] else ""}
 
 

@@ -19,8 +19,7 @@ from tests.vendor_reference.cpu_layers import library, prelu
 from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.cpu_layer.worker import ask
-from vendor_reference.executable.cpu_op import CpuOp, CpuOperand, MemoryLayout
-from vendor_reference.executable.cpu_op_json import dump_op
+from vendor_reference.executable.cpu_op import CPU_OP, CpuOp, CpuOperand, MemoryLayout
 
 F16, F32, I8 = ElementType.FLOAT16, ElementType.FLOAT32, ElementType.INT8
 NCHW8C = MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))
@@ -48,7 +47,7 @@ def request(path: Path, *ops: CpuOp, producers: Any = None, op_name: str = "Doub
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "file_name": path.name,
         "op_name": op_name,
-        "ops": [dump_op(op) for op in ops],
+        "ops": [CPU_OP.dump(op) for op in ops],
         "producers": producers or [[None] * len(op.inputs) for op in ops],
         "patterns": [asdict(Patterns.of(op)) for op in ops],
     }

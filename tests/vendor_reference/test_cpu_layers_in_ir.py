@@ -31,7 +31,7 @@ from vendor_reference.executable.cpu_op import (
     MemoryLayout,
     TensorConfig,
 )
-from vendor_reference.executable.shape_value import ShapeKind
+from vendor_reference.executable.executable import ShapeKind
 from vendor_reference.soc import EMU8
 
 SHAPE = (1, 4, 4, 20)

@@ -13,6 +13,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from tests.vendor_reference.executables import ddr, floats, in_, out, source
+from vendor_reference.executable.byte_code import (
+    MAGIC,
+    PREFIX,
+    VERSION,
+    read_executable,
+    write_executable,
+)
 from vendor_reference.executable.cpu_op import (
     CpuConfig,
     CpuOp,
@@ -20,11 +27,15 @@ from vendor_reference.executable.cpu_op import (
     MemoryLayout,
     TensorConfig,
 )
-from vendor_reference.executable.executable import CpuPlace, CpuTask, Executable, Function
-from vendor_reference.executable.format import MAGIC, PREFIX, VERSION
-from vendor_reference.executable.reader import read_executable
-from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
-from vendor_reference.executable.writer import write_executable
+from vendor_reference.executable.executable import (
+    CpuPlace,
+    CpuTask,
+    DynamicOutput,
+    Executable,
+    Function,
+    ShapeKind,
+    ShapeValue,
+)
 
 F32 = ElementType.FLOAT32
 SHAPE = (1, 2, 3, 10)

@@ -18,8 +18,8 @@ from tests.vendor_reference.executables import DOUBLE, assets, byte_code, doubli
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.device.module import Module
 from vendor_reference.device.program_text import ProgramText
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import Executable
-from vendor_reference.executable.writer import write_executable
 
 
 @pytest.fixture(autouse=True)

@@ -32,8 +32,16 @@ from tests.vendor_reference.executables import (
     task,
 )
 from vendor_reference.device.module import Module
-from vendor_reference.executable.executable import HOLE, Executable, Function, KernelTask, Program
-from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
+from vendor_reference.executable.executable import (
+    HOLE,
+    DynamicOutput,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+    ShapeKind,
+    ShapeValue,
+)
 
 ROWS, KEPT = Dimension(0, 0), Dimension(1, 0)
 X = ShapeValue("x", ShapeKind.INPUT, (-1, 3), (8, 3), 0)

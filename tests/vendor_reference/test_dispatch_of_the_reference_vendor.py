@@ -40,8 +40,8 @@ from tests.vendor_reference.executables import (
 )
 from vendor_reference.device.opencl_memory import read_constant
 from vendor_reference.dispatch import DISPATCH
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import Constant, Dequantization, Executable, Program
-from vendor_reference.executable.writer import write_executable
 
 FLOATS = floats(4)
 

@@ -16,7 +16,16 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from vendor_reference.executable.byte_code import (
+    MAGIC,
+    PREFIX,
+    VERSION,
+    executable_parts,
+    read_executable,
+    write_executable,
+)
 from vendor_reference.executable.executable import (
+    ALIGNMENT,
     Argument,
     ArgumentKind,
     Constant,
@@ -26,10 +35,8 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
     Source,
+    align,
 )
-from vendor_reference.executable.format import ALIGNMENT, MAGIC, PREFIX, VERSION, align
-from vendor_reference.executable.reader import read_executable
-from vendor_reference.executable.writer import executable_parts, write_executable
 
 F32, F16, I8 = ElementType.FLOAT32, ElementType.FLOAT16, ElementType.INT8
 

@@ -14,13 +14,19 @@ from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from tests.vendor_reference.executables import floats, in_, out, shape, task
-from vendor_reference.executable.executable import HOLE, Argument, Executable, Function, Program
-from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
-from vendor_reference.executable.format import PREFIX
-from vendor_reference.executable.reader import read_executable
-from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
-from vendor_reference.executable.work_size import work_size
-from vendor_reference.executable.writer import write_executable
+from vendor_reference.executable.byte_code import PREFIX, read_executable, write_executable
+from vendor_reference.executable.executable import (
+    HOLE,
+    Argument,
+    DynamicOutput,
+    Executable,
+    Function,
+    Program,
+    ShapeKind,
+    ShapeValue,
+    work_size,
+)
+from vendor_reference.executable.source_text import Holes, fill_program, hole_values
 
 BATCH, WRITTEN = Dimension(0, 0), Dimension(2, 0)
 SHAPES = [

@@ -30,8 +30,8 @@ from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors, kern
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.options import check_options, half_tensors
 from vendor_reference.device.module import Module
+from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable
-from vendor_reference.executable.reader import read_executable
 
 Array = np.ndarray[Any, Any]
 

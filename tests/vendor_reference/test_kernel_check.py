@@ -19,8 +19,8 @@ from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.plugin import PLUGIN
 from vendor_reference.drivers.choice import choose_device
+from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, KernelTask, Program, Source
-from vendor_reference.executable.reader import read_executable
 
 FAKE = "tests.vendor_reference.fake_checks"
 

@@ -42,7 +42,7 @@ from vendor_reference.custom_layers.custom_layer import (
 from vendor_reference.custom_layers.layout import Format
 from vendor_reference.custom_layers.value_sources import Literal
 from vendor_reference.device.module import Module
-from vendor_reference.executable.writer import write_executable
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.soc import EMU4, EMU8, SocModel
 
 F16, F32 = ElementType.FLOAT16, ElementType.FLOAT32

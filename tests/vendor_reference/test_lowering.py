@@ -39,6 +39,7 @@ from vendor_reference.custom_layers.value_sources import (
     StructField,
     ValueSource,
 )
+from vendor_reference.executable.byte_code import read_executable, write_executable
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -46,8 +47,6 @@ from vendor_reference.executable.executable import (
     Executable,
     Source,
 )
-from vendor_reference.executable.reader import read_executable
-from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import EMU4, EMU8, SocModel
 
 CL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)

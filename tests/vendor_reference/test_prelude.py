@@ -12,7 +12,7 @@ from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
 from vendor_reference.custom_layers.layout import Format, bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
 from vendor_reference.executable.executable import HOLE
-from vendor_reference.executable.filled_program import Holes
+from vendor_reference.executable.source_text import Holes
 
 
 def prelude(

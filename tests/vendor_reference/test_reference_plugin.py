@@ -19,7 +19,7 @@ from litert.model.blob import MappedFile
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.plugin import PLUGIN
-from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.byte_code import read_executable
 
 KERNELS = Path(__file__).parent / "kernels"
 

@@ -9,6 +9,7 @@ from litert.model.blob import Blob
 from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions
 from vendor_reference.authoring.separate_places import separate_places
 from vendor_reference.authoring.subject import OpChoice, given_subject
+from vendor_reference.executable.byte_code import read_executable, write_executable
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -17,8 +18,6 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
 )
-from vendor_reference.executable.reader import read_executable
-from vendor_reference.executable.writer import write_executable
 
 INPUT = Argument(ArgumentKind.INPUT, 0)
 OUTPUT = Argument(ArgumentKind.OUTPUT, 0)

@@ -29,8 +29,8 @@ from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.drivers.choice import choose_device
+from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, Function, Program
-from vendor_reference.executable.reader import read_executable
 
 _VENDOR = "Reference"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.authoring.loaded_call import load_call
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -13,7 +14,6 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
 )
-from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import SOC_MODELS
 
 LARGE_BYTES = 64 << 20

@@ -29,8 +29,8 @@ from vendor_reference.custom_layers.custom_layer import (
 from vendor_reference.custom_layers.value_sources import OpValues
 from vendor_reference.drivers.choice import choose_device
 from vendor_reference.executable.executable import HOLE, Argument, CpuTask, KernelTask, Program
-from vendor_reference.executable.filled_program import fill_program, hole_values
 from vendor_reference.executable.kernel_signature import KernelSignature
+from vendor_reference.executable.source_text import fill_program, hole_values
 
 _SHAPE = re.compile(r"\bs([0-9]+)\[")
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.authoring.compiled_layer import CompiledLayer
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -18,7 +19,6 @@ from vendor_reference.executable.executable import (
     Function,
     KernelTask,
 )
-from vendor_reference.executable.writer import write_executable
 
 _ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 

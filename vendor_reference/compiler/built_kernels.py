@@ -14,15 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from litert.core.checked_json import JsonNode
+from litert.core.codec import TEXT, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.executable.executable import Program
-from vendor_reference.executable.kernel_signature import (
-    KernelSignature,
-    dump_signatures,
-    parse_signatures,
-)
+from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 
 _FORMAT = 2
 _PART = "built"
@@ -41,6 +38,10 @@ class BuiltProgram:
 
     kernels: Mapping[str, KernelSignature]
     log: str = ""
+
+
+BUILT = record(BuiltProgram, kernels=SIGNATURES, log=TEXT, always=lambda _: ("log",))
+"""The answer of a successful build, as plain data."""
 
 
 def program_key(program: Program, fingerprint: str) -> str:
@@ -64,30 +65,21 @@ def find_built(key: str) -> BuiltProgram | None:
     try:
         path = _path(key)
         with open(path, "rb") as stream:
-            return parse_built(JsonNode.parse(stream.read(), path, Status.SERIALIZATION))
+            return BUILT.read(JsonNode.parse(stream.read(), path, Status.SERIALIZATION))
     except (OSError, LiteRtError):
         return None  # never built, or a damaged file: it is built again
 
 
 def remember_built(key: str, built: BuiltProgram) -> None:
     """Keeps an answer; a folder that cannot be written to costs the next run its time, no more."""
-    fields = {"kernels": dump_signatures(built.kernels), "log": built.log}
     try:
-        keep_file(_PART, f"{key}.json", [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
+        keep_file(
+            _PART, f"{key}.json", [json.dumps(BUILT.dump(built)).encode()], _NAMES, _LIMIT_BYTES
+        )
     except (OSError, LiteRtError) as error:
         import logging  # here: it takes as long to import as all answers to read
 
         logging.getLogger(__name__).info("cannot remember a build: %s", error)
-
-
-def parse_built(node: JsonNode) -> BuiltProgram:
-    """The answer of a successful build.
-
-    Raises:
-      LiteRtError: for anything else.
-    """
-    fields = node.fields(("kernels", "log"))
-    return BuiltProgram(parse_signatures(fields["kernels"]), fields["log"].text())
 
 
 def _path(key: str) -> str:

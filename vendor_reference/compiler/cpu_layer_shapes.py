@@ -11,11 +11,9 @@ from vendor_reference.compiler.cpu_library import ask_library, check_allowed
 from vendor_reference.compiler.cpu_ops import make_cpu_op
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.executable.cpu_op import MAX_RANK, CpuOp
-from vendor_reference.executable.cpu_op_json import dump_op
+from vendor_reference.executable.cpu_op import CPU_OP, MAX_RANK, MOST_DIM, CpuOp
 
 _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
-_MOST_DIM = 2**31 - 1
 
 
 class CpuLayerShapes:
@@ -51,7 +49,7 @@ class CpuLayerShapes:
         op: Op, layer: CustomLayer, asked: CpuOp, inputs: Mapping[Tensor, Sequence[int]]
     ) -> Sequence[tuple[int, ...] | str]:
         patterns = [list(tensor.type.shape) for tensor in op.outputs]
-        request = {"op": dump_op(asked), "outputs": patterns}
+        request = {"op": CPU_OP.dump(asked), "outputs": patterns}
         try:
             (answer,) = ask_library(layer, "ask_shapes", request)
         except LiteRtError as error:
@@ -61,7 +59,7 @@ class CpuLayerShapes:
         if answer.value is None:
             return [_alike(op, layer, index, inputs) for index in range(len(op.outputs))]
         return [
-            tuple(n.integer(0, _MOST_DIM) for n in shape.items(0, MAX_RANK))
+            tuple(n.integer(0, MOST_DIM) for n in shape.items(0, MAX_RANK))
             for shape in answer.items(len(op.outputs), len(op.outputs))
         ]
 

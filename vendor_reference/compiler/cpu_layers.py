@@ -17,8 +17,7 @@ from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_bounds import find_bounds
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
-from vendor_reference.executable.cpu_op import CpuOp
-from vendor_reference.executable.cpu_op_json import dump_op, parse_config
+from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, check_config
 
 NO_GIVEN: Mapping[str, Sequence[int]] = MappingProxyType({})
 """No bounds from the user."""
@@ -87,7 +86,7 @@ def _ask(
     asked = [make_cpu_op(op, shapes) for op in ops]
     places = {op: index for index, op in enumerate(ops)}
     request = {
-        "ops": [dump_op(op) for op in asked],
+        "ops": [CPU_OP.dump(op) for op in asked],
         "producers": [list(_producers(op, places)) for op in ops],
         "patterns": [_patterns(op) for op in ops],
     }
@@ -98,10 +97,12 @@ def _ask(
     for op, cpu_op, answer in zip(ops, asked, answers[1:], strict=True):
         fields = answer.fields(("implementation", "name", "config", "reorders", "says_shapes"))
         named = CpuOp(layer_type, cpu_op.name, cpu_op.inputs, cpu_op.outputs, cpu_op.options)
+        config = CPU_CONFIG.read(fields["config"])
+        check_config(fields["config"], config, named)
         found[op] = CpuKernel(
             named,
             fields["implementation"].integer(0, 2**31 - 1),
-            parse_config(fields["config"], named),
+            config,
             _asked_shapes(op, layer, fields["says_shapes"].boolean()),
         )
         reorders = fields["reorders"].integer(0, len(op.inputs) + len(op.outputs))

@@ -25,17 +25,17 @@ from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import (
+    BUILT,
     BuiltProgram,
     find_built,
-    parse_built,
     program_key,
     remember_built,
 )
 from vendor_reference.drivers.choice import choose_device
 from vendor_reference.drivers.installation import Installation
 from vendor_reference.executable.binary_layer import is_binary_layer
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import Executable, Program
-from vendor_reference.executable.writer import write_executable
 
 _CHECK = "vendor_reference.device.kernel_check_worker:check"
 _HINT = "--nocheck_kernels only moves the build to the device."
@@ -107,7 +107,7 @@ def _build(
                 _CHECK, folder, timeout_s=timeout_s, library=installation.library
             ):
                 node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
-                answers.append(parse_built(node))
+                answers.append(BUILT.read(node))
     except LiteRtError as error:
         index = min(len(answers), len(programs) - 1)
         if error.status in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):

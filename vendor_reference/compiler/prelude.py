@@ -15,7 +15,7 @@ from litert.core.sizes import Expression, Size
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Bfyx
-from vendor_reference.executable.filled_program import Holes
+from vendor_reference.executable.source_text import Holes
 
 USER_DEFINES = "// Custom Layer User Defines\n"
 """Parts the built-in defines from the layer's own."""

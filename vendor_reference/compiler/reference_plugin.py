@@ -38,8 +38,8 @@ from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import Executable, Source
-from vendor_reference.executable.writer import write_executable
 from vendor_reference.soc import get_soc_model
 
 

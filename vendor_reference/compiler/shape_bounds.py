@@ -22,7 +22,7 @@ from vendor_reference.compiler.shape_rules import (
     find_shape_rule,
 )
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
-from vendor_reference.executable.shape_value import format_shape
+from vendor_reference.executable.executable import format_shape
 
 Shape = tuple[int, ...]
 

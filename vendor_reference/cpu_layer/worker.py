@@ -13,8 +13,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
-from vendor_reference.executable.cpu_op import CpuOp, MemoryLayout
-from vendor_reference.executable.cpu_op_json import dump_config, parse_op
+from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, MemoryLayout
 
 
 def ask(request: Mapping[str, Any]) -> Iterator[object]:
@@ -22,7 +21,7 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
 
     Args:
       request: `path`, `sha256` and `file_name` of the library; `op_name` that it was given for; `ops` (see
-        `dump_op`) with their largest shapes, in the order in which they run; `producers`: for each op's inputs the
+        `CPU_OP`) with their largest shapes, in the order in which they run; `producers`: for each op's inputs the
         op and output that they are, or null; `patterns`: for each op the shapes of its `inputs` and `outputs` as
         the model has them.
 
@@ -51,7 +50,7 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
         yield {
             "implementation": choices[-1].implementation,
             "name": choices[-1].name,
-            "config": dump_config(choices[-1].config),
+            "config": CPU_CONFIG.dump(choices[-1].config),
             "reorders": choices[-1].reorders,
             "says_shapes": bool(library.table.get_output_shapes),
         }
@@ -84,7 +83,7 @@ def _load(request: Mapping[str, Any]) -> tuple[CpuLayerLibrary, str]:
 
 
 def _op(value: object, layer_type: str, where: str) -> CpuOp:
-    op = parse_op(JsonNode(value, "$", where, Status.INVALID_ARGUMENT))
+    op = CPU_OP.read(JsonNode(value, "$", where, Status.INVALID_ARGUMENT))
     return replace(op, layer_type=layer_type)
 
 

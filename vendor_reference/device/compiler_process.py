@@ -14,7 +14,7 @@ from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
-from vendor_reference.executable.kernel_signature import dump_signatures, parse_signatures
+from vendor_reference.executable.kernel_signature import SIGNATURES
 
 TIMEOUT_S = 120.0
 """For all programs of one call; drivers build a large one in seconds."""
@@ -44,7 +44,7 @@ def compile_in_child(
             assert isinstance(answer, dict)
             binary = base64.b64decode(answer["binary"])
             node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)
-            yield BuiltProgram(parse_signatures(node), binary, answer["log"])
+            yield BuiltProgram(SIGNATURES.read(node), binary, answer["log"])
             done += 1
     except LiteRtError as error:
         if error.status in (Status.COMPILATION, Status.DYNAMIC_LOADING):
@@ -79,7 +79,7 @@ def build(request: Mapping[str, Any]) -> Iterator[object]:
     for name, text, options in request["programs"]:
         built = compile_text(context, device, ProgramText(name, text, options))
         yield {
-            "kernels": dump_signatures(built.kernels),
+            "kernels": SIGNATURES.dump(built.kernels),
             "log": built.log,
             "binary": base64.b64encode(built.binary).decode(),
         }

@@ -25,8 +25,14 @@ from vendor_reference.device.function_memory import FunctionMemory, Slot, find_s
 from vendor_reference.device.recent import Recent
 from vendor_reference.device.stopwatch import HostTime
 from vendor_reference.executable.cpu_op import CpuOp, CpuOperand
-from vendor_reference.executable.executable import ArgumentKind, CpuPlace, CpuTask
-from vendor_reference.executable.shape_value import ShapeKind, ShapeValue, format_shape
+from vendor_reference.executable.executable import (
+    ArgumentKind,
+    CpuPlace,
+    CpuTask,
+    ShapeKind,
+    ShapeValue,
+    format_shape,
+)
 
 MOST_KERNELS = 16
 """For shapes that come again; what is older is ended, and made again."""

@@ -9,8 +9,7 @@ import pyopencl as cl
 
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
-from vendor_reference.executable.executable import Argument, ArgumentKind, Function
-from vendor_reference.executable.format import ALIGNMENT
+from vendor_reference.executable.executable import ALIGNMENT, Argument, ArgumentKind, Function
 
 Slot: TypeAlias = tuple[ArgumentKind, int]
 """INPUT or OUTPUT, and its index."""

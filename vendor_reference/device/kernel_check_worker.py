@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from litert.core.errors import LiteRtError
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import compose_text
-from vendor_reference.executable.kernel_signature import dump_signatures
-from vendor_reference.executable.reader import read_executable
+from vendor_reference.executable.byte_code import read_executable
+from vendor_reference.executable.kernel_signature import SIGNATURES
 
 
 def check(folder: str) -> Iterator[Mapping[str, object]]:
@@ -47,14 +47,14 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     for program in programs:
         declared = sources.find_declared(program)
         if declared is not None:
-            yield {"kernels": dump_signatures(declared), "log": ""}
+            yield {"kernels": SIGNATURES.dump(declared), "log": ""}
             continue
         text = compose_text(program, sources.read)
         built = cache.find(text)
         if built is None:
             built = compile_text(context, device, text)
             cache.store(text, built)
-        yield {"kernels": dump_signatures(built.kernels), "log": built.log}
+        yield {"kernels": SIGNATURES.dump(built.kernels), "log": built.log}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -26,8 +26,7 @@ from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.recent import Recent
 from vendor_reference.drivers.driver import driver_of_device
-from vendor_reference.executable.executable import ArgumentKind, KernelTask
-from vendor_reference.executable.work_size import work_size
+from vendor_reference.executable.executable import ArgumentKind, KernelTask, work_size
 
 _MOST_KERNELS = 64
 """For shapes that come again; what is older is made again."""

@@ -13,8 +13,8 @@ from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.opencl_device import OpenClDevice, load_library
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory
+from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Source
-from vendor_reference.executable.reader import read_executable
 
 
 class Module:

@@ -11,7 +11,7 @@ from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilde
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.device.recent import Recent
 from vendor_reference.executable.executable import Program
-from vendor_reference.executable.filled_program import fill_program, hole_values
+from vendor_reference.executable.source_text import fill_program, hole_values
 
 MOST_FILLED = 64
 """Programs for certain shapes that a module holds; older ones are on disk."""

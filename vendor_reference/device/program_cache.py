@@ -21,11 +21,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.executable.kernel_signature import (
-    KernelSignature,
-    dump_signatures,
-    parse_signatures,
-)
+from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,7 +83,7 @@ class ProgramCache:
     def store(self, text: ProgramText, program: BuiltProgram) -> None:
         """Keeps a program; where that fails, it is built again another time."""
         fields = {
-            "kernels": dump_signatures(program.kernels),
+            "kernels": SIGNATURES.dump(program.kernels),
             "log": program.log,
             "variants": sorted(program.variants),
         }
@@ -123,7 +119,7 @@ def _parse(data: bytes) -> BuiltProgram | None:
     try:
         fields = header.fields(("kernels", "log", "variants"))
         variants = frozenset(variant.text() for variant in fields["variants"].items())
-        kernels = parse_signatures(fields["kernels"])
+        kernels = SIGNATURES.read(fields["kernels"])
         return BuiltProgram(kernels, body[header_size:], fields["log"].text(), variants)
     except LiteRtError:
         return None

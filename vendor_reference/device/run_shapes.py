@@ -7,9 +7,14 @@ from collections.abc import Callable, Sequence
 from litert.core.errors import LiteRtError
 from litert.core.sizes import evaluate
 from litert.core.status import Status
-from vendor_reference.executable.executable import CpuTask, Function
+from vendor_reference.executable.executable import (
+    CpuTask,
+    Function,
+    ShapeKind,
+    ShapeValue,
+    format_shape,
+)
 from vendor_reference.executable.shape_use import find_times
-from vendor_reference.executable.shape_value import ShapeKind, ShapeValue, format_shape
 
 Shape = tuple[int, ...]
 

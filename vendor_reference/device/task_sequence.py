@@ -25,9 +25,14 @@ from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.device.run_shapes import NOT_WRITTEN, RunShapes
 from vendor_reference.device.stopwatch import HostTime
-from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function
+from vendor_reference.executable.executable import (
+    ArgumentKind,
+    CpuTask,
+    Function,
+    ShapeKind,
+    ShapeValue,
+)
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
-from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
 
 Launch: TypeAlias = KernelLaunch | CpuLauncher
 

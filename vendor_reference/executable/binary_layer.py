@@ -27,13 +27,8 @@ from dataclasses import dataclass, field
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.executable.executable import Program
-from vendor_reference.executable.format import ALIGNMENT, align
-from vendor_reference.executable.kernel_signature import (
-    KernelSignature,
-    dump_signatures,
-    parse_signatures,
-)
+from vendor_reference.executable.executable import ALIGNMENT, Program, align
+from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 
 MAGIC = b"LRT-LYR\n"
 VERSION = 1
@@ -142,7 +137,7 @@ def pack_binary_layer(layer: BinaryLayer) -> bytes:
                 {
                     "program": code.program,
                     "device": list(code.device),
-                    "kernels": dump_signatures(code.kernels),
+                    "kernels": SIGNATURES.dump(code.kernels),
                     **add(code.binary),
                 }
                 for code in layer.codes
@@ -205,7 +200,7 @@ def _code(node: JsonNode, payload: memoryview) -> DeviceCode:
     return DeviceCode(
         _digest(fields["program"]),
         [n.text() for n in fields["device"].items(1)],
-        parse_signatures(fields["kernels"]),
+        SIGNATURES.read(fields["kernels"]),
         _piece(node, fields, payload),
     )
 

@@ -1,4 +1,7 @@
-"""An op as a CPU layer is told of it, and how its kernel takes the tensors (`litert_npu/cpu_layer.h`)."""
+"""An op as a CPU layer is told of it, and how its kernel takes the tensors (`litert_npu/cpu_layer.h`).
+
+As plain data both stand in executables and in the IR, and go between the compiler and its child process.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from litert.core.checked_json import JsonNode
+from litert.core.codec import (
+    BOOLEAN,
+    NUMBER,
+    TEXT,
+    Renamed,
+    checked,
+    converted,
+    frozen_array,
+    hexadecimal,
+    integer,
+    named,
+    nullable,
+    record,
+    row,
+)
 from litert.core.element_type import ElementType
+from litert.core.sizes import MOST
 from litert.core.tensor_type import RankedTensorType
 
 MAX_RANK = 16
 """Of a tensor, and of its memory with blocks."""
+
+MOST_DIM = 2**31 - 1
+"""Of a tensor."""
 
 _MOST_IN_BLOCK = 1 << 16
 _LETTERS = "nhwc"
@@ -144,3 +167,165 @@ class CpuConfig:
     inputs: tuple[TensorConfig | None, ...]
     outputs: tuple[TensorConfig, ...]
     dynamic_batch: bool = False
+
+
+def check_channels(
+    node: JsonNode,
+    scales: Sequence[float],
+    zero_points: Sequence[int],
+    dimension: int,
+    tensor_type: RankedTensorType,
+) -> None:
+    """The quantization of a tensor has one scale, or one for each index of its dimension.
+
+    Raises:
+      LiteRtError: the node's, which has a `dimension`.
+    """
+    shape = tensor_type.shape
+    if dimension:
+        node.at("dimension").integer(0, max(len(shape) - 1, 0))
+    channels = shape[dimension] if shape else 1
+    if len(scales) not in (1, channels) or len(zero_points) != len(scales):
+        raise node.error(f"{len(scales)} scales, {len(zero_points)} zero points of {tensor_type}")
+
+
+def check_config(node: JsonNode, config: CpuConfig, op: CpuOp) -> None:
+    """A configuration that was read is for the tensors of its op.
+
+    Raises:
+      LiteRtError: the node's.
+    """
+    num_inputs, num_outputs = len(op.inputs), len(op.outputs)
+    node.at("inputs").items(num_inputs, num_inputs)
+    node.at("outputs").items(num_outputs, num_outputs)
+    for index, (tensor, operand) in enumerate(zip(config.inputs, op.inputs, strict=True)):
+        if operand is not None:
+            _check_tensor(node.at("inputs", index), tensor, operand, 0)
+        elif tensor is not None:
+            raise node.at("inputs", index).error("of an input that is left out")
+    for index, (tensor, operand) in enumerate(zip(config.outputs, op.outputs, strict=True)):
+        _check_tensor(node.at("outputs", index), tensor, operand, num_inputs)
+
+
+def _check_tensor(
+    node: JsonNode, tensor: TensorConfig | None, operand: CpuOperand, num_inputs: int
+) -> None:
+    if tensor is None or tensor.layout is None:
+        raise node.error("it has no layout")
+    bits, layout = tensor.element_type.bits, tensor.layout
+    if not bits or bits % 8:
+        raise node.at("element_type").error(f"elements of type {tensor.element_type.name}")
+    if mistake := layout.find_mistake(len(operand.tensor_type.shape)):
+        raise node.error(mistake)
+    if layout.num_elements(operand.tensor_type.shape) > MOST // bits:
+        raise node.error(f"{operand.tensor_type} in {layout} is too large")
+    if tensor.in_place >= num_inputs:
+        node.at("in_place").integer(-1, num_inputs - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenConfig:
+    """A `TensorConfig` as it is written: the layout's parts stand beside the others."""
+
+    element_type: ElementType
+    order: tuple[int, ...]
+    blocks: tuple[int, ...] = ()
+    in_place: int = -1
+    needs_constant: bool = False
+    takes_view: bool = False
+
+
+def _tensor_config(written: _WrittenConfig) -> TensorConfig:
+    return TensorConfig(
+        written.element_type,
+        MemoryLayout(written.order, written.blocks or (0,) * len(written.order)),
+        written.in_place,
+        written.needs_constant,
+        written.takes_view,
+    )
+
+
+def _written_config(config: TensorConfig) -> _WrittenConfig:
+    assert config.layout is not None  # it is settled
+    return _WrittenConfig(
+        config.element_type,
+        config.layout.order,
+        config.layout.blocks if config.layout.is_blocked else (),
+        config.in_place,
+        config.needs_constant,
+        config.takes_view,
+    )
+
+
+def _check_blocks(node: JsonNode, config: _WrittenConfig) -> None:
+    if config.blocks:
+        node.at("blocks").items(len(config.order), len(config.order))
+
+
+def _check_operand(node: JsonNode, operand: CpuOperand) -> None:
+    if operand.scales or operand.zero_points:
+        check_channels(
+            node, operand.scales, operand.zero_points, operand.dimension, operand.tensor_type
+        )
+
+
+def _type_mistake(tensor_type: RankedTensorType) -> str:
+    element_type, shape = tensor_type.element_type, tensor_type.shape
+    if element_type.bits and prod(shape) <= MOST // element_type.bits:
+        return ""
+    return f"{element_type.name} of shape {list(shape)}"
+
+
+_ELEMENT_TYPE = named(ElementType.__members__)
+_DIMS = frozen_array(integer(0, MOST_DIM), 0, MAX_RANK)
+
+TENSOR_TYPE = checked(
+    row(RankedTensorType.of, element_type=_ELEMENT_TYPE, shape=_DIMS), _type_mistake
+)
+"""A tensor's type; its size in bytes is within bounds."""
+
+_OPERAND = record(
+    CpuOperand,
+    tensor_type=Renamed("type", TENSOR_TYPE),
+    is_constant=BOOLEAN,
+    scales=frozen_array(NUMBER, 1),
+    zero_points=frozen_array(integer(-(2**63), 2**63 - 1)),
+    dimension=integer(0, MOST_DIM),
+    always=lambda operand: ("dimension",) if operand.scales else (),
+    check=_check_operand,
+)
+
+CPU_OP = record(
+    CpuOp,
+    layer_type=TEXT,
+    name=TEXT,
+    inputs=frozen_array(nullable(_OPERAND)),
+    outputs=frozen_array(_OPERAND, 1),
+    options=hexadecimal(),
+    always=lambda _: ("options",),
+)
+"""An op."""
+
+_CONFIG = converted(
+    record(
+        _WrittenConfig,
+        element_type=_ELEMENT_TYPE,
+        order=_DIMS,
+        blocks=_DIMS,
+        in_place=integer(-1, MOST_DIM),
+        needs_constant=BOOLEAN,
+        takes_view=BOOLEAN,
+        check=_check_blocks,
+    ),
+    _tensor_config,
+    _written_config,
+)
+
+CPU_CONFIG = record(
+    CpuConfig,
+    inputs=frozen_array(nullable(_CONFIG)),
+    outputs=frozen_array(_CONFIG),
+    dynamic_batch=BOOLEAN,
+    always=lambda _: ("dynamic_batch",),
+)
+"""A configuration with settled layouts, which `check_config` compares with its op."""

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
-from litert.core.sizes import Size
+from litert.core.errors import LiteRtError
+from litert.core.sizes import MOST, Shapes, Size, evaluate
+from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
-from vendor_reference.executable.shape_value import DynamicOutput, ShapeValue
+
+ALIGNMENT = 64
+"""Of constants in a module, and of places in a function's arenas, in bytes."""
 
 HOLE = "\ue000"
 """Stands in a text where a size is to be put in. It is for private use: no name and no define can have it."""
@@ -195,6 +200,63 @@ class Constant:
     order: Sequence[int] = ()
 
 
+class ShapeKind(str, Enum):
+    """Who knows a shape."""
+
+    INPUT = "input"
+    """The caller: it is that of input `index` of the function."""
+    COMPUTED = "computed"
+    """The device, before a run or in it: `sizes` say how."""
+    WRITTEN = "written"
+    """Task `index` of the function: its kernel writes the shape."""
+    ASKED = "asked"
+    """The library of task `index`, a CPU layer: it says the shape of its output `output`, before the task runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeValue:
+    """The shape of a tensor, of which a run tells at least one dimension.
+
+    Kernels see it as `uint`s in the tensor's own order of dimensions.
+
+    Attributes:
+      name: the tensor's, for messages.
+      pattern: the shape as the model has it, with -1 for what a run tells.
+      bound: the largest; memory is for that. Where the pattern has a number it is the same.
+      offset: of the numbers in the function's DDR.
+      sizes: one for each dimension, where it is computed, of shapes that stand before it.
+    """
+
+    name: str
+    kind: ShapeKind
+    pattern: tuple[int, ...]
+    bound: tuple[int, ...]
+    offset: int
+    index: int = 0
+    sizes: tuple[Size, ...] = ()
+    output: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the numbers in DDR."""
+        return 4 * len(self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicOutput:
+    """An output of a function whose shape a run tells.
+
+    Attributes:
+      output: its index.
+      shape_output: index of the int32 output that is told its shape.
+      shape: index of the shape value.
+    """
+
+    output: int
+    shape_output: int
+    shape: int
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """One NPU call: tasks in order.
@@ -244,3 +306,46 @@ class Executable:
         """Indices of the programs of such a device's functions."""
         functions = self.functions_on(has_fp16).values()
         return {task.program for function in functions for task in function.kernel_tasks}
+
+
+def work_size(
+    global_size: Sequence[Size], local_size: Sequence[Size] | None, shapes: Shapes, where: str
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Global and local size in numbers; without a local one the driver chooses.
+
+    Args:
+      global_size: 1 to 3 sizes.
+      local_size: as many, or None.
+      shapes: as they are in this run.
+      where: kernel and op, for messages.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a size has no value, a local one is 0 or does not divide, or there are too
+        many work items.
+    """
+    items = tuple(evaluate(size, shapes, where) for size in global_size)
+    if prod(items) > MOST:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"global size {list(items)} are too many work items", where
+        )
+    if local_size is None:
+        return items, None
+    group = tuple(evaluate(size, shapes, where) for size in local_size)
+    if any(k == 0 or g % k for g, k in zip(items, group, strict=True)):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"local size {list(group)} does not divide global size {list(items)}",
+            where,
+            "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index.",
+        )
+    return items, group
+
+
+def format_shape(shape: Sequence[int]) -> str:
+    """`100x3x?`, as bounds are written; `?` stands for what a run tells."""
+    return "x".join("?" if d < 0 else str(d) for d in shape) or "a single number"
+
+
+def align(size: int) -> int:
+    """The next multiple of `ALIGNMENT`."""
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from litert.core.checked_json import JsonNode
+from litert.core.codec import TEXT, entries, frozen_array, integer, named, record, row
 
 BY_VALUE = "by value"
 SPACES = ("__global", "__constant", "__local", BY_VALUE, "")
@@ -43,30 +42,18 @@ class KernelSignature:
     max_group_size: int
 
 
-def dump_signatures(kernels: Mapping[str, KernelSignature]) -> dict[str, object]:
-    """Kernels by name, as `json` writes them."""
-    return {
-        name: {
-            "arguments": [[a.space, a.type_name, a.name] for a in kernel.arguments],
-            "max_group_size": kernel.max_group_size,
-        }
-        for name, kernel in kernels.items()
-    }
-
-
-def parse_signatures(node: JsonNode) -> dict[str, KernelSignature]:
-    """Kernels by name.
-
-    Raises:
-      LiteRtError: for anything that `dump_signatures` does not make.
-    """
-    return {name: _parse_signature(kernel) for name, kernel in node.entries().items()}
-
-
-def _parse_signature(node: JsonNode) -> KernelSignature:
-    fields = node.fields(("arguments", "max_group_size"))
-    arguments = []
-    for argument in fields["arguments"].items():
-        space, type_name, name = argument.items(3, 3)
-        arguments.append(KernelArgument(space.text(SPACES), type_name.text(), name.text()))
-    return KernelSignature(tuple(arguments), fields["max_group_size"].integer(0, 2**63 - 1))
+SIGNATURES = entries(
+    record(
+        KernelSignature,
+        arguments=frozen_array(
+            row(
+                KernelArgument,
+                space=named({space: space for space in SPACES}),
+                type_name=TEXT,
+                name=TEXT,
+            )
+        ),
+        max_group_size=integer(0, 2**63 - 1),
+    )
+)
+"""Kernels by name, as plain data."""

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litert.core.sizes import Dimension, Size, shapes_in
-from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, KernelTask
-from vendor_reference.executable.shape_value import ShapeKind, ShapeValue
+from vendor_reference.executable.executable import (
+    ArgumentKind,
+    CpuTask,
+    Function,
+    KernelTask,
+    ShapeKind,
+    ShapeValue,
+)
 
 BEFORE_ALL = -1
 """A shape that is known before the first task."""

@@ -30,8 +30,13 @@ from vendor_reference.compiler.shape_functions import find_shape_function
 from vendor_reference.compiler.vpuip.dialect import EvaluateShapeOp, TaskActualShapeOfOp
 from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes
-from vendor_reference.executable.executable import Argument, ArgumentKind
-from vendor_reference.executable.shape_value import DynamicOutput, ShapeKind, ShapeValue
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    DynamicOutput,
+    ShapeKind,
+    ShapeValue,
+)
 
 
 class FunctionShapes:

@@ -25,7 +25,7 @@ from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.executable.executable import Program
-from vendor_reference.executable.filled_program import Holes, fill_program, hole_values
+from vendor_reference.executable.source_text import Holes, fill_program, hole_values
 
 
 @dataclass(frozen=True, slots=True)

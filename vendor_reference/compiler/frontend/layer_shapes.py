@@ -46,8 +46,7 @@ from vendor_reference.compiler.shape_rules import (
 )
 from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.executable.executable import Source
-from vendor_reference.executable.shape_value import format_shape
+from vendor_reference.executable.executable import Source, format_shape
 from vendor_reference.soc import SocModel
 
 

@@ -1,47 +1,31 @@
 """A CPU layer as part of its function's `VPUIP.kernel`, and back.
 
-cpu_layer = {implementation = 1 : i64, op = {layer_type = "PReLU", ...}, config = {...}}
+cpu_layer = {op = {layer_type = "PReLU", ...}, implementation = 1 : i64, config = {...}}
 """
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute
-
 from litert.core.checked_json import JsonNode
-from litert.core.status import Status
-from vendor_reference.compiler.ir.json_attribute import json_attribute, read_json
+from litert.core.codec import frozen_array, integer, record
 from vendor_reference.compiler.kernel_spec import CpuKernel
-from vendor_reference.executable.cpu_op_json import dump_config, dump_op, parse_config, parse_op
+from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, MOST_DIM, check_config
 
 
-def cpu_kernel_attribute(kernel: CpuKernel) -> Attribute:
-    """A CPU layer as an attribute."""
-    fields: dict[str, object] = {
-        "op": dump_op(kernel.op),
-        "implementation": kernel.implementation,
-        "config": dump_config(kernel.config),
-    }
+def _check(node: JsonNode, kernel: CpuKernel) -> None:
+    check_config(node.at("config"), kernel.config, kernel.op)
     if kernel.asked_shapes:
-        fields["asked_shapes"] = [list(shape) for shape in kernel.asked_shapes]
-    return json_attribute(fields)
+        outputs = kernel.op.outputs
+        shapes = node.at("asked_shapes").items(len(outputs), len(outputs))
+        for shape, operand in zip(shapes, outputs, strict=True):
+            rank = len(operand.tensor_type.shape)
+            shape.items(rank, rank)
 
 
-def read_cpu_kernel(where: str, attribute: Attribute) -> CpuKernel:
-    """The CPU layer that an attribute holds.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with the element that is not as `cpu_kernel_attribute` makes it.
-    """
-    node = JsonNode(read_json(attribute), "$", where, Status.INVALID_ARGUMENT)
-    fields = node.fields(("op", "implementation", "config"), ("asked_shapes",))
-    op = parse_op(fields["op"])
-    implementation = fields["implementation"].integer(0, 2**31 - 1)
-    asked: tuple[tuple[int, ...], ...] = ()
-    if "asked_shapes" in fields:
-        shapes = fields["asked_shapes"].items(len(op.outputs), len(op.outputs))
-        ranks = [len(operand.tensor_type.shape) for operand in op.outputs]
-        asked = tuple(
-            tuple(n.integer(-1, 2**31 - 1) for n in shape.items(rank, rank))
-            for shape, rank in zip(shapes, ranks, strict=True)
-        )
-    return CpuKernel(op, implementation, parse_config(fields["config"], op), asked)
+CPU_KERNEL = record(
+    CpuKernel,
+    op=CPU_OP,
+    implementation=integer(0, MOST_DIM),
+    config=CPU_CONFIG,
+    asked_shapes=frozen_array(frozen_array(integer(-1, MOST_DIM))),
+    check=_check,
+)

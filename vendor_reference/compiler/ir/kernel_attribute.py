@@ -26,17 +26,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
-from vendor_reference.compiler.ir.cpu_kernel_attribute import (
-    cpu_kernel_attribute,
-    read_cpu_kernel,
-)
+from vendor_reference.compiler.ir.cpu_kernel_attribute import CPU_KERNEL
+from vendor_reference.compiler.ir.json_attribute import json_attribute, read_json
 from vendor_reference.compiler.ir.types import find_element_type, ir_element_type, tensor_type
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
+    CpuKernel,
     InternalArgument,
     KernelArgument,
     KernelSpec,
@@ -91,7 +91,7 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
     if spec.sizes_of != _OUTPUT_0:
         fields["sizes_of"] = _argument_attribute(spec.sizes_of)
     if spec.cpu is not None:
-        fields[_CPU] = cpu_kernel_attribute(spec.cpu)
+        fields[_CPU] = json_attribute(CPU_KERNEL.dump(spec.cpu))
     attributes: dict[str, Attribute] = {KERNEL: DictionaryAttr(fields)}
     if spec.max_num_shaves:
         attributes[MAX_NUM_SHAVES] = number(spec.max_num_shaves)
@@ -151,7 +151,7 @@ def _read_kernel(kernel: _Held, max_num_shaves: int) -> KernelSpec:
         sizes_of=sizes_of,
         mentions=_rows("mentions", fields, _text) if "mentions" in fields else None,
         max_num_shaves=max_num_shaves,
-        cpu=read_cpu_kernel(f"{KERNEL}.{_CPU}", fields[_CPU]) if _CPU in fields else None,
+        cpu=_read_cpu(fields[_CPU]) if _CPU in fields else None,
         **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]
         **{name: _text(name, fields[name]) for name in _TEXTS if name in fields},  # type: ignore[arg-type]
         **{name: _rows(name, fields, _text) for name in _FORMULAS},  # type: ignore[arg-type]
@@ -171,6 +171,11 @@ def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
     if not isinstance(attribute, IntegerAttr) or attribute.value.data < 0:
         raise _error(MAX_NUM_SHAVES, "a number from 0 on", attribute)
     return int(attribute.value.data)
+
+
+def _read_cpu(attribute: Attribute) -> CpuKernel:
+    where = f"{KERNEL}.{_CPU}"
+    return CPU_KERNEL.read(JsonNode(read_json(attribute), "$", where, Status.INVALID_ARGUMENT))
 
 
 def _argument_attribute(argument: KernelArgument) -> DictionaryAttr:

@@ -46,7 +46,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.shape_functions import ShapeFunction, find_shape_function
-from vendor_reference.executable.shape_value import format_shape
+from vendor_reference.executable.executable import format_shape
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Dimension, Operation, Size
 from litert.core.status import Status
-from vendor_reference.executable.size_json import dump_size, parse_size
+from vendor_reference.executable.byte_code import SIZE
 
 SIZES = st.recursive(
     st.one_of(st.integers(0, 9), st.builds(Dimension, st.integers(0, 3), st.integers(0, 15))),
@@ -23,8 +23,8 @@ SIZES = st.recursive(
 
 @given(SIZES)
 def test_a_size_survives_json(size: Size) -> None:
-    text = json.dumps(dump_size(size)).encode()
-    assert parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION)) == size
+    text = json.dumps(SIZE.dump(size)).encode()
+    assert SIZE.read(JsonNode.parse(text, "here", Status.SERIALIZATION)) == size
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_a_size_survives_json(size: Size) -> None:
 def test_json_that_is_no_size_is_refused(value: object) -> None:
     text = json.dumps(value).encode()
     with pytest.raises(LiteRtError) as error:
-        parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION))
+        SIZE.read(JsonNode.parse(text, "here", Status.SERIALIZATION))
     assert error.value.status is Status.SERIALIZATION
 
 
 def test_a_deep_size_is_refused() -> None:
     text = ('["+",1,' * 900 + "1" + "]" * 900).encode()
     with pytest.raises(LiteRtError) as error:
-        parse_size(JsonNode.parse(text, "here", Status.SERIALIZATION))
+        SIZE.read(JsonNode.parse(text, "here", Status.SERIALIZATION))
     assert "operations in each other" in error.value.what

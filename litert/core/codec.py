@@ -1,0 +1,227 @@
+"""Dataclasses as plain data that JSON can have, and back: one declaration for both directions.
+
+    POINT = record(Point, x=integer(0, 100), name=TEXT)
+    POINT.dump(Point(3, "a"))  # {"x": 3, "name": "a"}
+    POINT.read(node)           # a Point, or an error that names the element
+
+What a dataclass has a default for may be left out, and is left out where it has that value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from litert.core.checked_json import JsonNode
+
+_Value = TypeVar("_Value")
+_Other = TypeVar("_Other")
+_Enum = TypeVar("_Enum", bound=Enum)
+
+_NO_DEFAULT = object()
+_DIGEST_LENGTH = 64
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Codec(Generic[_Value]):
+    """How values of one kind are written as plain data, and read.
+
+    Attributes:
+      read: makes a value of a node; raises the node's error for what `dump` does not make.
+      dump: makes plain data of a value.
+    """
+
+    read: Callable[[JsonNode], _Value]
+    dump: Callable[[_Value], object] = _as_it_is
+
+
+TEXT: Codec[str] = Codec(JsonNode.text)
+NUMBER: Codec[float] = Codec(JsonNode.number, float)
+BOOLEAN: Codec[bool] = Codec(JsonNode.boolean)
+
+
+def integer(low: int, high: int) -> Codec[int]:
+    """A whole number from `low` to `high`, both included."""
+    return Codec(lambda node: node.integer(low, high), int)
+
+
+def checked(codec: Codec[_Value], find_mistake: Callable[[_Value], str]) -> Codec[_Value]:
+    """Values in which `find_mistake` finds nothing; it returns what is wrong, or ""."""
+
+    def read(node: JsonNode) -> _Value:
+        value = codec.read(node)
+        if mistake := find_mistake(value):
+            raise node.error(mistake)
+        return value
+
+    return Codec(read, codec.dump)
+
+
+def converted(
+    codec: Codec[_Value], read: Callable[[_Value], _Other], dump: Callable[[_Other], _Value]
+) -> Codec[_Other]:
+    """Values that are made of those of another codec, and back."""
+    return Codec(lambda node: read(codec.read(node)), lambda value: codec.dump(dump(value)))
+
+
+def named(values: Mapping[str, _Value]) -> Codec[_Value]:
+    """One of some values, each by its name."""
+    names = {value: name for name, value in values.items()}
+    return Codec(lambda node: values[node.text(values)], names.__getitem__)
+
+
+def enumeration(kind: type[_Enum]) -> Codec[_Enum]:
+    """A member of an enumeration, by its text."""
+    return named({member.value: member for member in kind})
+
+
+def nullable(codec: Codec[_Value]) -> Codec[_Value | None]:
+    """A value, or null."""
+    return Codec(
+        lambda node: None if node.value is None else codec.read(node),
+        lambda value: None if value is None else codec.dump(value),
+    )
+
+
+def array(item: Codec[_Value], least: int = 0, most: int | None = None) -> Codec[Sequence[_Value]]:
+    """A list of `least` to `most` values."""
+    return Codec(
+        lambda node: [item.read(part) for part in node.items(least, most)],
+        lambda values: [item.dump(value) for value in values],
+    )
+
+
+def frozen_array(
+    item: Codec[_Value], least: int = 0, most: int | None = None
+) -> Codec[tuple[_Value, ...]]:
+    """The same as a tuple, which can be a part of a key."""
+    return Codec(
+        lambda node: tuple([item.read(part) for part in node.items(least, most)]),
+        lambda values: [item.dump(value) for value in values],
+    )
+
+
+def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
+    """Values by names that are the user's own."""
+    return Codec(
+        lambda node: {name: item.read(part) for name, part in node.entries().items()},
+        lambda values: {name: item.dump(value) for name, value in values.items()},
+    )
+
+
+def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
+    """A value as an array of some of its attributes, which `make` takes in this order."""
+
+    def read(node: JsonNode) -> _Value:
+        found = node.items(len(parts), len(parts))
+        return make(*[part.read(item) for part, item in zip(parts.values(), found, strict=True)])
+
+    return Codec(
+        read, lambda value: [part.dump(getattr(value, name)) for name, part in parts.items()]
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Renamed:
+    """A field that plain data call otherwise than the dataclass."""
+
+    key: str
+    codec: Codec[Any]
+
+
+class _Part(NamedTuple):
+    """A field of a record."""
+
+    name: str
+    key: str
+    codec: Codec[Any]
+    default: object
+
+
+def record(
+    make: type[_Value],
+    *,
+    check: Callable[[JsonNode, _Value], None] | None = None,
+    always: Callable[[_Value], Collection[str]] | None = None,
+    **fields: Codec[Any] | Renamed,
+) -> Codec[_Value]:
+    """A dataclass as an object with a field for each of its own, in this order.
+
+    Args:
+      make: the dataclass.
+      check: raises an error of the node, or of one below it, for values that do not fit each other.
+      always: names the fields that are written also where they have their default.
+      fields: what each field is.
+    """
+    defaults = {f.name: _default(f) for f in dataclasses.fields(make)}  # type: ignore[arg-type]
+    assert defaults.keys() == fields.keys(), f"fields of {make.__name__}"
+    parts = [
+        _Part(name, f.key, f.codec, defaults[name])
+        if isinstance(f, Renamed)
+        else _Part(name, name, f, defaults[name])
+        for name, f in fields.items()
+    ]
+    required = tuple(part.key for part in parts if part.default is _NO_DEFAULT)
+    optional = tuple(part.key for part in parts if part.default is not _NO_DEFAULT)
+    readers = {p.key: (p.name, p.codec.read) for p in parts}
+    writers = [(p.name, p.key, p.codec.dump, p.default, p.default == ()) for p in parts]
+
+    def read(node: JsonNode) -> _Value:
+        values = {}
+        for key, field in node.fields(required, optional).items():
+            name, read_field = readers[key]
+            values[name] = read_field(field)
+        value = make(**values)
+        if check is not None:
+            check(node, value)
+        return value
+
+    def dump(value: _Value) -> object:
+        written = always(value) if always is not None else ()
+        found: dict[str, object] = {}
+        for name, key, dump_field, default, may_be_empty in writers:
+            field = getattr(value, name)
+            # Sequences of any kind are equal where they are empty.
+            is_default = field == default or (may_be_empty and field is not None and not field)
+            if not is_default or name in written:
+                found[key] = dump_field(field)
+        return found
+
+    return Codec(read, dump)
+
+
+def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
+    """Bytes as hex digits."""
+
+    def read(node: JsonNode) -> bytes:
+        digits = node.text()
+        try:
+            data = bytes.fromhex(digits)
+        except ValueError:
+            raise node.error(f"{digits[:40]!r} is not hex") from None
+        if len(data) < least or (most is not None and len(data) > most):
+            raise node.error(f"{len(data)} bytes, expected {least} to {most}")
+        return data
+
+    return Codec(read, bytes.hex)
+
+
+def _digest_mistake(digest: str) -> str:
+    is_digest = len(digest) == _DIGEST_LENGTH and not set(digest) - set("0123456789abcdef")
+    return "" if is_digest else "not a SHA-256 in hex"
+
+
+SHA256 = checked(TEXT, _digest_mistake)
+"""A digest in lower-case hex."""
+
+
+def _default(field: dataclasses.Field[Any]) -> object:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return _NO_DEFAULT if field.default is dataclasses.MISSING else field.default

@@ -1,0 +1,375 @@
+"""The executable's byte format: an `Executable` becomes a byte code module, and back.
+
+| bytes | what |
+|---|---|
+| 0-7 | magic |
+| 8-11 | version, little-endian, as all numbers |
+| 12-15 | 0 |
+| 16-23 | bytes of the header |
+| 24-31 | bytes of the whole module |
+| 32- | header: one JSON object, UTF-8 |
+| next multiple of 64 | data: constants, each from a multiple of 64; the header has offsets from the data's start |
+
+The header is `{soc_model, functions, programs, constants}`, with the fields of `executable.py` as declared below;
+those that have their default may be left out. Names of functions are unique, except that a function for fp16
+arithmetic has the name of the one before it whose place it takes. A size is a number, dimension `d` of shape `s`
+as `[s, d]`, or an operation `["+", lhs, rhs]`. A dynamic output is `[output, shape output, shape]`, a tensor type
+`[element type's name, dimensions]`, a scalar hex digits.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litert.core.checked_json import JsonNode
+from litert.core.codec import (
+    BOOLEAN,
+    NUMBER,
+    SHA256,
+    TEXT,
+    Codec,
+    Renamed,
+    array,
+    checked,
+    enumeration,
+    frozen_array,
+    hexadecimal,
+    integer,
+    nullable,
+    record,
+    row,
+)
+from litert.core.errors import LiteRtError
+from litert.core.sizes import MOST, Dimension, Operation, Size
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob, MappedFile
+from vendor_reference.executable.cpu_op import (
+    CPU_CONFIG,
+    CPU_OP,
+    MAX_RANK,
+    MOST_DIM,
+    TENSOR_TYPE,
+    check_config,
+)
+from vendor_reference.executable.executable import (
+    ALIGNMENT,
+    Argument,
+    ArgumentKind,
+    Constant,
+    CpuPlace,
+    CpuTask,
+    Dequantization,
+    DynamicOutput,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+    ShapeKind,
+    ShapeValue,
+    Source,
+    align,
+)
+from vendor_reference.executable.executable_checks import (
+    SHAPE_FIELDS,
+    check_argument,
+    check_constant,
+    check_functions,
+    check_kernel_task,
+    check_program,
+    check_shape,
+)
+
+MAGIC = b"LRT-REF\n"
+VERSION = 3
+PREFIX = struct.Struct("<8sIxxxxQQ")
+
+_WHERE = "byte code"
+_HINT = "Compile the model again with apply_plugin."
+_SPOOLED_SIZE = 8 << 20
+_OPERATORS = ("+", "-", "*", "/", "%")
+_DEPTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredConstant:
+    """A `Constant` in the header, whose bytes lie behind it."""
+
+    tensor_type: RankedTensorType
+    offset: int
+    dequantization: Dequantization | None = None
+    order: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    soc_model: str
+    functions: Sequence[Function]
+    programs: Sequence[Program]
+    constants: Sequence[_StoredConstant]
+
+
+def read_executable(module: bytes | memoryview) -> Executable:
+    """Reads a module; its constants are views of it, and every index, offset, size and name in it is checked.
+
+    Raises:
+      LiteRtError: SERIALIZATION, for bytes that `write_executable` does not write;
+        INCOMPATIBLE_BYTE_CODE_VERSION, for a module of another version.
+    """
+    view = memoryview(module).cast("B")
+    text = _header_text(view)
+    data = view[min(align(PREFIX.size + text.nbytes), view.nbytes) :]
+    root = JsonNode.parse(text, _WHERE, Status.SERIALIZATION)
+    header = _HEADER.read(root)
+    constants = []
+    for index, stored in enumerate(header.constants):
+        size = stored.tensor_type.size_bytes
+        if stored.offset % ALIGNMENT or stored.offset + size > data.nbytes:
+            node = root.at("constants", index)
+            raise node.error(f"{size} bytes at {stored.offset} of {data.nbytes}")
+        blob = Blob(data[stored.offset : stored.offset + size])
+        constants.append(
+            Constant(stored.tensor_type, blob, stored.dequantization, list(stored.order))
+        )
+    executable = Executable(header.soc_model, header.functions, header.programs, constants)
+    check_functions(root.at("functions"), executable, _HINT)
+    return executable
+
+
+def write_executable(executable: Executable) -> Blob:
+    """The module: in memory, or, where its constants are large and lie in files, in a file without a name."""
+    parts = executable_parts(executable)
+    if sum(part.size for part in parts if part.file) >= _SPOOLED_SIZE:
+        return _spool(parts)
+    return Blob(b"".join(part.view for part in parts))
+
+
+def executable_parts(executable: Executable) -> list[Blob]:
+    """The module in pieces that follow each other; constants are the executable's own blobs, not copies."""
+    stored, data_size = [], 0
+    for constant in executable.constants:
+        stored.append(
+            _StoredConstant(
+                constant.tensor_type, data_size, constant.dequantization, constant.order
+            )
+        )
+        data_size += align(constant.data.size)
+    fields = _HEADER.dump(
+        _Header(executable.soc_model, executable.functions, executable.programs, stored)
+    )
+    header = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
+    data_start = align(PREFIX.size + len(header))
+    prefix = PREFIX.pack(MAGIC, VERSION, len(header), data_start + data_size)
+    parts = [Blob((prefix + header).ljust(data_start, b"\0"))]
+    for constant in executable.constants:
+        parts.append(constant.data)
+        gap = align(constant.data.size) - constant.data.size
+        if gap:
+            parts.append(Blob(bytes(gap)))
+    return parts
+
+
+def _header_text(view: memoryview) -> memoryview:
+    if view.nbytes < PREFIX.size or bytes(view[: len(MAGIC)]) != MAGIC:
+        raise LiteRtError(
+            Status.SERIALIZATION, "not an executable of the reference vendor", _WHERE, _HINT
+        )
+    _, version, header_size, module_size = PREFIX.unpack_from(view)
+    if version != VERSION:
+        raise LiteRtError(
+            Status.INCOMPATIBLE_BYTE_CODE_VERSION,
+            f"version {version}, this device reads {VERSION}",
+            _WHERE,
+            _HINT,
+        )
+    if module_size != view.nbytes or header_size > view.nbytes - PREFIX.size:
+        raise LiteRtError(
+            Status.SERIALIZATION,
+            f"{view.nbytes} bytes, expected {module_size} with a header of {header_size}",
+            _WHERE,
+            _HINT,
+        )
+    return view[PREFIX.size : PREFIX.size + header_size]
+
+
+def _spool(parts: Sequence[Blob]) -> Blob:
+    """The parts in one file, gone when the last view of it is; those in files are copied by the kernel."""
+    import tempfile  # here: few modules are so large
+
+    try:
+        with tempfile.NamedTemporaryFile(prefix="litert-npu-") as stream:
+            for part in parts:
+                if part.file is None:
+                    stream.write(part.view)
+                    stream.flush()
+                else:
+                    _send(part.file.fd, part.offset, part.size, stream.fileno())
+            return MappedFile(stream.name).blob()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(
+            Status.FILE_IO, f"cannot write the byte code: {reason}", tempfile.gettempdir()
+        ) from error
+
+
+def _send(source: int, offset: int, size: int, target: int) -> None:
+    while size:
+        sent = os.sendfile(target, source, offset, size)
+        if not sent:
+            raise OSError(errno.EIO, "the model's file has been cut")
+        offset, size = offset + sent, size - sent
+
+
+def _read_size(node: JsonNode, depth: int = 0) -> Size:
+    if not isinstance(node.value, list):
+        return node.integer(0, MOST)
+    if depth > _DEPTH:
+        raise node.error(f"more than {_DEPTH} operations in each other")
+    parts = node.items(2, 3)
+    if len(parts) == 2:
+        return Dimension(parts[0].integer(0, MOST_DIM), parts[1].integer(0, MAX_RANK - 1))
+    operator = parts[0].text(_OPERATORS)
+    return Operation(operator, _read_size(parts[1], depth + 1), _read_size(parts[2], depth + 1))
+
+
+def _dump_size(size: Size) -> object:
+    if isinstance(size, Dimension):
+        return [size.shape, size.index]
+    if isinstance(size, Operation):
+        return [size.operator, _dump_size(size.lhs), _dump_size(size.rhs)]
+    return size
+
+
+def _read_task(node: JsonNode) -> KernelTask | CpuTask:
+    is_cpu = isinstance(node.value, dict) and "implementation" in node.value
+    return _CPU_TASK.read(node) if is_cpu else _KERNEL_TASK.read(node)
+
+
+def _dump_task(task: KernelTask | CpuTask) -> object:
+    return _CPU_TASK.dump(task) if isinstance(task, CpuTask) else _KERNEL_TASK.dump(task)
+
+
+def _path_mistake(path: str) -> str:
+    is_inside = not path.startswith("/") and ".." not in path.split("/") and path.isprintable()
+    return "" if is_inside else f"{path!r} is not a path inside the asset's folder"
+
+
+def _entry_mistake(entry: str) -> str:
+    is_name = entry.isidentifier() and entry.isascii()
+    return "" if is_name else f"{entry!r} is not the name of a kernel"
+
+
+SIZE: Codec[Size] = Codec(_read_size, _dump_size)
+"""A size; whether its dimensions are there is checked with the whole."""
+
+_INDEX = integer(0, MOST)
+_COUNT = integer(0, MOST_DIM)
+_NAME = checked(TEXT, lambda name: "" if name else "an empty name")
+
+_SOURCE = record(Source, asset=_NAME, file_name=checked(_NAME, _path_mistake), sha256=SHA256)
+
+_PROGRAM = record(
+    Program,
+    prelude=TEXT,
+    sources=array(_SOURCE),
+    build_options=TEXT,
+    headers=array(_SOURCE),
+    holes=frozen_array(SIZE),
+    check=check_program,
+)
+
+_ARGUMENT = record(
+    Argument,
+    kind=enumeration(ArgumentKind),
+    index=_INDEX,
+    offset=_INDEX,
+    size_bytes=_INDEX,
+    scalar=hexadecimal(1, 128),
+    check=check_argument,
+)
+
+_KERNEL_TASK = record(
+    KernelTask,
+    op_name=TEXT,
+    program=integer(-MOST, MOST),
+    entry=checked(TEXT, _entry_mistake),
+    arguments=array(_ARGUMENT),
+    global_size=array(SIZE, 1, 3),
+    local_size=array(SIZE),
+    num_shaves=_COUNT,
+    check=check_kernel_task,
+)
+
+_PLACE = record(
+    CpuPlace, argument=_ARGUMENT, strides=frozen_array(_INDEX), offset=_INDEX, shape=_INDEX
+)
+
+_CPU_TASK = record(
+    CpuTask,
+    op_name=TEXT,
+    asset=_SOURCE,
+    op=CPU_OP,
+    implementation=_COUNT,
+    config=CPU_CONFIG,
+    inputs=frozen_array(nullable(_PLACE)),
+    outputs=frozen_array(_PLACE),
+    check=lambda node, task: check_config(node.at("config"), task.config, task.op),
+)
+
+_SHAPE = record(
+    ShapeValue,
+    name=TEXT,
+    kind=enumeration(ShapeKind),
+    pattern=frozen_array(integer(-1, MOST_DIM), 1, MAX_RANK),
+    bound=frozen_array(integer(0, MOST_DIM), 1, MAX_RANK),
+    offset=_INDEX,
+    sizes=frozen_array(SIZE),
+    index=_COUNT,
+    output=_COUNT,
+    always=lambda shape: SHAPE_FIELDS[shape.kind],
+    check=check_shape,
+)
+
+_FUNCTION = record(
+    Function,
+    name=_NAME,
+    inputs=array(TENSOR_TYPE),
+    outputs=array(TENSOR_TYPE),
+    ddr_size=_INDEX,
+    cmx_size=_INDEX,
+    tasks=array(Codec(_read_task, _dump_task)),
+    shapes=array(_SHAPE),
+    dynamic_outputs=array(row(DynamicOutput, output=_COUNT, shape_output=_COUNT, shape=_COUNT)),
+    needs_fp16=BOOLEAN,
+    always=lambda _: ("ddr_size", "cmx_size"),
+)
+
+_DEQUANTIZATION = record(
+    Dequantization,
+    scale=array(NUMBER, 1),
+    zero_point=array(integer(-(2**31), 2**31 - 1)),
+    dimension=_COUNT,
+    always=lambda dequantization: ("dimension",) if dequantization.scale else (),
+)
+
+_CONSTANT = record(
+    _StoredConstant,
+    tensor_type=Renamed("type", TENSOR_TYPE),
+    offset=_INDEX,
+    dequantization=_DEQUANTIZATION,
+    order=array(_INDEX),
+    check=lambda node, c: check_constant(node, c.tensor_type, c.dequantization, c.order),
+)
+
+_HEADER = record(
+    _Header,
+    soc_model=_NAME,
+    functions=array(_FUNCTION),
+    programs=array(_PROGRAM),
+    constants=array(_CONSTANT),
+)

@@ -1,0 +1,366 @@
+"""What must hold in an executable that was read, beyond the form of its parts: a run can then rely on it.
+
+Indices name what is there, places lie within their arenas, and each shape is known before a task needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from litert.core.checked_json import JsonNode
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.sizes import MOST, Dimension, Size, shapes_in
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig, check_channels
+from vendor_reference.executable.executable import (
+    ALIGNMENT,
+    HOLE,
+    Argument,
+    ArgumentKind,
+    Constant,
+    CpuPlace,
+    CpuTask,
+    Dequantization,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+    ShapeKind,
+    ShapeValue,
+    format_shape,
+    work_size,
+)
+from vendor_reference.executable.shape_use import (
+    find_dimensions,
+    find_needed,
+    find_sources,
+    find_times,
+)
+
+_DEQUANTIZED_INTEGERS = (
+    ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
+)  # fmt: skip
+"""Stored types of constants that a scale turns into float32."""
+
+SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
+    ShapeKind.INPUT: ("index",),
+    ShapeKind.COMPUTED: ("sizes",),
+    ShapeKind.WRITTEN: ("index",),
+    ShapeKind.ASKED: ("index", "output"),
+}
+"""What a shape has beside the fields of all."""
+
+_ARGUMENT_FIELDS: Mapping[ArgumentKind, tuple[str, ...]] = {
+    ArgumentKind.INPUT: ("index",),
+    ArgumentKind.OUTPUT: ("index",),
+    ArgumentKind.CONSTANT: ("index",),
+    ArgumentKind.DDR: ("offset", "size_bytes"),
+    ArgumentKind.CMX: ("offset", "size_bytes"),
+    ArgumentKind.LOCAL: ("size_bytes",),
+    ArgumentKind.SCALAR: ("scalar",),
+    ArgumentKind.SHAPE: ("index",),
+}
+
+
+def check_program(node: JsonNode, program: Program) -> None:
+    """A program has a size for each hole."""
+    count = program.prelude.count(HOLE)
+    if count != len(program.holes):
+        raise node.error(f"{len(program.holes)} sizes for {count} holes in its text")
+
+
+def check_constant(
+    node: JsonNode,
+    tensor_type: RankedTensorType,
+    dequantization: Dequantization | None,
+    order: Sequence[int],
+) -> None:
+    """A stored tensor can be read as it says."""
+    element_type, rank = tensor_type.element_type, len(tensor_type.shape)
+    if dequantization is not None:
+        inner = node.at("dequantization")
+        scale, zero_point = dequantization.scale, dequantization.zero_point
+        if not scale and not zero_point:
+            if element_type is not ElementType.FLOAT16:
+                raise inner.error(f"no scale for {tensor_type}")
+        elif element_type not in _DEQUANTIZED_INTEGERS:
+            raise inner.error(f"not the dequantization of {tensor_type}")
+        else:
+            check_channels(inner, scale, zero_point, dequantization.dimension, tensor_type)
+    if order:
+        dims = [dim.integer(0, rank - 1) for dim in node.at("order").items(rank, rank)]
+        if len(set(dims)) != rank or element_type.bits < 8:
+            raise node.at("order").error(f"{dims} is no order of the dimensions of {tensor_type}")
+
+
+def check_argument(node: JsonNode, argument: Argument) -> None:
+    """An argument has the fields of its kind."""
+    kind = argument.kind
+    assert isinstance(node.value, dict)
+    if extra := sorted(node.value.keys() - {"kind", *_ARGUMENT_FIELDS[kind]}):
+        raise node.error(f"{', '.join(extra)} of a {kind.value}")
+    if kind is ArgumentKind.LOCAL and not argument.size_bytes:
+        raise node.error("no bytes of local memory")
+    if kind is ArgumentKind.SCALAR and not argument.scalar:
+        raise node.error("no scalar bytes in a scalar")
+
+
+def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
+    """Work sizes fit each other, where they are numbers."""
+    global_size, local_size = task.global_size, task.local_size
+    if local_size is not None and len(local_size) != len(global_size):
+        raise node.at("local_size").error(f"{local_size} for global size {global_size}")
+    if all(isinstance(size, int) for size in (*global_size, *(local_size or ()))):
+        try:
+            work_size(global_size, local_size, lambda _: (), "")
+        except LiteRtError as error:
+            raise node.error(error.what) from None
+
+
+def check_shape(node: JsonNode, shape: ShapeValue) -> None:
+    """A shape has the fields of its kind, and its bound is one."""
+    assert isinstance(node.value, dict)
+    kind, wanted = shape.kind, SHAPE_FIELDS[shape.kind]
+    if wanted[0] not in node.value or ("sizes" in node.value) == ("index" in node.value):
+        raise node.error(f"a shape that is {kind.value} has '{wanted[0]}'")
+    if ("output" in node.value) != ("output" in wanted):
+        raise node.error(f"a shape that is {kind.value}, and an output")
+    pattern, bound = shape.pattern, shape.bound
+    if len(pattern) != len(bound) or any(
+        p not in (-1, b) for p, b in zip(pattern, bound, strict=True)
+    ):
+        what = f"{format_shape(bound)} is no bound of {format_shape(pattern)}"
+        raise node.at("bound").error(what)
+    if prod(bound) > MOST:
+        raise node.at("bound").error(f"{format_shape(bound)} is too large")
+    if kind is ShapeKind.COMPUTED and len(shape.sizes) != len(pattern):
+        what = f"{len(shape.sizes)} sizes of {len(pattern)} dimensions"
+        raise node.at("sizes").error(what)
+
+
+def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
+    """All functions of an executable: what they name is there.
+
+    Args:
+      node: of the functions.
+      executable: whose parts have been checked each for itself.
+      hint: what to do about names that clash.
+
+    Raises:
+      LiteRtError: the node's.
+    """
+    for index, function in enumerate(executable.functions):
+        checks = _FunctionChecks(node.at(index), function, executable)
+        checks.check_tasks()
+        checks.check_shapes()
+        checks.check_dynamic_outputs()
+        checks.check_order()
+        _check_name(node.at(index), function, executable.functions[:index], hint)
+
+
+def _check_name(node: JsonNode, function: Function, before: Sequence[Function], hint: str) -> None:
+    """Names are unique, except that a function for fp16 arithmetic has that of the one whose place it takes."""
+    same = [other for other in before if other.name == function.name]
+    if not function.needs_fp16 and not same:
+        return
+    if not function.needs_fp16 or len(same) > 1:
+        raise node.error(f"a second function '{function.name}'", hint)
+    if not same:
+        raise node.error(f"function '{function.name}' needs fp16, and takes no other's place", hint)
+    taken = same[0]
+    if [*function.inputs, *function.outputs] != [*taken.inputs, *taken.outputs]:
+        raise node.error(f"'{function.name}' has other inputs or outputs with fp16", hint)
+
+
+class _FunctionChecks:
+    """The checks of one function."""
+
+    def __init__(self, node: JsonNode, function: Function, executable: Executable) -> None:
+        self._node = node
+        self._function = function
+        self._programs = executable.programs
+        self._sizes = {
+            ArgumentKind.INPUT: [t.size_bytes for t in function.inputs],
+            ArgumentKind.OUTPUT: [t.size_bytes for t in function.outputs],
+            ArgumentKind.CONSTANT: [_read_size(c) for c in executable.constants],
+        }
+        self._arenas = {
+            ArgumentKind.DDR: function.ddr_size,
+            ArgumentKind.CMX: function.cmx_size,
+        }
+
+    def check_tasks(self) -> None:
+        """Indices and places of arguments are there, and hold what lies in them."""
+        for index, task in enumerate(self._function.tasks):
+            if isinstance(task, CpuTask):
+                self._check_cpu_task(index, task)
+                continue
+            if not 0 <= task.program < len(self._programs):
+                self._at("tasks", index, "program").integer(0, len(self._programs) - 1)
+            for number, argument in enumerate(task.arguments):
+                if mistake := self._argument_mistake(argument):
+                    raise self._at("tasks", index, "arguments", number).error(mistake)
+
+    def check_shapes(self) -> None:
+        """Shapes lie in DDR, and are of what is there."""
+        function = self._function
+        for index, shape in enumerate(function.shapes):
+            node = self._at("shapes", index)
+            offset, size = shape.offset, shape.size_bytes
+            if offset % ALIGNMENT or offset + size > function.ddr_size:
+                raise node.error(f"{size} bytes at {offset} of {function.ddr_size} in DDR")
+            for dimension in (d for size in shape.sizes for d in shapes_in(size)):
+                self._check_dimension(dimension, function.shapes[:index])
+            if shape.kind in (ShapeKind.WRITTEN, ShapeKind.ASKED):
+                node.at("index").integer(0, len(function.tasks) - 1)
+            elif shape.kind is ShapeKind.INPUT:
+                if shape.index >= len(function.inputs):
+                    raise node.error(f"input {shape.index} of {len(function.inputs)}")
+                given = function.inputs[shape.index]
+                if given.shape != shape.bound:
+                    raise node.error(f"input {shape.index} is {given}, its bound {shape.bound}")
+
+    def check_dynamic_outputs(self) -> None:
+        """Outputs of dynamic shape are as large as their shapes can be, and others can hold these."""
+        outputs, shapes = self._function.outputs, self._function.shapes
+        for place, dynamic in enumerate(self._function.dynamic_outputs):
+            node = self._at("dynamic_outputs", place)
+            output, holder, index = dynamic.output, dynamic.shape_output, dynamic.shape
+            if max(output, holder) >= len(outputs) or index >= len(shapes):
+                raise node.error(
+                    f"shape {index} of output {output} in output {holder}: there are {len(shapes)} "
+                    f"shapes and {len(outputs)} outputs"
+                )
+            bound = shapes[index].bound
+            if outputs[output].shape != bound:
+                raise node.error(f"output {output} is {outputs[output]}, its bound {bound}")
+            expected = RankedTensorType.of(ElementType.INT32, (len(bound),))
+            if outputs[holder] != expected:
+                raise node.error(f"a shape in {outputs[holder]}, expected {expected}")
+
+    def check_order(self) -> None:
+        """Each task knows what it needs when it starts."""
+        function, shapes = self._function, self._function.shapes
+        for task in function.tasks:
+            if isinstance(task, CpuTask):
+                self._check_told_shapes(task)
+        for index, shape in enumerate(shapes):
+            if shape.kind is ShapeKind.ASKED:
+                self._check_asked(index)
+        times = find_times(function)
+        for index, task in enumerate(function.tasks):
+            holes: Sequence[Size] = ()
+            if isinstance(task, KernelTask):
+                holes = self._programs[task.program].holes
+                for dimension in find_dimensions(task, holes):
+                    self._check_dimension(dimension, shapes)
+                for argument in task.arguments:
+                    if argument.kind is ArgumentKind.SHAPE and argument.index >= len(shapes):
+                        raise self._node.error(f"shape {argument.index} of {len(shapes)}")
+            for needed in find_needed(index, task, holes, shapes):
+                if times[needed] >= index:
+                    what = f"task {index} needs shape {needed} before it is known"
+                    raise self._node.error(what)
+
+    def _at(self, *steps: str | int) -> JsonNode:
+        return self._node.at(*steps)
+
+    def _argument_mistake(self, argument: Argument) -> str:
+        kind, offset, size = argument.kind, argument.offset, argument.size_bytes
+        if kind in self._sizes and argument.index >= len(self._sizes[kind]):
+            return f"{kind.value} {argument.index} of {len(self._sizes[kind])}"
+        if kind in self._arenas and (offset % ALIGNMENT or offset + size > self._arenas[kind]):
+            return f"{size} bytes at {offset} of {self._arenas[kind]} in {kind.name}"
+        return ""
+
+    def _check_cpu_task(self, index: int, task: CpuTask) -> None:
+        config, op = task.config, task.op
+        for name, places, operands, tensors in (
+            ("inputs", task.inputs, op.inputs, config.inputs),
+            ("outputs", task.outputs, op.outputs, config.outputs),
+        ):
+            nodes = self._at("tasks", index, name).items(len(operands), len(operands))
+            parts = zip(nodes, places, operands, tensors, strict=True)
+            for node, place, operand, tensor in parts:
+                if operand is not None and tensor is not None:
+                    if place is None:
+                        raise node.error("null is not an object")
+                    size = self._place_size(node, place.argument, name == "outputs")
+                    self._check_place(node, place, operand, tensor, size)
+
+    def _place_size(self, node: JsonNode, argument: Argument, is_written: bool) -> int:
+        """Bytes of what a CPU layer's tensor lies in."""
+        kind = argument.kind
+        if mistake := self._argument_mistake(argument):
+            raise node.at("argument").error(mistake)
+        if kind in self._arenas:
+            return argument.size_bytes
+        if kind not in self._sizes:
+            raise node.error(f"a tensor that is {kind.value}")
+        if is_written and kind is not ArgumentKind.OUTPUT:
+            raise node.error(f"an output that is {kind.value} {argument.index}")
+        return self._sizes[kind][argument.index]
+
+    @staticmethod
+    def _check_place(
+        node: JsonNode,
+        place: CpuPlace,
+        operand: CpuOperand,
+        tensor: TensorConfig,
+        size: int,
+    ) -> None:
+        """A tensor is all in its memory."""
+        layout = tensor.layout
+        assert layout is not None
+        shape = operand.tensor_type.shape
+        dims, strides = layout.dims(shape), place.strides or layout.strides(shape)
+        if place.strides:
+            node.at("strides").items(len(dims), len(dims))
+        last = sum((d - 1) * s for d, s in zip(dims, strides, strict=True))
+        bytes_each = tensor.element_type.bits // 8
+        needed = (place.offset + last + 1) * bytes_each if prod(dims) else 0
+        if needed > size:
+            raise node.error(f"{operand.tensor_type} in {layout}: {needed} bytes in {size}")
+
+    def _check_told_shapes(self, task: CpuTask) -> None:
+        """Memory that is there for the largest shapes is enough."""
+        shapes, node = self._function.shapes, self._node
+        operands = (*task.op.inputs, *task.op.outputs)
+        for place, operand in zip((*task.inputs, *task.outputs), operands, strict=True):
+            if place is None or operand is None or place.shape is None:
+                continue
+            if place.shape >= len(shapes):
+                raise node.error(f"shape {place.shape} of {len(shapes)}")
+            shape = shapes[place.shape]
+            if shape.bound != operand.tensor_type.shape:
+                raise node.error(f"a tensor {operand.tensor_type}, its bound {shape.bound}")
+            if place.strides or place.offset:
+                raise node.error("strides of a tensor whose shape a run tells")
+            if task.config.dynamic_batch and -1 in shape.pattern[1:]:
+                raise node.error(f"a dynamic batch of {format_shape(shape.pattern)}")
+
+    def _check_asked(self, index: int) -> None:
+        """A shape that a library says is of an output of its task, and comes behind those of the inputs."""
+        shape, node = self._function.shapes[index], self._node
+        task = self._function.tasks[shape.index]
+        if not isinstance(task, CpuTask) or shape.output >= len(task.outputs):
+            raise node.error(f"shape {index} is of output {shape.output} of task {shape.index}")
+        if task.outputs[shape.output].shape != index:
+            raise node.error(f"shape {index} is not that of its output")
+        for source in find_sources(shape, self._function.tasks):
+            if source >= index:
+                raise node.error(f"shape {index} is found of shape {source}, which comes behind it")
+
+    def _check_dimension(self, dimension: Dimension, shapes: Sequence[ShapeValue]) -> None:
+        rank = len(shapes[dimension.shape].pattern) if dimension.shape < len(shapes) else 0
+        if dimension.index >= rank:
+            raise self._node.error(f"{dimension}, a dimension that is not known")
+
+
+def _read_size(constant: Constant) -> int:
+    """Bytes of a constant as kernels read it."""
+    if constant.dequantization is None:
+        return constant.tensor_type.size_bytes
+    return constant.tensor_type.num_elements * ElementType.FLOAT32.bits // 8
