@@ -23,9 +23,8 @@ from vendor_reference.compiler.kernel_spec import (
     ScalarArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.library.builtin_op import Call
-from vendor_reference.compiler.library.registry import library_ops
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.library_op import PlacedOp, library_ops
+from vendor_reference.compiler.library.views import View
 from vendor_reference.device.module import Module
 from vendor_reference.executable.executable import (
     Argument,
@@ -125,7 +124,7 @@ class _Function:
         assert rule.refusal(case.op) == ""
         tensors = [*rule.operands(case.op), *case.op.outputs]
         views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
-        spec = rule.kernel(Call(tuple(views[:-1]), views[-1], rule.attributes(case.op)))
+        spec = rule.kernel(PlacedOp(tuple(views[:-1]), views[-1], rule.attributes(case.op)))
         self._tasks.append(self._task(spec))
         self._inputs += [place(a, view) for a, view in zip(case.inputs, views[:-1], strict=True)]
         self._results.append(views[-1])

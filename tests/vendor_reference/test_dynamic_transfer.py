@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.dynamic_transfer import dynamic_transfer_kernel
 from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.transfer_kernels import dynamic_transfer_kernel
 
 _E = ElementType
 

@@ -17,8 +17,7 @@ from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.vendor_reference.ir_texts import run
-from vendor_reference.compiler.ir_dump import IMPORT
-from vendor_reference.compiler.pass_pipeline import PIPELINE
+from vendor_reference.compiler.pass_pipeline import IMPORT, PIPELINE
 
 pytestmark = pytest.mark.each_driver
 

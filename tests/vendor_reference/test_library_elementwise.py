@@ -15,7 +15,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 from tests.vendor_reference.executables import Array
 from tests.vendor_reference.library_runs import Case, run_library, run_stock
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.views import View
 
 BINARY = ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU"]
 UNARY = [

@@ -12,8 +12,7 @@ from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.verification import check_ir
-from vendor_reference.compiler.library.builtin_op import Attributes
-from vendor_reference.compiler.library.registry import library_ops
+from vendor_reference.compiler.library.library_op import Attributes, library_ops
 from vendor_reference.compiler.library_layers import (
     layer_attributes,
     library_layers,

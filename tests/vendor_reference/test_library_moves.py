@@ -15,7 +15,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 from tests.vendor_reference.executables import Array
 from tests.vendor_reference.library_runs import Case, run_library, run_stock
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.views import View
 
 SHAPE = (2, 3, 5, 7)
 ONE_DEVICE = [HealthCheck.function_scoped_fixture]  # open for all tests of the process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
-from vendor_reference.compiler.library.registry import choose_ops, library_ops
+from vendor_reference.compiler.library import ops
+from vendor_reference.compiler.library.library_op import choose_ops, library_ops
+from vendor_reference.compiler.library_layers import library_layers
+from vendor_reference.compiler.opt import transform_text
 
 SHAPE = (2, 3, 4)
 SCALE = Quantization([0.5], [3])
@@ -29,6 +33,37 @@ def test_the_library_has_the_ops_of_each_family() -> None:
 def test_ops_are_chosen_by_name_or_all() -> None:
     assert list(choose_ops("mul, ADD,add")) == ["MUL", "ADD"]
     assert choose_ops("all") == library_ops()
+
+
+NEW_OP = '''"""SIGN."""
+
+from vendor_reference.compiler.library.ops.functions import Unary
+
+OPS = (Unary("SIGN", "Sign", "sign(a)", quantized=()),)
+'''
+
+
+def test_a_new_op_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sign.py").write_text(NEW_OP)
+    with monkeypatch.context() as patch:
+        patch.setattr(ops, "__path__", [*ops.__path__, str(tmp_path)])
+        library_ops.cache_clear()
+        library_layers.cache_clear()
+        try:
+            b = ModelBuilder()
+            b.op("SIGN", [tensor(b)], [output(b)])
+            op = b.build().subgraphs[0].ops[0]
+            sign = choose_ops("sign")["SIGN"]
+            assert sign.refusal(op) == "" and sign.types_text() == "float32, float16"
+            text = b"func.func @f(%a: memref<4xf32>, %r: memref<4xf32>) {\n  IERT.Sign(%a, %r)\n  return\n}"
+            assert "VPUIP.OCL @Sign (%a) -> (%r)" in transform_text(
+                text, "a.mlir", "lower-iert-to-vpuip"
+            )
+        finally:
+            library_ops.cache_clear()
+            library_layers.cache_clear()
+            sys.modules.pop(f"{ops.__name__}.sign", None)
+    assert "SIGN" not in library_ops()
 
 
 @pytest.mark.parametrize(
@@ -186,13 +221,3 @@ def test_ops_without_inputs_or_outputs_are_refused_by_all() -> None:
             b.op(name, [None] * outputs, [output(b)] * outputs)
             op = b.build().subgraphs[0].ops[0]
             assert rule.refusal(op), name
-
-
-def test_the_document_lists_each_op_and_its_layer() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "builtin_ops.md").read_text()
-    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")][1:]
-    listed = {}
-    for names, layers in rows:
-        pairs = zip(names.split(","), layers.split(","), strict=True)
-        listed.update({name.strip(): layer.strip(" `") for name, layer in pairs})
-    assert listed == {name: f"IE.{op.ie_name}" for name, op in library_ops().items()}

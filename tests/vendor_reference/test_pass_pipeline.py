@@ -17,9 +17,9 @@ from litert.core.status import Status
 from tests.vendor_reference.ir_texts import read
 from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir_dump import IrDump
 from vendor_reference.compiler.pass_pipeline import (
     PIPELINE,
+    IrDump,
     compile_passes,
     describe_pass,
     find_passes,

@@ -10,7 +10,7 @@ from litert.core.formula import Formula
 from litert.core.output_shape import OutputShape, SameShape
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
-from vendor_reference.compiler.shape_fit import shapes_misfit
+from vendor_reference.compiler.shape_rules import shapes_misfit
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 
 GIVE = "its layer's output_shapes give output 0"

@@ -23,7 +23,7 @@ from vendor_reference.compiler.kernel_spec import (
     ScalarArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.transfer_kernel import transfer_kernel
+from vendor_reference.compiler.transfer_kernels import transfer_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Order
 from vendor_reference.device.module import Module

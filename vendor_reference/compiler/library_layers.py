@@ -25,19 +25,23 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
 from vendor_reference.compiler.ie.layer_op import View as ViewTrait
-from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of
+from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, view_of
 from vendor_reference.compiler.kernel_spec import KernelSpec
-from vendor_reference.compiler.library.builtin_op import Attributes, BuiltinOp, Call, Value
-from vendor_reference.compiler.library.registry import library_ops
-from vendor_reference.compiler.library.view import View
-from vendor_reference.compiler.type_view import view_of
+from vendor_reference.compiler.library.library_op import (
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    Value,
+    library_ops,
+)
+from vendor_reference.compiler.library.views import View
 
 
 class LibraryLayer(LayerOp):
     """A builtin op; `library_layers` makes its subclasses."""
 
     @staticmethod
-    def rule() -> BuiltinOp:
+    def rule() -> LibraryOp:
         """What the library knows of it."""
         raise NotImplementedError
 
@@ -52,7 +56,7 @@ class LibraryLayer(LayerOp):
         if reason := _port_mismatch(rule, len(inputs), len(outputs)):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         views = [view_of(t) for t in (*inputs, *outputs)]
-        call = Call(tuple(views[:-1]), views[-1], read_attributes(attributes))
+        call = PlacedOp(tuple(views[:-1]), views[-1], read_attributes(attributes))
         if reason := rule.mismatch(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         return rule.kernel(call)
@@ -68,7 +72,7 @@ class LibraryLayer(LayerOp):
         types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
         views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
         attributes = read_attributes(self.attributes)
-        if reason := rule.mismatch(Call(tuple(views[:-1]), views[-1], attributes)):
+        if reason := rule.mismatch(PlacedOp(tuple(views[:-1]), views[-1], attributes)):
             raise VerifyException(reason)
 
 
@@ -89,7 +93,7 @@ def read_attributes(attributes: Mapping[str, Attribute]) -> Attributes:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _layer(rule: BuiltinOp) -> type[LibraryLayer]:
+def _layer(rule: LibraryOp) -> type[LibraryLayer]:
     traits: list[OpTrait] = [Pure()]
     for has_it, trait in (
         (rule.is_layout_agnostic, LayoutAgnostic),
@@ -108,7 +112,7 @@ def _layer(rule: BuiltinOp) -> type[LibraryLayer]:
     return irdl_op_definition(type(f"{rule.ie_name}Op", (LibraryLayer,), fields))
 
 
-def _port_mismatch(rule: BuiltinOp, num_inputs: int, num_outputs: int) -> str:
+def _port_mismatch(rule: LibraryOp, num_inputs: int, num_outputs: int) -> str:
     least, most = (max(1, number - rule.num_parameters) for number in rule.num_inputs)
     if least <= num_inputs <= most and num_outputs == 1:
         return ""

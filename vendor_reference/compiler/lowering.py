@@ -13,11 +13,10 @@ from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
-from vendor_reference.compiler.ir_dump import IMPORT, IrDump
 from vendor_reference.compiler.kernel_bindings import BoundArgument
-from vendor_reference.compiler.library.builtin_op import BuiltinOp
-from vendor_reference.compiler.memory_report import memory_notes
-from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
+from vendor_reference.compiler.library.library_op import LibraryOp
+from vendor_reference.compiler.pass_pipeline import IMPORT, IrDump, compile_passes, run_passes
+from vendor_reference.compiler.passes.plan_memory import memory_notes
 from vendor_reference.compiler.selection import NO_LIBRARY
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Executable, Program
@@ -50,7 +49,7 @@ def lower_partitions(
     partitions: Sequence[Subgraph],
     layers: Mapping[str, CustomLayer],
     dump: DumpOptions = _NO_DUMP,
-    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    library: Mapping[str, LibraryOp] = NO_LIBRARY,
     allow_native_assets: bool = False,
     bounds: Mapping[str, Sequence[int]] | None = None,
     halves: HalfPolicy = BY_DEVICE,

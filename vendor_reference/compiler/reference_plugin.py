@@ -26,13 +26,13 @@ from vendor_reference.compiler.half_kernels import (
     find_packed_half_ops,
 )
 from vendor_reference.compiler.half_tensors import HalfPolicy
-from vendor_reference.compiler.ir_dump import check_dump_options
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
 from vendor_reference.compiler.options import REFERENCE_OPS, half_tensors
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
+from vendor_reference.compiler.pass_pipeline import check_dump_options
 from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
 from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.asset_reader import read_layer
@@ -56,7 +56,7 @@ class ReferencePlugin(CompilerPlugin):
         self._library = NO_LIBRARY
         if REFERENCE_OPS in compiler_options.vendor_options:
             # Here, as most compilations need no library.
-            from vendor_reference.compiler.library.registry import choose_ops
+            from vendor_reference.compiler.library.library_op import choose_ops
 
             self._library = choose_ops(compiler_options.vendor_options[REFERENCE_OPS])
         for info in compiler_options.custom_op_infos:

@@ -13,11 +13,10 @@ from types import MappingProxyType
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.library.builtin_op import BuiltinOp
+from vendor_reference.compiler.library.library_op import LibraryOp
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_bounds import NO_BOUNDS, Bounds, bound_hint
-from vendor_reference.compiler.shape_fit import shapes_misfit
-from vendor_reference.compiler.shape_rules import shapes_refusal
+from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, TensorBinding
 
@@ -30,7 +29,7 @@ _BUILTIN = "a builtin op; the reference vendor takes those that an asset or --re
 _NO_CONSTANT = "it dequantizes no constant; " + _BUILTIN
 _MAX_RANK = 16
 
-NO_LIBRARY: Mapping[str, BuiltinOp] = MappingProxyType({})
+NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})
 """No builtin op, where the user asks for none."""
 
 _INDEX_PAIRS = (("MaxPoolingWithArgmax2D", "MaxUnpooling2D"),)
@@ -54,7 +53,7 @@ class Selected:
 def select_ops(
     subgraph: Subgraph,
     layers: Mapping[str, CustomLayer],
-    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    library: Mapping[str, LibraryOp] = NO_LIBRARY,
     bounds: Bounds = NO_BOUNDS,
 ) -> Selected:
     """Says what the NPU takes of a subgraph.
@@ -97,7 +96,7 @@ def select_ops(
 def find_refusal(
     op: Op,
     layers: Mapping[str, CustomLayer],
-    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    library: Mapping[str, LibraryOp] = NO_LIBRARY,
     bounds: Bounds = NO_BOUNDS,
 ) -> str:
     """Why the NPU cannot do an op, wherever its neighbours run; "" where it can. Arguments as for `select_ops`."""
@@ -107,12 +106,12 @@ def find_refusal(
     return _conversion_refusal(stored, op.outputs[0]) if stored else _builtin_refusal(op, library)
 
 
-def is_builtin(op: Op, library: Mapping[str, BuiltinOp]) -> bool:
+def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
     """Whether an op that no custom layer is for is the library's; constants are dequantized as they are loaded."""
     return op.name in library and not op.is_custom and _dequantized_constant(op) is None
 
 
-def _builtin_refusal(op: Op, library: Mapping[str, BuiltinOp]) -> str:
+def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp]) -> str:
     """Why the library does not do an op; "" where it does."""
     if op.name not in library:
         return _NO_CONSTANT if op.name == "DEQUANTIZE" else _BUILTIN

@@ -3,26 +3,40 @@
     func.func private @shape_of_Upscale(!shape.shape) -> !shape.shape
         attributes {IE.formulas = ["B", "F*2"], IE.input_shapes = [unit, array<i64: 4>]}
 
-Its arguments are the shapes of the layer's inputs that a run tells; the others it holds itself.
+Its arguments are the shapes of the layer's inputs that a run tells; the others it holds itself. How many
+dimensions a shape value has, which is what its buffer takes, follows from what it belongs to, or is computed by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Size
 from litert.core.status import Status
+from vendor_reference.compiler.ie.layer_op import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    LayerOp,
+    read_ports,
+)
+from vendor_reference.compiler.ie.ops import ActualShapeOfOp
 from vendor_reference.compiler.ir.shape import ShapeType
-from vendor_reference.compiler.ir.shape_attributes import Shape, read_shapes, shapes_attribute
+from vendor_reference.compiler.ir.shape_attributes import (
+    OUTPUT_PATTERNS,
+    Shape,
+    read_shapes,
+    shapes_attribute,
+)
+from vendor_reference.compiler.ir.types import shape_of
 
 FORMULAS = "IE.formulas"
 INPUT_SHAPES = "IE.input_shapes"
@@ -93,3 +107,56 @@ def _error(function: FuncOp, found: object) -> LiteRtError:
         f"function '{function.sym_name.data}'",
         f"Formulas are texts, and {INPUT_SHAPES} has unit for each shape that is passed.",
     )
+
+
+def find_shape_ranks(
+    functions: Mapping[str, FuncOp], function: FuncOp, block: Block
+) -> dict[SSAValue, int]:
+    """Ranks by what a shape belongs to, or is computed by."""
+    ranks: dict[SSAValue, int] = {}
+    for op in block.ops:
+        if isinstance(op, ActualShapeOfOp):
+            ranks[op.shape] = len(shape_of(op.source.type))
+        elif isinstance(op, LayerOp):
+            _of_ports(ranks, op.input_shapes, op.inputs, op.dynamic_inputs())
+            shapes = [*op.output_shapes, *op.result_shapes]
+            _of_ports(ranks, shapes, op.outputs, op.dynamic_outputs())
+        elif isinstance(op, CallOp):
+            _of_call(ranks, op, functions.get(op.callee.root_reference.data))
+        elif isinstance(op, ReturnOp):
+            tensors, shapes = split_shapes(op.arguments)
+            patterns = read_shapes(function.attributes, OUTPUT_PATTERNS, len(tensors))
+            ports = [i for i, pattern in enumerate(patterns) if pattern is not None]
+            _of_ports(ranks, shapes, tensors, ports)
+    return ranks
+
+
+def split_shapes(values: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Tensors, and the shapes behind them."""
+    tensors = [value for value in values if isinstance(value.type, TensorType)]
+    return tensors, [value for value in values if isinstance(value.type, ShapeType)]
+
+
+def _of_call(ranks: dict[SSAValue, int], op: CallOp, function: FuncOp | None) -> None:
+    if function is None:
+        return
+    found = find_shape_function(function)
+    if found is not None:
+        ranks[op.results[0]] = len(found.formulas)
+        return
+    inputs, input_shapes = split_shapes(op.arguments)
+    outputs, own = split_shapes(op.results)
+    ports = read_ports(function.attributes, DYNAMIC_INPUTS, 0)
+    _of_ports(ranks, input_shapes[: len(ports)], inputs, ports)
+    shapes = [*input_shapes[len(ports) :], *own]
+    _of_ports(ranks, shapes, outputs, read_ports(function.attributes, DYNAMIC_OUTPUTS, 0))
+
+
+def _of_ports(
+    ranks: dict[SSAValue, int],
+    shapes: Sequence[SSAValue],
+    tensors: Sequence[SSAValue],
+    ports: Sequence[int],
+) -> None:
+    for shape, port in zip(shapes, ports, strict=False):
+        ranks[shape] = len(shape_of(tensors[port].type))

@@ -21,8 +21,7 @@ from vendor_reference.compiler.emission.emitted_constants import EmittedConstant
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.joined_programs import join_programs
 from vendor_reference.compiler.emission.launches import Launches
-from vendor_reference.compiler.ir.fp16_attribute import read_fp16_of
-from vendor_reference.compiler.ir.soc_attribute import soc_of
+from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.types import (
     order_of,
     ranked_type,

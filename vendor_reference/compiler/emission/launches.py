@@ -13,14 +13,14 @@ from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
-from vendor_reference.compiler.ir.fp16_attribute import read_fp16_of
+from vendor_reference.compiler.ir.attributes import read_fp16_of
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.names import read_op_name
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
 from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.compiler.kernel_view import asked_format, flat_tensor, kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
-from vendor_reference.compiler.op_name import read_op_name
 from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes

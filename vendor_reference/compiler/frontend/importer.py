@@ -33,15 +33,13 @@ from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
 from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
 from vendor_reference.compiler.ie.ops import ConstantOp, CopyOp
 from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
-from vendor_reference.compiler.ir.fp16_attribute import set_fp16_of
+from vendor_reference.compiler.ir.attributes import set_fp16_of, set_soc
+from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
-from vendor_reference.compiler.ir.plain_ops import call
-from vendor_reference.compiler.ir.soc_attribute import set_soc
-from vendor_reference.compiler.ir.symbols import readable_name
+from vendor_reference.compiler.ir.names import NAME, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.kernel_spec import CpuKernel
-from vendor_reference.compiler.library.builtin_op import BuiltinOp
-from vendor_reference.compiler.op_name import NAME
+from vendor_reference.compiler.library.library_op import LibraryOp
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.requirements import requirement_attributes
 from vendor_reference.compiler.selection import NO_LIBRARY, find_refusal, is_builtin
@@ -70,7 +68,7 @@ def import_partitions(
     soc: SocModel,
     partitions: Sequence[Subgraph],
     layers: Mapping[str, CustomLayer],
-    library: Mapping[str, BuiltinOp] = NO_LIBRARY,
+    library: Mapping[str, LibraryOp] = NO_LIBRARY,
     cpu_kernels: Mapping[Op, CpuKernel] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
     halves: HalfPolicy = BY_DEVICE,
@@ -114,7 +112,7 @@ class _Importer:
         self,
         soc: SocModel,
         layers: Mapping[str, CustomLayer],
-        library: Mapping[str, BuiltinOp],
+        library: Mapping[str, LibraryOp],
         taken: Sequence[str],
         cpu_kernels: Mapping[Op, CpuKernel],
         bounds: Mapping[str, Sequence[int]],

@@ -23,7 +23,7 @@ from vendor_reference.compiler.frontend.layer_requirements import layer_requirem
 from vendor_reference.compiler.frontend.layer_shapes import LayerShapes
 from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
-from vendor_reference.compiler.ir.symbols import SymbolNames
+from vendor_reference.compiler.ir.names import SymbolNames
 from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
 from vendor_reference.compiler.requirements import Requirements, requirement_attributes
 from vendor_reference.compiler.task_attribute import TASK

@@ -17,6 +17,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
+from vendor_reference.compiler.ir.names import SymbolNames
 from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
@@ -28,7 +29,6 @@ from vendor_reference.compiler.ir.shape_attributes import (
     output_shapes_attribute,
     shapes_attribute,
 )
-from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.kernel_spec import (
     ConstantArgument,
     CpuKernel,

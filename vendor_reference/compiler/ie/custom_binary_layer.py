@@ -35,8 +35,8 @@ from vendor_reference.compiler.ir.assembly import (
     print_attributes,
     print_types,
 )
-from vendor_reference.compiler.ir.checks import check_tensors, verified
 from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
+from vendor_reference.compiler.ir.verification import check_tensors, verified
 from vendor_reference.compiler.requirements import Requirements, read_requirements
 
 

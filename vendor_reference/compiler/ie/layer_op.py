@@ -36,9 +36,9 @@ from vendor_reference.compiler.ir.assembly import (
     print_types,
     print_values,
 )
-from vendor_reference.compiler.ir.checks import check_tensors
 from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.types import IrType, shape_of
+from vendor_reference.compiler.ir.verification import check_tensors
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.requirements import Requirements
 

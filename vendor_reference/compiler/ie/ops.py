@@ -19,7 +19,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
-from vendor_reference.compiler.ir.checks import check_count, check_tensors
 from vendor_reference.compiler.ir.constant import AnyConstantOp
 from vendor_reference.compiler.ir.shape import AnyShapeOfOp
 from vendor_reference.compiler.ir.types import (
@@ -30,6 +29,7 @@ from vendor_reference.compiler.ir.types import (
     with_element_type,
     with_order,
 )
+from vendor_reference.compiler.ir.verification import check_count, check_tensors
 from vendor_reference.compiler.requirements import Requirements
 
 

@@ -31,8 +31,8 @@ from vendor_reference.compiler.ir.assembly import (
     print_values,
     take_number,
 )
-from vendor_reference.compiler.ir.checks import check_memrefs, verified
 from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
+from vendor_reference.compiler.ir.verification import check_memrefs, verified
 
 _NUM_OUTPUTS = "num_outputs"
 _NUM_SCRATCH = "num_scratch"

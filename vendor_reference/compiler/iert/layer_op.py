@@ -39,7 +39,7 @@ from vendor_reference.compiler.ir.assembly import (
     print_values,
     take_number,
 )
-from vendor_reference.compiler.ir.checks import check_memrefs
+from vendor_reference.compiler.ir.verification import check_memrefs
 
 _NUM_OUTPUTS = "num_outputs"
 _NUM_SCRATCH = "num_scratch"

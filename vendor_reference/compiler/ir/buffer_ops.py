@@ -7,8 +7,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, base, operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from vendor_reference.compiler.ir.checks import check_memrefs, check_view
 from vendor_reference.compiler.ir.constant import AnyConstantOp
+from vendor_reference.compiler.ir.verification import check_memrefs, check_view
 
 
 class AnyBufferConstantOp(AnyConstantOp):

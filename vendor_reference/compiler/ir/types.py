@@ -32,6 +32,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.custom_layers.layout import Order as Order
 from vendor_reference.custom_layers.layout import same_memory as same_memory
@@ -254,3 +255,9 @@ def map_order(layout: AffineMapAttr) -> Order:
             hint="A layout is a map such as affine_map<(n, h, w, c) -> (n, c, h, w)>.",
         )
     return tuple(results)
+
+
+def view_of(ir_type: Attribute) -> View:
+    """Where the elements of a tensor or memref, whose shape is known, lie."""
+    strides, offset = element_strides(ir_type)
+    return View(element_type_of(ir_type), shape_of(ir_type), strides, offset)

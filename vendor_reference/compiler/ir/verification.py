@@ -1,16 +1,36 @@
-"""Whether IR is as its dialects say, with errors that name the op."""
+"""Whether IR is as its dialects say, with errors that name the op; and what verifiers of all levels check.
+
+Their sentences say what was found, and what is allowed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    StridedLayoutAttr,
+    SymbolRefAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
+from vendor_reference.compiler.ir.types import (
+    end_bytes_of,
+    find_element_type,
+    layout_of,
+    map_order,
+    size_bytes_of,
+)
+from vendor_reference.compiler.memory_spaces import MemorySpace
 
 _NO_PLACES: Mapping[Operation, str] = {}
 
@@ -74,3 +94,97 @@ def _describe_place(op: Operation) -> str:
     number = next(i for i, other in enumerate(block.ops) if other is op)
     inside = f" of @{function.sym_name.data}" if isinstance(function, FuncOp) else ""
     return f"op {number}{inside}"
+
+
+_SPACES = tuple(space.value for space in MemorySpace)
+
+
+def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
+    """Each is a tensor that a kernel can read.
+
+    Raises:
+      VerifyException: which names the one that is not.
+    """
+    for index, ir_type in enumerate(types):
+        if not isinstance(ir_type, TensorType):
+            raise VerifyException(f"{kind} {index} is of type {ir_type}, expected a tensor")
+        _check_elements(f"{kind} {index}", ir_type)
+
+
+def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
+    """Each is a buffer that a kernel can read.
+
+    Raises:
+      VerifyException: which names the one that is not.
+    """
+    for index, ir_type in enumerate(types):
+        where = f"{kind} {index}"
+        if not isinstance(ir_type, MemRefType):
+            raise VerifyException(f"{where} is of type {ir_type}, expected a memref")
+        _check_elements(where, ir_type)
+        space = ir_type.memory_space
+        if not isinstance(space, NoneAttr) and (
+            not isinstance(space, SymbolRefAttr) or space.root_reference.data not in _SPACES
+        ):
+            raise VerifyException(
+                f"{where} lies in memory space {space}, expected one of @{', @'.join(_SPACES)}"
+            )
+
+
+def check_view(source: Attribute, result: Attribute) -> None:
+    """A view has the bytes of its source, or is a part of it.
+
+    Raises:
+      VerifyException: if not.
+    """
+    check_memrefs("source", [source])
+    check_memrefs("result", [result])
+    if isinstance(layout_of(result), StridedLayoutAttr):
+        end, size = end_bytes_of(result), end_bytes_of(source)
+        if end > size and not isinstance(layout_of(source), StridedLayoutAttr):
+            raise VerifyException(f"a part that ends at byte {end} of {size}")
+    elif size_bytes_of(source) != size_bytes_of(result):
+        raise VerifyException(f"{size_bytes_of(source)} bytes are read as {size_bytes_of(result)}")
+
+
+def check_count(what: str, found: int, expected: int) -> None:
+    """As many as there must be.
+
+    Raises:
+      VerifyException: if not.
+    """
+    if found != expected:
+        raise VerifyException(f"{what}: {found}, expected {expected}")
+
+
+_Result = TypeVar("_Result")
+
+
+def verified(read: Callable[[], _Result]) -> _Result:
+    """What `read` returns; its refusal as a verifier's.
+
+    Raises:
+      VerifyException: in place of a LiteRtError.
+    """
+    try:
+        return read()
+    except LiteRtError as error:
+        raise VerifyException(f"{error.what}. {error.hint}".rstrip(". ")) from error
+
+
+def _check_elements(where: str, ir_type: TensorType[Attribute] | MemRefType[Attribute]) -> None:
+    if find_element_type(ir_type.element_type) is None:
+        raise VerifyException(
+            f"{where} has elements of type {ir_type.element_type}, which no kernel can read"
+        )
+    rank = len(ir_type.get_shape())
+    layout = layout_of(ir_type)
+    if isinstance(layout, AffineMapAttr):
+        order = verified(lambda: map_order(layout))
+        if len(order) != rank:
+            raise VerifyException(f"{where} has rank {rank}, its layout is for rank {len(order)}")
+    elif isinstance(layout, StridedLayoutAttr) and isinstance(ir_type, MemRefType):
+        if len(layout.strides) != rank:
+            raise VerifyException(f"{where} has rank {rank}, and {len(layout.strides)} strides")
+    elif not isinstance(layout, NoneAttr):
+        raise VerifyException(f"{where} has layout {layout}, expected an affine map")

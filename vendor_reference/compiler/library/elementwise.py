@@ -28,8 +28,7 @@ from vendor_reference.compiler.library.kernel_text import (
     vector_size,
     vector_typedefs,
 )
-from vendor_reference.compiler.library.loops import Loops, plan_loops
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.views import Loops, View, plan_loops
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 
 _OPERANDS = "abc"
@@ -45,7 +44,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class Access:
     """What a kernel reads or writes.
 
     Attributes:
@@ -60,7 +59,7 @@ class Operand:
 
 
 def elementwise_kernel(
-    title: str, expression: str, compute: str, operands: Sequence[Operand], result: Operand
+    title: str, expression: str, compute: str, operands: Sequence[Access], result: Access
 ) -> KernelSpec:
     """The kernel that writes `expression` for each element.
 
@@ -96,7 +95,7 @@ def elementwise_kernel(
     )
 
 
-def _lies_alike(operand: Operand, result: Operand) -> bool:
+def _lies_alike(operand: Access, result: Access) -> bool:
     """Whether each element of the result takes the bytes of that element of the operand."""
     first, second = operand.view, result.view
     same_size = first.element_type.bits == second.element_type.bits
@@ -136,8 +135,8 @@ class _Text:
         self,
         expression: str,
         compute: str,
-        operands: Sequence[Operand],
-        result: Operand,
+        operands: Sequence[Access],
+        result: Access,
         loops: Loops,
     ) -> None:
         self._expression = expression
@@ -267,3 +266,50 @@ def _chunk(size: str) -> list[str]:
         f"const size_t begin = get_global_id(0) * {CHUNK};",
         f"const size_t end = min(begin + {CHUNK}, (size_t){size});",
     ]
+
+
+_E = ElementType
+
+_LEAST = {
+    _E.INT8: "-128", _E.INT16: "-32768", _E.INT32: "-2147483648", _E.INT64: "-9223372036854775808",
+}  # fmt: skip
+"""Of signed integers; the others' is 0. Both types of real numbers have these."""
+
+_MOST = {
+    _E.INT8: "127", _E.UINT8: "255", _E.INT16: "32767", _E.UINT16: "65535",
+    _E.INT32: "2147483647", _E.UINT32: "4294967295",
+    _E.INT64: "9223372036854774784", _E.UINT64: "18446744073709549568",
+}  # fmt: skip
+"""The greatest numbers of `double` that integers can be."""
+
+_MOST_FLOAT = {
+    **_MOST, _E.INT32: "2147483520", _E.UINT32: "4294967040",
+    _E.INT64: "9223371487098961920", _E.UINT64: "18446742974197923840",
+}  # fmt: skip
+"""The greatest numbers of `float`."""
+
+_COMPUTED_AS = {
+    _E.FLOAT16: "float", _E.FLOAT32: "float", _E.FLOAT64: "double",
+    _E.INT64: "long", _E.UINT64: "ulong", _E.UINT32: "uint",
+}  # fmt: skip
+
+
+def cast_kernel(title: str, source: View, result: View) -> KernelSpec:
+    """The kernel that casts output 0 from input 0.
+
+    All but zero is true, and what is no number becomes the greatest integer. A double becomes a half by way of a
+    float.
+    """
+    from_type, to_type = source.element_type, result.element_type
+    compute = _COMPUTED_AS.get(from_type, "int")
+    expression = "a"
+    if to_type is _E.BOOL:
+        expression = "a != 0 ? 1 : a"
+    elif compute in ("float", "double") and to_type in _MOST:
+        suffix = ".0f" if compute == "float" else ".0"
+        most = f"{(_MOST_FLOAT if compute == 'float' else _MOST)[to_type]}{suffix}"
+        least = f"{_LEAST.get(to_type, '0')}{suffix}"
+        expression = f"a < {least} ? {least} : a < {most} ? a : {most}"
+    if to_type is _E.FLOAT16:
+        compute = "float"
+    return elementwise_kernel(title, expression, compute, [Access(source)], Access(result))

@@ -32,8 +32,9 @@ from vendor_reference.compiler.ie.layer_op import (
     SameShapes,
 )
 from vendor_reference.compiler.ir.assembly import number
+from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.rewriting import remove_op
+from vendor_reference.compiler.ir.names import SymbolNames
 from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
@@ -43,7 +44,6 @@ from vendor_reference.compiler.ir.shape_attributes import (
     read_shapes,
     shapes_attribute,
 )
-from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.kernel_spec import ShapeArgument
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types

@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
 from vendor_reference.compiler.ie.ops import ReorderOp
-from vendor_reference.compiler.ir.rewriting import set_type
+from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.types import Order, order_of, with_order
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from vendor_reference.compiler.ir.rewriting import set_type
-from vendor_reference.compiler.ir.soc_attribute import soc_of
+from vendor_reference.compiler.ir.attributes import soc_of
+from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.types import with_space
 from vendor_reference.compiler.memory_spaces import choose_spaces
 from vendor_reference.compiler.task_buffers import find_buffers

@@ -31,7 +31,7 @@ from vendor_reference.compiler.ie.layer_op import (
     read_ports,
 )
 from vendor_reference.compiler.ie.ops import ActualShapeOfOp
-from vendor_reference.compiler.ir.rewriting import replace_op, set_type
+from vendor_reference.compiler.ir.edits import replace_op, set_type
 from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,

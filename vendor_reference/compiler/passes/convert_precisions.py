@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ie.ops import ConvertOp
-from vendor_reference.compiler.ir.rewriting import set_type
+from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.types import element_type_of, with_element_type
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,

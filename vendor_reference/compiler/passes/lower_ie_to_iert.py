@@ -39,10 +39,10 @@ from vendor_reference.compiler.ie.ops import ActualShapeOfOp, ConstantOp, CopyOp
 from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
 from vendor_reference.compiler.iert.dialect import BufferActualShapeOfOp, BufferConstantOp, ViewOp
 from vendor_reference.compiler.iert.layer_op import counterpart
+from vendor_reference.compiler.ir.edits import allocate, call, release
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.plain_ops import allocate, call, release
+from vendor_reference.compiler.ir.names import SymbolNames, keep_name
 from vendor_reference.compiler.ir.shape import ShapeType
-from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.ir.types import memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
     check_static,
@@ -51,10 +51,12 @@ from vendor_reference.compiler.layer_kernels import (
     scratch_types,
 )
 from vendor_reference.compiler.layer_ports import settle_called_types
-from vendor_reference.compiler.op_name import keep_name
 from vendor_reference.compiler.requirements import NAMES
-from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
-from vendor_reference.compiler.shape_ranks import find_shape_ranks
+from vendor_reference.compiler.shape_functions import (
+    ShapeFunction,
+    find_shape_ranks,
+    make_shape_function,
+)
 
 
 @dataclass(frozen=True)

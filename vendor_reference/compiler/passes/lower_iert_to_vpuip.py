@@ -38,6 +38,8 @@ from vendor_reference.compiler.iert.dialect import (
 )
 from vendor_reference.compiler.iert.layer_op import BufferLayerOp
 from vendor_reference.compiler.ir.assembly import number
+from vendor_reference.compiler.ir.attributes import soc_of
+from vendor_reference.compiler.ir.edits import replace_op
 from vendor_reference.compiler.ir.kernel_attribute import (
     KERNEL,
     MAX_NUM_SHAVES,
@@ -45,10 +47,8 @@ from vendor_reference.compiler.ir.kernel_attribute import (
     read_kernel,
     read_max_num_shaves,
 )
-from vendor_reference.compiler.ir.rewriting import replace_op
+from vendor_reference.compiler.ir.names import SymbolNames, keep_name
 from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
-from vendor_reference.compiler.ir.soc_attribute import soc_of
-from vendor_reference.compiler.ir.symbols import SymbolNames
 from vendor_reference.compiler.kernel_spec import (
     InternalArgument,
     KernelSpec,
@@ -62,7 +62,6 @@ from vendor_reference.compiler.layer_kernels import (
     layer_spec,
     op_shapes,
 )
-from vendor_reference.compiler.op_name import keep_name
 from vendor_reference.compiler.shape_functions import FORMULAS
 from vendor_reference.compiler.task_attribute import TASK, read_task
 from vendor_reference.compiler.vpuip.dialect import (

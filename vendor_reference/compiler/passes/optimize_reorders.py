@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 
 from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
 from vendor_reference.compiler.ie.ops import ActualShapeOfOp, ConstantOp, ReorderOp
-from vendor_reference.compiler.ir.rewriting import set_type
+from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.shape import ShapeOfOp
 from vendor_reference.compiler.ir.types import element_type_of, order_of, shape_of, with_order
 from vendor_reference.compiler.layer_ports import (

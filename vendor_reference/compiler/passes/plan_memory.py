@@ -5,15 +5,17 @@
     %1 = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>
 
 Deallocations go away: buffers that do not live at the same time share memory. A function says what its arenas
-take, and the least that any plan could: `VPUIP.ddr_size`, `VPUIP.ddr_bound`, and the same of CMX.
+take, and the least that any plan could: `VPUIP.ddr_size`, `VPUIP.ddr_bound`, and the same of CMX. The report has a
+sentence of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.passes import ModulePass
@@ -21,8 +23,8 @@ from xdsl.passes import ModulePass
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
-from vendor_reference.compiler.ir.rewriting import remove_op, replace_op
-from vendor_reference.compiler.ir.soc_attribute import soc_of
+from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
+from vendor_reference.compiler.ir.edits import remove_op, replace_op
 from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.memory_planner import MemoryPlan, plan_memory
 from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
@@ -78,3 +80,34 @@ def _remove_deallocations(alloc: AllocOp) -> None:
     for use in list(alloc.memref.uses):
         if isinstance(use.operation, DeallocOp):
             remove_op(use.operation)
+
+
+def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
+    """A sentence for each space in which something lives between tasks.
+
+    Functions for devices with fp16 arithmetic do not count: the others have the larger tensors.
+
+    Args:
+      module: behind the pass `plan-memory`.
+      soc: what it is compiled for.
+    """
+    for space, room in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
+        plans = [
+            (size, _number(function, space, "bound"), function.sym_name.data)
+            for function in module.body.block.ops
+            if isinstance(function, FuncOp)
+            and read_fp16_of(function) is None
+            and (size := _number(function, space, "size"))
+        ]
+        if plans:
+            size, bound, name = max(plans)
+            others = f", the most of {len(plans)} calls" if len(plans) > 1 else ""
+            yield (
+                f"memory: {size:,} of {room:,} bytes of {space.value} between the tasks of {name}"
+                f"{others}, {size / max(bound, 1):.2f} times the least possible."
+            )
+
+
+def _number(function: FuncOp, space: MemorySpace, what: str) -> int:
+    attribute = function.attributes.get(f"VPUIP.{space.value.lower()}_{what}")
+    return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else 0

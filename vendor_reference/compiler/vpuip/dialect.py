@@ -31,8 +31,8 @@ from vendor_reference.compiler.ir.buffer_ops import (
     AnyBufferConstantOp,
     AnyViewOp,
 )
-from vendor_reference.compiler.ir.checks import check_memrefs
 from vendor_reference.compiler.ir.types import space_of
+from vendor_reference.compiler.ir.verification import check_memrefs
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.compiler.vpuip.task_op import CppOp, OclOp
 

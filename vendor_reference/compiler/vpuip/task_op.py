@@ -39,8 +39,8 @@ from vendor_reference.compiler.ir.assembly import (
     print_attributes,
     print_values,
 )
-from vendor_reference.compiler.ir.checks import check_memrefs
-from vendor_reference.compiler.ir.plain_ops import segment_sizes
+from vendor_reference.compiler.ir.edits import segment_sizes
+from vendor_reference.compiler.ir.verification import check_memrefs
 
 GLOBAL_SIZE = "global_size"
 LOCAL_SIZE = "local_size"

@@ -9,17 +9,21 @@ from math import isfinite
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import ConstantArgument, KernelSpec
-from vendor_reference.compiler.library.builtin_op import (
-    Attributes,
-    BuiltinOp,
-    Call,
-    quantization_attributes,
+from vendor_reference.compiler.library.elementwise import (
+    Access,
+    Scale,
+    cast_kernel,
+    elementwise_kernel,
 )
-from vendor_reference.compiler.library.casts import cast_kernel
-from vendor_reference.compiler.library.elementwise import Operand, Scale, elementwise_kernel
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
-from vendor_reference.compiler.library.type_groups import FLOATS
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.library_op import (
+    FLOATS,
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    type_names,
+)
+from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 
 _E = ElementType
@@ -29,7 +33,7 @@ _CHANNEL_ZERO_POINTS = "channel_zero_points"
 _AXIS = "axis"
 
 
-class _Conversion(BuiltinOp):
+class _Conversion(LibraryOp):
     """One operand and one result, of one shape."""
 
     is_layout_agnostic = True
@@ -44,10 +48,16 @@ class _Conversion(BuiltinOp):
     ) -> None:
         self.name = name
         self.ie_name = ie_name
+        self.types = tuple(dict.fromkeys((*sources, *results)))
         self._sources = sources
         self._results = results
 
-    def mismatch(self, call: Call) -> str:
+    def types_text(self) -> str:
+        if set(self._sources) == set(self._results):
+            return type_names(self.types)
+        return f"{type_names(self._sources)} to {type_names(self._results)}"
+
+    def mismatch(self, call: PlacedOp) -> str:
         if call.inputs[0].shape != call.result.shape:
             return call.shape_mismatch()
         source, result = call.inputs[0].element_type, call.result.element_type
@@ -59,9 +69,10 @@ class _Conversion(BuiltinOp):
 class _Quantization(_Conversion):
     """Between real numbers and integers, with one scale or one for each channel; or from integers to integers."""
 
+    constraints = ("quantized integers have one scale, or one for each index of a dimension",)
+
     def attributes(self, op: Op) -> Attributes:
-        tensors = [*self.operands(op), *op.outputs]
-        for tensor in tensors:
+        for tensor in (*self.operands(op), *op.outputs):
             quantization = tensor.quantization
             if (
                 tensor.element_type in INTEGER_LIMITS
@@ -74,9 +85,9 @@ class _Quantization(_Conversion):
                     _CHANNEL_ZERO_POINTS: zero_points or (0,) * len(quantization.scale),
                     _AXIS: quantization.quantized_dimension,
                 }
-        return quantization_attributes(tensors)
+        return super().attributes(op)
 
-    def mismatch(self, call: Call) -> str:
+    def mismatch(self, call: PlacedOp) -> str:
         if reason := super().mismatch(call):
             return reason
         integers = [i for i, v in enumerate(call.tensors) if v.element_type in INTEGER_LIMITS]
@@ -85,8 +96,8 @@ class _Quantization(_Conversion):
         is_scaled = all(call.scale(index) for index in integers)
         return "" if is_scaled else "its integers have no scale that the library can use"
 
-    def kernel(self, call: Call) -> KernelSpec:
-        source, operands = call.inputs[0], [Operand(call.inputs[0], call.scale(0))]
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        source, operands = call.inputs[0], [Access(call.inputs[0], call.scale(0))]
         expression, scale = "a", call.scale(-1)
         if _AXIS in call.attributes:
             operands += [
@@ -97,18 +108,21 @@ class _Quantization(_Conversion):
             expression = "(a - c) * b" if is_source else "a / b + c"
             scale = None if is_source else Scale(1, 0)
         return elementwise_kernel(
-            self.name, expression, "float", operands, Operand(call.result, scale)
+            self.name, expression, "float", operands, Access(call.result, scale)
         )
 
 
 class _Cast(_Conversion):
     """Real numbers towards zero, saturated; integers modulo their size; all but zero is true."""
 
-    def kernel(self, call: Call) -> KernelSpec:
+    def attributes(self, op: Op) -> Attributes:
+        return {}
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
         return cast_kernel(self.name, call.inputs[0], call.result)
 
 
-def _channel_mismatch(call: Call) -> str:
+def _channel_mismatch(call: PlacedOp) -> str:
     """Why there is not a scale for each index of a dimension."""
     axis, scales = call.integer(_AXIS), call.numbers(_CHANNEL_SCALES)
     shape, zero_points = call.result.shape, call.numbers(_CHANNEL_ZERO_POINTS)
@@ -119,12 +133,12 @@ def _channel_mismatch(call: Call) -> str:
     return f"its integers have {len(scales)} scales along dimension {axis} of {list(shape)}"
 
 
-def _for_channels(call: Call, name: str) -> Operand:
+def _for_channels(call: PlacedOp, name: str) -> Access:
     """Numbers of channels as an operand, the same for all elements of a channel."""
     numbers, axis, shape = call.numbers(name), call.integer(_AXIS), call.result.shape
     view = View(_E.FLOAT32, shape, tuple(int(dim == axis) for dim in range(len(shape))))
     data = struct.pack(f"<{len(numbers)}f", *numbers)
-    return Operand(view, argument=ConstantArgument(_E.FLOAT32, data))
+    return Access(view, argument=ConstantArgument(_E.FLOAT32, data))
 
 
 OPS = (

@@ -8,20 +8,19 @@ from collections.abc import Sequence
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import KernelSpec
-from vendor_reference.compiler.library.builtin_op import (
+from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
+from vendor_reference.compiler.library.library_op import (
     IN_PLACE,
     Attributes,
-    BuiltinOp,
-    Call,
+    LibraryOp,
+    PlacedOp,
     activation_of,
     find_integers,
     find_scale,
     option,
-    quantization_attributes,
 )
-from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
-from vendor_reference.compiler.library.moves import Part, move_kernel, move_mismatch
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
+from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 
 _E = ElementType
@@ -29,7 +28,7 @@ _FORMATS = {**STRUCT_FORMATS, _E.FLOAT16: "e", _E.BOOL: "B"}
 _AXIS, _BEFORE, _AFTER, _VALUE = "axis", "before", "after", "value"
 
 
-class _Concatenation(BuiltinOp):
+class _Concatenation(LibraryOp):
     """Operands one behind the other along `axis`."""
 
     name = "CONCATENATION"
@@ -37,17 +36,18 @@ class _Concatenation(BuiltinOp):
     num_inputs = (1, 32)
     is_layout_agnostic = True
     has_parts = True
+    constraints = ("one scale for all tensors", "no fused activation")
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
         return "" if activation == "NONE" else f"its activation is {activation}"
 
     def attributes(self, op: Op) -> Attributes:
-        scales = quantization_attributes([*self.operands(op), *op.outputs])
         axis = int(option(op, _AXIS))
+        scales = super().attributes(op)
         return {**scales, _AXIS: axis + len(op.outputs[0].shape) if axis < 0 else axis}
 
-    def mismatch(self, call: Call) -> str:
+    def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.result.shape
         if axis is None or not 0 <= axis < len(shape):
             return f"it joins along dimension {axis} of {list(shape)}"
@@ -57,7 +57,7 @@ class _Concatenation(BuiltinOp):
         shapes = {(*v.shape[:axis], joined, *v.shape[axis + 1 :]) for v in call.inputs}
         return move_mismatch(call) if shapes == {shape} else call.shape_mismatch()
 
-    def parts(self, call: Call) -> Sequence[View]:
+    def parts(self, call: PlacedOp) -> Sequence[View]:
         axis, begin, parts = call.integer(_AXIS), 0, []
         assert axis is not None
         for view in call.inputs:
@@ -65,15 +65,16 @@ class _Concatenation(BuiltinOp):
             begin += view.shape[axis]
         return parts
 
-    def kernel(self, call: Call) -> KernelSpec:
+    def kernel(self, call: PlacedOp) -> KernelSpec:
         return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
 
 
-class _Pad(BuiltinOp):
+class _Pad(LibraryOp):
     """`before[i]` and `after[i]` elements of `value` around dimension `i`."""
 
     is_layout_agnostic = True
     has_parts = True
+    constraints = ("one scale for all tensors", "paddings and value are constants")
 
     def __init__(self, name: str, ie_name: str, num_inputs: int) -> None:
         self.name = name
@@ -98,15 +99,14 @@ class _Pad(BuiltinOp):
 
     def attributes(self, op: Op) -> Attributes:
         paddings = find_integers(op.inputs[1]) or ()
-        scales = quantization_attributes([*self.operands(op), *op.outputs])
         return {
-            **scales,
+            **super().attributes(op),
             _BEFORE: paddings[::2],
             _AFTER: paddings[1::2],
             _VALUE: self._value(op),
         }
 
-    def mismatch(self, call: Call) -> str:
+    def mismatch(self, call: PlacedOp) -> str:
         before, after, shape = call.integers(_BEFORE), call.integers(_AFTER), call.inputs[0].shape
         if {len(before), len(after)} != {len(shape)} or min((*before, *after), default=0) < 0:
             return f"its paddings are {before} and {after}"
@@ -122,17 +122,17 @@ class _Pad(BuiltinOp):
             return f"{value} is no {call.result.element_type.name}"
         return move_mismatch(call)
 
-    def parts(self, call: Call) -> Sequence[View]:
+    def parts(self, call: PlacedOp) -> Sequence[View]:
         return [call.result.part(call.integers(_BEFORE), call.inputs[0].shape)]
 
-    def kernel(self, call: Call) -> KernelSpec:
+    def kernel(self, call: PlacedOp) -> KernelSpec:
         parts = _copies(self.parts(call), call)
         # A box on each side of a dimension; what is between them is the next dimension's.
         rest = call.result
         sides = zip(call.integers(_BEFORE), call.inputs[0].shape, strict=True)
         for dim, (first, size) in enumerate(sides):
             for begin, end in ((0, first), (first + size, rest.shape[dim])):
-                parts.append(Part(_between(rest, dim, begin, end)))
+                parts.append(MovedPart(_between(rest, dim, begin, end)))
             rest = _between(rest, dim, first, first + size)
         return move_kernel(self.name, 1, parts, self._packed_value(call))
 
@@ -146,16 +146,16 @@ class _Pad(BuiltinOp):
         return scale.zero_point if scale else 0
 
     @staticmethod
-    def _packed_value(call: Call) -> bytes:
+    def _packed_value(call: PlacedOp) -> bytes:
         letter, value = _FORMATS[call.result.element_type], call.attributes[_VALUE]
         return struct.pack(f"<{letter}", value)
 
 
-def _copies(parts: Sequence[View], call: Call) -> list[Part]:
+def _copies(parts: Sequence[View], call: PlacedOp) -> list[MovedPart]:
     """What is copied of the operands: those that do not lie in the result already."""
     pairs = enumerate(zip(parts, call.inputs, strict=True))
     there = call.integers(IN_PLACE)
-    return [Part(part, view, index) for index, (part, view) in pairs if index not in there]
+    return [MovedPart(part, view, index) for index, (part, view) in pairs if index not in there]
 
 
 def _between(view: View, dim: int, begin: int, end: int) -> View:

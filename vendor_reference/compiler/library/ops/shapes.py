@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from litert.model.graph import Op
 from vendor_reference.compiler.kernel_spec import KernelSpec
-from vendor_reference.compiler.library.builtin_op import (
+from vendor_reference.compiler.library.library_op import (
     Attributes,
-    BuiltinOp,
-    Call,
+    LibraryOp,
+    PlacedOp,
     find_integers,
-    quantization_attributes,
 )
-from vendor_reference.compiler.library.moves import Part, move_kernel, move_mismatch
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
+from vendor_reference.compiler.library.views import View
 
 _ORDER = "order"
 
 
-class _Reshape(BuiltinOp):
+class _Reshape(LibraryOp):
     """Elements stay where they are. What says the new shape besides the model is not looked at."""
 
     is_view = True
+    constraints = ("one scale for all tensors",)
     num_parameters = 1
 
     def __init__(self, name: str, ie_name: str, num_inputs: tuple[int, int]) -> None:
@@ -28,23 +28,21 @@ class _Reshape(BuiltinOp):
         self.ie_name = ie_name
         self.num_inputs = num_inputs
 
-    def attributes(self, op: Op) -> Attributes:
-        return quantization_attributes([*self.operands(op), *op.outputs])
-
-    def mismatch(self, call: Call) -> str:
+    def mismatch(self, call: PlacedOp) -> str:
         if call.inputs[0].num_elements != call.result.num_elements:
             return call.shape_mismatch()
         return move_mismatch(call)
 
-    def kernel(self, call: Call) -> KernelSpec:
-        return move_kernel(self.name, 1, [Part(_row(call.result), _row(call.inputs[0]))])
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        return move_kernel(self.name, 1, [MovedPart(_row(call.result), _row(call.inputs[0]))])
 
 
-class _Transpose(BuiltinOp):
+class _Transpose(LibraryOp):
     """Dimension `i` of the result is dimension `order[i]` of the operand."""
 
     name = "TRANSPOSE"
     ie_name = "Transpose"
+    constraints = ("one scale for all tensors", "the permutation is a constant")
     num_inputs = (2, 2)
     num_parameters = 1
 
@@ -53,10 +51,12 @@ class _Transpose(BuiltinOp):
 
     def attributes(self, op: Op) -> Attributes:
         order, rank = find_integers(op.inputs[1]) or (), len(op.outputs[0].shape)
-        scales = quantization_attributes([*self.operands(op), *op.outputs])
-        return {**scales, _ORDER: tuple(dim + rank if dim < 0 else dim for dim in order)}
+        return {
+            **super().attributes(op),
+            _ORDER: tuple(dim + rank if dim < 0 else dim for dim in order),
+        }
 
-    def mismatch(self, call: Call) -> str:
+    def mismatch(self, call: PlacedOp) -> str:
         shape, order = call.inputs[0].shape, call.integers(_ORDER)
         if sorted(order) != list(range(len(shape))):
             return f"{order} is no permutation of {len(shape)} dimensions"
@@ -64,9 +64,9 @@ class _Transpose(BuiltinOp):
             return call.shape_mismatch()
         return move_mismatch(call)
 
-    def kernel(self, call: Call) -> KernelSpec:
+    def kernel(self, call: PlacedOp) -> KernelSpec:
         source = call.inputs[0].permuted(call.integers(_ORDER))
-        return move_kernel(self.name, 1, [Part(call.result, source)])
+        return move_kernel(self.name, 1, [MovedPart(call.result, source)])
 
 
 def _row(view: View) -> View:

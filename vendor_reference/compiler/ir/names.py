@@ -1,9 +1,12 @@
-"""Names of functions and values in a module."""
+"""Names of functions, values and ops in a module."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from xdsl.dialects.builtin import BytesAttr, StringAttr
+from xdsl.ir import Attribute, Operation
 
 _LONGEST = 40
 
@@ -35,3 +38,21 @@ def readable_name(tensor_name: str) -> str | None:
     if not name:
         return None
     return name if not name[0].isdigit() else f"_{name}"
+
+
+NAME = "name"
+"""What an op is called in titles: its first output's name, as TFLite's ops have none."""
+
+
+def read_op_name(attributes: Mapping[str, Attribute]) -> str:
+    """The name that an op's attributes hold; "" for none."""
+    name = attributes.get(NAME)
+    if isinstance(name, BytesAttr):  # what the parser makes of a text that is not ASCII
+        return name.data.decode(errors="replace")
+    return name.data if isinstance(name, StringAttr) else ""
+
+
+def keep_name(old: Operation, new: Operation) -> None:
+    """Calls an op like the one that it takes the place of."""
+    if NAME in old.attributes:
+        new.attributes[NAME] = old.attributes[NAME]

@@ -1,7 +1,7 @@
-"""Ops that a lowering makes by the thousand, from operands that are in order already.
+"""Ops in the place of other ops, types in the place of other types; and ops that a lowering makes by the thousand.
 
 xDSL's constructors sort operands into the groups that an op declares, and count them anew: most of what an op
-costs to make.
+costs to make. Here operands are in order already.
 """
 
 from __future__ import annotations
@@ -12,8 +12,33 @@ from functools import lru_cache
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr, i32
 from xdsl.dialects.func import CallOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
+from xdsl.rewriter import Rewriter
+
+
+def replace_op(old: Operation, new: Operation) -> None:
+    """Puts an op in the place of another, whose results it has."""
+    block = old.parent
+    assert block is not None
+    block.insert_op_before(new, old)
+    for result, replacement in zip(old.results, new.results, strict=True):
+        replacement.name_hint = result.name_hint
+        result.replace_all_uses_with(replacement)
+    remove_op(old)
+
+
+def remove_op(op: Operation) -> None:
+    """Takes an op out, whose results nobody uses."""
+    op.detach()  # type: ignore[no-untyped-call]
+    op.erase()
+
+
+def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
+    """A value with another type in the place of one; what reads it reads the new one."""
+    if value.type == new_type:
+        return value
+    return Rewriter.replace_value_with_new_type(value, new_type)
 
 
 def allocate(buffer: Attribute) -> AllocOp:

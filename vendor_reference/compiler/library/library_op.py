@@ -1,4 +1,7 @@
-"""What the library knows of a builtin op: whether it can do it, and the kernel that does it.
+"""The library's ops by name, and what it knows of each: whether it can do it, and the kernel that does it.
+
+A module of `ops/` has some ops as `OPS`: a new op is a new file there, or a line in one. What an op declares of
+itself is what it checks, and its row in the documents' table.
 
 An op's way: `refusal` while the host asks which ops the NPU takes; `operands` and `attributes` as it becomes a
 layer on IE; `mismatch` where such a layer is read from a text; `kernel` once its tensors lie somewhere.
@@ -9,18 +12,34 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from math import isfinite
+from types import MappingProxyType
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.host.extensions import check_unique, load_package
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.elementwise import Scale
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
-from vendor_reference.compiler.library.view import View
+from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.options import REFERENCE_OPS
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+
+NUMBERS = tuple(CL_TYPES)
+"""All that a kernel can read."""
+FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
+INTEGERS = (ElementType.INT32, ElementType.INT64)
+BYTES = (ElementType.INT8, ElementType.UINT8)
+WITH_SHORTS = (*BYTES, ElementType.INT16)
+"""Quantized types; of most functions of int16, stock's interpreter has an approximation of its own."""
 
 Value: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...]"
 Attributes: TypeAlias = Mapping[str, Value]
@@ -35,13 +54,13 @@ IN_PLACE = "in_place"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PlacedOp:
     """An op whose tensors lie somewhere.
 
     Attributes:
       inputs: its operands.
       result: its output.
-      attributes: as `BuiltinOp.attributes` made them, perhaps read from a text since.
+      attributes: as `LibraryOp.attributes` made them, perhaps read from a text since.
     """
 
     inputs: tuple[View, ...]
@@ -84,12 +103,15 @@ class Call:
         return f"it makes {types[-1]} of {' and '.join(types[:-1])}"
 
 
-class BuiltinOp(ABC):
+class LibraryOp(ABC):
     """An operator of the TFLite schema, as the NPU does it; its result is one.
 
     Attributes:
       name: in the schema: `ADD`.
       ie_name: of the layer on IE, without the dialect: `Add`.
+      types: of elements that all its tensors can have.
+      quantized: integers that they can be, with one scale for a tensor.
+      constraints: what must hold besides, a phrase each, for the documents.
       num_inputs: the fewest and the most inputs.
       num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
@@ -100,6 +122,9 @@ class BuiltinOp(ABC):
 
     name: str
     ie_name: str
+    types: tuple[ElementType, ...] = NUMBERS
+    quantized: tuple[ElementType, ...] = ()
+    constraints: tuple[str, ...] = ()
     num_inputs: tuple[int, int] = (1, 1)
     num_parameters: int = 0
     is_layout_agnostic: bool = False
@@ -118,7 +143,7 @@ class BuiltinOp(ABC):
             return reason
         inputs = tuple(View.dense(t.element_type, t.shape) for t in self.operands(op))
         result = View.dense(op.outputs[0].element_type, op.outputs[0].shape)
-        return self.mismatch(Call(inputs, result, self.attributes(op)))
+        return self.mismatch(PlacedOp(inputs, result, self.attributes(op)))
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         """The inputs that are tensors on IE."""
@@ -130,20 +155,92 @@ class BuiltinOp(ABC):
         return ""
 
     def attributes(self, op: Op) -> Attributes:
-        """What the op is beside its tensors."""
-        return {}
+        """What the op is beside its tensors: how integers stand for real numbers."""
+        return quantization_attributes([*self.operands(op), *op.outputs])
 
     @abstractmethod
-    def mismatch(self, call: Call) -> str:
+    def mismatch(self, call: PlacedOp) -> str:
         """Why there is no kernel for such types, shapes and attributes, whatever these are; "" where there is."""
 
-    def parts(self, call: Call) -> Sequence[View]:
+    def parts(self, call: PlacedOp) -> Sequence[View]:
         """Where the operands lie in the result, of an op that has parts."""
         return ()
 
+    def type_mismatch(self, call: PlacedOp) -> str:
+        """Why it is not done on tensors that should be of one type: none of its, or integers without a scale."""
+        element_type, allowed = call.result.element_type, (*self.types, *self.quantized)
+        for index, view in enumerate(call.tensors):
+            if view.element_type is not element_type:
+                return f"it has tensors of {view.element_type.name} and {element_type.name}"
+            if element_type in self.quantized and call.scale(index) is None:
+                return f"{_tensor_name(call, index)} has not one scale for its {element_type.name}"
+        if element_type in allowed:
+            return ""
+        names = ", ".join(t.name for t in allowed)
+        return f"its tensors are {element_type.name}; the library does {self.name} of {names}"
+
+    def types_text(self) -> str:
+        """The types of its tensors, for the documents."""
+        quantized = f"quantized {type_names(self.quantized)}" if self.quantized else ""
+        return ", ".join(filter(None, (type_names(self.types), quantized)))
+
     @abstractmethod
-    def kernel(self, call: Call) -> KernelSpec:
+    def kernel(self, call: PlacedOp) -> KernelSpec:
         """The kernel for tensors that lie so, of a call without mismatch."""
+
+
+@cache
+def library_ops() -> Mapping[str, LibraryOp]:
+    """All ops of the library, by their names in the schema; each module in `ops/` has some as `OPS`."""
+    families = load_package(
+        "vendor_reference.compiler.library.ops", "OPS", lambda ops: str(ops[0].name)
+    )
+    ops: list[LibraryOp] = [op for family in families.values() for op in family]
+    for names in ([op.name for op in ops], [op.ie_name for op in ops]):
+        check_unique([(name, "the op library") for name in names], "Rename one of them.")
+    return MappingProxyType({op.name: op for op in sorted(ops, key=lambda op: op.name)})
+
+
+def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
+    """The ops that an option's value names.
+
+    Args:
+      wanted: names in the schema, with commas between them, in either case; or `all`.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for an op that the library does not have.
+    """
+    known = library_ops()
+    names = [name.strip().upper() for name in wanted.split(",") if name.strip()]
+    if names == ["ALL"]:
+        return known
+    if names == ["TRUE"]:  # the flag without a value
+        names = []
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, [*known, "ALL"], 1)
+            hint = (
+                f"Do you mean {near[0].lower() if near == ['ALL'] else near[0]}? " if near else ""
+            )
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"--{REFERENCE_OPS}: the library has no op '{name}'",
+                "vendor 'Reference'",
+                f"{hint}It has {', '.join(known)}; all is all of them.",
+            )
+    if not names:
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"--{REFERENCE_OPS} names no op",
+            "vendor 'Reference'",
+            "Write --reference_ops=all, or names of builtin ops with commas between them.",
+        )
+    return {name: known[name] for name in dict.fromkeys(names)}
+
+
+def type_names(types: Sequence[ElementType]) -> str:
+    """Types as the documents list them."""
+    return "any" if set(types) == set(NUMBERS) else ", ".join(t.name.lower() for t in types)
 
 
 def option(op: Op, field: str) -> int | float:
@@ -190,23 +287,7 @@ def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
     )
 
 
-def type_mismatch(
-    name: str, call: Call, plain: Sequence[ElementType], quantized: Sequence[ElementType]
-) -> str:
-    """Why an op is not done on tensors that should be of one type: none of these, or integers without a scale."""
-    element_type = call.result.element_type
-    for index, view in enumerate(call.tensors):
-        if view.element_type is not element_type:
-            return f"it has tensors of {view.element_type.name} and {element_type.name}"
-        if element_type in quantized and call.scale(index) is None:
-            return f"{_tensor_name(call, index)} has not one scale for its {element_type.name}"
-    if element_type in (*plain, *quantized):
-        return ""
-    allowed = ", ".join(t.name for t in (*plain, *quantized))
-    return f"its tensors are {element_type.name}; the library does {name} of {allowed}"
-
-
-def scale_mismatch(call: Call) -> str:
+def scale_mismatch(call: PlacedOp) -> str:
     """Why an op that leaves integers as they are is not done: they stand for other numbers."""
     for index, view in enumerate(call.tensors):
         if view.element_type in INTEGER_LIMITS and call.scale(index) != call.scale(0):
@@ -214,5 +295,5 @@ def scale_mismatch(call: Call) -> str:
     return ""
 
 
-def _tensor_name(call: Call, index: int) -> str:
+def _tensor_name(call: PlacedOp, index: int) -> str:
     return f"operand {index}" if index < len(call.inputs) else "its result"

@@ -1,14 +1,28 @@
-"""The kernel that writes a tensor as it is read, where a run tells its shape: one text for all shapes."""
+"""Kernels that write a tensor as it is read: in another order, as other elements, or to another place.
+
+One is made for tensors of known shapes; the other is one text for all shapes, which a run tells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of
+from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of, view_of
 from vendor_reference.compiler.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
+from vendor_reference.compiler.library.elementwise import cast_kernel
 from vendor_reference.compiler.library.kernel_text import name_kernel
+from vendor_reference.compiler.library.moves import MovedPart, move_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
+
+
+def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
+    """The kernel for two tensors or buffers of one shape."""
+    read, written = view_of(source), view_of(target)
+    if read.element_type is written.element_type:
+        return move_kernel(title, 1, [MovedPart(written, read)])
+    return cast_kernel(title, read, written)
+
 
 _UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 

@@ -1,0 +1,63 @@
+"""What modules and functions say of their device.
+
+`VPUIP.soc = "EMU8"` of a module: what it is compiled for. `VPUIP.fp16_of = @Partition_0` of a function: on devices
+with fp16 arithmetic it runs in the other's place.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.soc import SocModel, get_soc_model
+
+SOC = "VPUIP.soc"
+
+
+def soc_of(module: ModuleOp) -> SocModel:
+    """The SoC that a module names; the default one where it names none.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if it is no text; UNSUPPORTED, if there is no such SoC.
+    """
+    attribute = module.attributes.get(SOC)
+    if attribute is None:
+        return get_soc_model("")
+    if not isinstance(attribute, StringAttr):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f'{SOC} is {attribute}, expected a text such as "EMU8"'
+        )
+    return get_soc_model(attribute.data)
+
+
+def set_soc(module: ModuleOp, soc: SocModel) -> None:
+    """Makes it the module's."""
+    module.attributes[SOC] = StringAttr(soc.name)
+
+
+FP16_OF = "VPUIP.fp16_of"
+
+
+def read_fp16_of(function: FuncOp) -> str | None:
+    """The function in whose place one runs on devices with fp16 arithmetic; None for one that runs on all.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if the attribute names no function.
+    """
+    attribute = function.attributes.get(FP16_OF)
+    if attribute is None:
+        return None
+    if not isinstance(attribute, SymbolRefAttr):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{FP16_OF} is {attribute}, expected a function such as @Partition_0",
+            f"function '{function.sym_name.data}'",
+        )
+    return attribute.root_reference.data
+
+
+def set_fp16_of(function: FuncOp, name: str) -> None:
+    """Makes a function the one that runs in another's place."""
+    function.attributes[FP16_OF] = SymbolRefAttr(name)
