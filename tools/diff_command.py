@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from litert.model.changes import Change, ModelDiff, OpPlace, SubgraphDiff
 from litert.model.diff import diff_models
-from litert.model.dump_text import quote
+from litert.model.dump import quote
 from litert.model.reader import read_model
+from litert.model.subgraph_diff import Change, ModelDiff, OpPlace, SubgraphDiff
 
 from .command import Command
 from .console import print_text

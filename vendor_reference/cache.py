@@ -74,8 +74,10 @@ def keep_file(
       OSError: there is no place for it.
       LiteRtError: it cannot be written.
     """
-    from litert.model.atomic_file import open_atomic  # both here: what is found needs neither
-    from litert.model.trimmed_folder import trim_folder
+    from litert.model.atomic_file import (
+        open_atomic,  # both here: what is found needs neither
+        trim_folder,
+    )
 
     folder = make_cache_folder(part)
     path = os.path.join(folder, name)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
-from litert.model.file_copy import write_at
+from litert.model.output import write_at
 
 Reference: TypeAlias = Sequence[int]
 Source: TypeAlias = Mapping[str, Any]

@@ -30,6 +30,8 @@ from litert.model.control_dependencies import (
 from litert.model.graph import Buffer, Model, Tensor
 from litert.model.writer import write_model
 
+_Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] | None]
+
 
 def emit(graph: Graph) -> None:
     """Makes a subgraph well-formed after its transformations; `tidy` is the end of it for the whole model.
@@ -208,9 +210,6 @@ def _settle_names(graph: Graph) -> None:
             graph.rename(tensor, graph.unique_name(f"{tensor.name}/replaced"))
     for tensor, name in renamed.items():
         graph.rename(tensor, name)
-
-
-_Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] | None]
 
 
 def _share_constants(graphs: Sequence[Graph]) -> None:

@@ -20,7 +20,7 @@ from compiler_plugin.transformations.stock_inference import (
     is_self_contained,
     run,
 )
-from compiler_plugin.transformations.stock_model import Array
+from compiler_plugin.transformations.stock_region import Array
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
 

@@ -15,7 +15,7 @@ from compiler_plugin.transformations.inferred_graph import InferredGraph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import Infer
 from compiler_plugin.transformations.shape_probe import ShapeProbe, has_unknown
-from compiler_plugin.transformations.stock_model import Shape
+from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -14,6 +14,9 @@ from litert.core.status import Status
 from litert.model.control_dependencies import read_control_dependencies
 from litert.model.graph import Model, Op, OperatorCode, Subgraph, Tensor
 
+_Place = tuple[int, int]
+_FIRST: _Place = (-1, 0)
+
 
 class GraphOps:
     """The ops of one subgraph, in execution order; those that were added since the last sort come last."""
@@ -125,10 +128,6 @@ def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
         for a, b in read_control_dependencies(model)[index]
         if a < b < count
     ]
-
-
-_Place = tuple[int, int]
-_FIRST: _Place = (-1, 0)
 
 
 class Order:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from compiler_plugin.transformations.stock_model import Shape
+from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization, QuantizationKind
 from litert.model.builtin_options import get_builtin_option, option_names
@@ -92,6 +92,27 @@ _SAME_QUANTIZATION = frozenset({
 })  # fmt: skip
 """Ops that move numbers, and leave them as they are: integers mean the same before and after."""
 
+_RANK_IS_LENGTH_OF = {
+    "BROADCAST_TO": 1,
+    "CONV_3D_TRANSPOSE": 0,
+    "FILL": 0,
+    "RANDOM_STANDARD_NORMAL": 0,
+    "RANDOM_UNIFORM": 0,
+    "RESHAPE": 1,
+    "SCATTER_ND": 2,
+    "SLICE": 1,
+    "SPARSE_TO_DENSE": 1,
+    "TRANSPOSE_CONV": 0,
+}
+"""The input that is a shape, or has as many elements as one."""
+_SAME_RANK = frozenset({
+    "BATCH_TO_SPACE_ND", "CUMSUM", "MIRROR_PAD", "PAD", "PADV2", "RFFT2D", "SPACE_TO_BATCH_ND", "TILE",
+    "TRANSPOSE",
+})  # fmt: skip
+_OF_RANK_ONE = frozenset({
+    "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "RANGE", "UNIQUE"
+})  # fmt: skip
+
 
 def find_output_type(op: Op, index: int) -> ElementType | None:
     """The element type of a builtin op's output.
@@ -158,30 +179,6 @@ def _looked_up_type(table: Tensor) -> ElementType:
         table.element_type in (_E.INT4, _E.INT8, _E.UINT8) and table.quantization is not None
     )
     return _E.FLOAT32 if is_scaled else table.element_type
-
-
-_RANK_IS_LENGTH_OF = {
-    "BROADCAST_TO": 1,
-    "CONV_3D_TRANSPOSE": 0,
-    "FILL": 0,
-    "RANDOM_STANDARD_NORMAL": 0,
-    "RANDOM_UNIFORM": 0,
-    "RESHAPE": 1,
-    "SCATTER_ND": 2,
-    "SLICE": 1,
-    "SPARSE_TO_DENSE": 1,
-    "TRANSPOSE_CONV": 0,
-}
-"""The input that is a shape, or has as many elements as one."""
-
-_SAME_RANK = frozenset({
-    "BATCH_TO_SPACE_ND", "CUMSUM", "MIRROR_PAD", "PAD", "PADV2", "RFFT2D", "SPACE_TO_BATCH_ND", "TILE",
-    "TRANSPOSE",
-})  # fmt: skip
-
-_OF_RANK_ONE = frozenset({
-    "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "RANGE", "UNIQUE"
-})  # fmt: skip
 
 
 def find_data_shape(op: Op, index: int, shape_of: ShapeOf) -> Shape | None:

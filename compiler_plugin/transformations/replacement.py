@@ -30,6 +30,10 @@ from compiler_plugin.transformations.transformation import Transformation
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+Replacement: TypeAlias = Node | OutPort | Sequence[Node | OutPort | None] | None
+"""What takes the place of an op's outputs: a node (all of its outputs, in order), a port (of the only output), or
+a port or node for each output (None for one that nobody reads)."""
+
 
 class OpReplacement(Transformation):
     """Replaces each op of a name, or of several names.
@@ -154,11 +158,6 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
     except LiteRtError as error:
         where = f"class {cls.__name__}"
         raise LiteRtError(error.status, error.what, where, error.hint) from error
-
-
-Replacement: TypeAlias = Node | OutPort | Sequence[Node | OutPort | None] | None
-"""What takes the place of an op's outputs: a node (all of its outputs, in order), a port (of the only output), or
-a port or node for each output (None for one that nobody reads)."""
 
 
 def rewrite_all(

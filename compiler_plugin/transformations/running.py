@@ -26,7 +26,7 @@ from compiler_plugin.transformations.extensions import (
 )
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.layout_change.custom import CustomLayout
+from compiler_plugin.transformations.layout_change.planning import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
 from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.partial_inference import PartialInference

@@ -21,7 +21,7 @@ from compiler_plugin.transformations.stock_inference import (
     prepare,
     run,
 )
-from compiler_plugin.transformations.stock_model import Array, Shape
+from compiler_plugin.transformations.stock_region import Array, Shape
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
 
@@ -31,6 +31,9 @@ Sizes = Callable[[int, int], int]
 _VALUE_LIMIT = 16 << 20  # bytes of a value that is computed to be looked at
 _SHAPE_LIMIT = 1 << 16  # bytes of what shapes are computed from
 _FIRST_STEP = 32
+
+_SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
+_WANTED = 2
 
 
 class ShapeProbe:
@@ -282,9 +285,6 @@ class ShapeProbe:
         self._values.update(zip(wanted, values, strict=True))
 
 
-_SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
-
-
 def _by_index(index: int, size: int) -> int:
     """Another size for each dimension, so that exchanged ones show; a batch is kept small."""
     tried = 32 * (index + 1) if index else 3
@@ -297,7 +297,6 @@ def _all(tried: int) -> Sizes:
 
 _TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _all(224), _all(299))
 """What unknown dimensions are tried with, until two are taken: many networks take only multiples of 32."""
-_WANTED = 2
 
 
 def make_probes(make: Callable[[Sizes], ShapeProbe], ops: Sequence[Op]) -> list[ShapeProbe]:

@@ -1,7 +1,7 @@
 """Shapes and values of builtin ops, from stock LiteRT's own kernels.
 
 Shapes: the interpreter prepares a region of ops, as it does before a run, and its shapes are read back. Values: it
-runs ops whose inputs are all known. Both on a small model of the region (`stock_model.py`), in this process and
+runs ops whose inputs are all known. Both on a small model of the region (`stock_region.py`), in this process and
 without delegates: a model that crashes stock when it is loaded crashes it here too.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.effects import CONTROL_FLOW, has_side_effects
 from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transformations.stock_model import Array, Region, Shape
+from compiler_plugin.transformations.stock_region import Array, Region, Shape
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

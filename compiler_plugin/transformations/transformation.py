@@ -22,6 +22,8 @@ from litert.core.status import Status
 
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
+_COMMAND_LINE = "the command line"
+
 
 class Transformation(ABC):
     """Changes a graph; the first sentence of its docstring is what lists say of it.
@@ -75,9 +77,6 @@ class Transformation(ABC):
 def snake_case(name: str) -> str:
     """A class's name as lists and flags have it: `fold_nhwc_top_k` of `FoldNHWCTopK`."""
     return _WORD_START.sub("_", name).lower()
-
-
-_COMMAND_LINE = "the command line"
 
 
 class Rule(NamedTuple):

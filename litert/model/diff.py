@@ -10,15 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from litert.model.blob import Blob
-from litert.model.changes import (
-    Change,
-    DataComparison,
-    ModelDiff,
-    SubgraphDiff,
-    mapping_changes,
-    value_changes,
-)
-from litert.model.dump_text import (
+from litert.model.dump import (
     attribute,
     data_text,
     quote,
@@ -26,7 +18,15 @@ from litert.model.dump_text import (
 )
 from litert.model.graph import Buffer, Model, Op, Signature, Subgraph, Tensor
 from litert.model.op_matching import OpMatching
-from litert.model.subgraph_diff import SubgraphComparison
+from litert.model.subgraph_diff import (
+    Change,
+    DataComparison,
+    ModelDiff,
+    SubgraphComparison,
+    SubgraphDiff,
+    mapping_changes,
+    value_changes,
+)
 from litert.model.trailing import moved_archive
 
 _Arguments = Sequence[tuple[str, Tensor]]

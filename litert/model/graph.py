@@ -14,10 +14,9 @@ from functools import cache
 from litert.core.element_type import ElementType
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.core.tensor_type import RankedTensorType
-from litert.model.absent import NO_TEXT, NO_VECTOR, AbsentList
 from litert.model.blob import Blob, MappedFile
 from litert.model.quantization_table import read_quantization
-from litert.model.table import Table
+from litert.model.table import NO_TEXT, NO_VECTOR, AbsentList, Table
 
 EXTERNAL_SIZE = 1 << 20
 """Data that are new and at least this large go behind the flatbuffer."""

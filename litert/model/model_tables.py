@@ -1,25 +1,225 @@
-"""A model's tables in a flatbuffer; objects become indices again."""
+"""A model's tables in a flatbuffer; objects become indices again.
+
+Tensors and ops are packed with few steps, since they are most of a model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.quantization import ConstantTensor
 from litert.core.status import Status
+from litert.model import schema
+from litert.model.assembler import Layout
 from litert.model.graph import (
     PLACEHOLDER,
     Buffer,
     Metadata,
     Model,
+    Op,
     OperatorCode,
     Signature,
     Subgraph,
     Tensor,
 )
-from litert.model.schema_writer import Offsets, SchemaWriter
-from litert.model.subgraph_tables import SubgraphTables
+from litert.model.quantization_table import quantization_table, with_indices
+from litert.model.schema_writer import Offsets, Scalars, SchemaWriter
+from litert.model.table import Table, is_absent
+
+_TENSOR_TYPES = {ElementType[name]: number for number, name in schema.ENUMS["TensorType"].items()}
+_OPTIONS = {name: number for number, name in schema.UNIONS["BuiltinOptions"].items()}
+_OPTIONS_2 = {name: number for number, name in schema.UNIONS["BuiltinOptions2"].items()}
+
+_TENSOR_OFFSETS = (0, 3, 4, 7, 6, 9)  # shape, name, quantization, signature, sparsity, variants
+_TENSOR_SCALARS = ((2, "I"), (10, "I"), (1, "b"), (5, "?"), (8, "?"))
+_OP = ((1, 2), ((0, "I"),))  # inputs and outputs; operator code
+_OP_WITH_OPTIONS = ((1, 2, 4), ((0, "I"), (3, "B")))
 
 _IDENTIFIER = b"TFL3"
+
+
+class SubgraphTables:
+    """Writes the subgraphs of one model.
+
+    Attributes:
+      calls: address of the custom options of each dispatch op, by the op's id.
+    """
+
+    def __init__(
+        self,
+        writer: SchemaWriter,
+        buffer_index: Mapping[int, int],
+        code_index: Mapping[int, int],
+        call_options: Mapping[int, bytes],
+    ) -> None:
+        """Prepares the tables.
+
+        Args:
+          writer: of the model.
+          buffer_index: of each buffer, by its id.
+          code_index: of each operator code, by its id.
+          call_options: custom options of dispatch ops, by the op's id, of the size that they will have.
+        """
+        self._writer = writer
+        self._buffer_index = buffer_index
+        self._code_index = code_index
+        self._call_options = call_options
+        self.calls: dict[int, int] = {}
+
+    def add(self, subgraph: Subgraph, index: dict[int, int]) -> int:
+        """Adds a subgraph.
+
+        Args:
+          subgraph: to be added.
+          index: of each of its tensors, by its id.
+
+        Raises:
+          KeyError: for a tensor that is not in `index`.
+        """
+        writer = self._writer
+        tensors = self._tensors(subgraph.tensors, index)
+        ops = self._ops(subgraph.ops, index)
+        offsets = [
+            *writer.tables_field(0, tensors, subgraph.tensors),
+            *writer.int_field(1, _indices(subgraph.inputs, index), subgraph.inputs),
+            *writer.int_field(2, _indices(subgraph.outputs, index), subgraph.outputs),
+            *writer.tables_field(3, ops, subgraph.ops),
+            *writer.text_field(4, subgraph.name),
+        ]
+        debug = subgraph.debug_metadata_index
+        return writer.out.table(offsets, [] if debug == -1 else [(5, "i", debug)])
+
+    def _tensors(self, tensors: Iterable[Tensor], index: dict[int, int]) -> list[int]:
+        out, buffer_index = self._writer.out, self._buffer_index
+        text, shape_vector, pack = out.text, out.shared_int_vector, out.pack
+        copy = self._writer.copier.copy
+
+        def index_of(scales: ConstantTensor) -> int:
+            return index[id(scales)]
+
+        layouts: dict[int, Layout] = {}
+        packed = []
+        for tensor in tensors:
+            addresses = []
+            present = 0  # a bit for each field that not all tensors have
+            if tensor.shape or not is_absent(tensor.shape):
+                present |= 1
+                addresses.append(shape_vector(tensor.shape))
+            if tensor.name or not is_absent(tensor.name):
+                present |= 2
+                addresses.append(text(tensor.name))
+            table = tensor.quantization_table
+            if table is None:
+                quantization = tensor.quantization
+                if quantization is not None:
+                    table = quantization_table(quantization, index_of)
+            elif tensor.blockwise is not None:
+                table = with_indices(table, tensor.blockwise, index_of)
+            if table is not None:
+                present |= 4
+                addresses.append(copy(table))
+            if tensor.shape_signature is not None:
+                present |= 8
+                addresses.append(shape_vector(tensor.shape_signature))
+            if tensor.sparsity is not None:
+                present |= 16
+                addresses.append(copy(tensor.sparsity))
+            if tensor.variant_tensors or not is_absent(tensor.variant_tensors):
+                present |= 32
+                addresses.append(out.offset_vector([copy(v) for v in tensor.variant_tensors]))
+            layout = layouts.get(present)
+            if layout is None:
+                slots = [slot for i, slot in enumerate(_TENSOR_OFFSETS) if present >> i & 1]
+                layout = layouts[present] = out.layout(tuple(slots), _TENSOR_SCALARS)
+            element_type = _TENSOR_TYPES.get(tensor.element_type)
+            if element_type is None:
+                raise LiteRtError(
+                    Status.INVALID_IR_TYPE, f"tensor '{tensor.name}' has no element type"
+                )
+            packed.append(
+                pack(
+                    layout,
+                    addresses,
+                    buffer_index[id(tensor.buffer)],
+                    tensor.external_buffer,
+                    element_type,
+                    tensor.is_variable,
+                    tensor.has_rank,
+                )
+            )
+        return packed
+
+    def _ops(self, ops: Iterable[Op], index: dict[int, int]) -> list[int]:
+        out, code_index = self._writer.out, self._code_index
+        int_vector, pack = out.int_vector, out.pack
+        copy = self._writer.copier.copy
+        index = {**index, id(None): -1}  # an optional input that is left out
+        packed = []
+        for op in ops:
+            options = op.options
+            code = code_index[id(op.code)]
+            if not op.is_plain or id(op) in self._call_options:
+                packed.append(self._op_with_more(op, code, index))
+                continue
+            addresses = [
+                int_vector(_indices(op.inputs, index)),
+                int_vector(_indices(op.outputs, index)),
+            ]
+            if options is None:
+                packed.append(pack(out.layout(*_OP), addresses, code))
+            else:
+                addresses.append(copy(options))
+                number = _number(options, "BuiltinOptions", _OPTIONS)
+                packed.append(pack(out.layout(*_OP_WITH_OPTIONS), addresses, code, number))
+        return packed
+
+    def _op_with_more(self, op: Op, code: int, index: dict[int, int]) -> int:
+        """An op with fields that most do not have, or without those that most have."""
+        writer, out = self._writer, self._writer.out
+        offsets: Offsets = [
+            *writer.int_field(1, _indices(op.inputs, index), op.inputs),
+            *writer.int_field(2, _indices(op.outputs, index), op.outputs),
+            *writer.int_field(8, _indices(op.intermediates, index), op.intermediates),
+        ]
+        scalars: Scalars = [(0, "I", code)]
+        if op.debug_metadata_index != -1:
+            scalars.append((13, "i", op.debug_metadata_index))
+        if op.options is not None:
+            offsets.append((4, writer.copier.copy(op.options)))
+            scalars.append((3, "B", _number(op.options, "BuiltinOptions", _OPTIONS)))
+        if op.options_2 is not None:
+            offsets.append((12, writer.copier.copy(op.options_2)))
+            scalars.append((11, "B", _number(op.options_2, "BuiltinOptions2", _OPTIONS_2)))
+        if op.custom_options_format:
+            scalars.append((6, "b", op.custom_options_format))
+        if not is_absent(op.mutating_variable_inputs):
+            offsets.append((7, out.byte_vector(bytes(op.mutating_variable_inputs))))
+        call, options = self._call_options.get(id(op)), op.custom_options
+        if call is not None:
+            self.calls[id(op)] = out.byte_vector(call)
+            offsets.append((5, self.calls[id(op)]))
+        elif options is not None and op.has_large_custom_options:
+            return writer.table_with_data(offsets, scalars, 9, options)
+        elif options is not None:
+            address = writer.data_vector(options)
+            offsets.append((5, out.byte_vector(options.view) if address is None else address))
+        return out.table(offsets, scalars)
+
+
+def _indices(tensors: Iterable[Tensor | None], index: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple([index[id(tensor)] for tensor in tensors])
+
+
+def _number(options: Table, union: str, numbers: Mapping[str, int]) -> int:
+    """What a union calls the table that it holds."""
+    number = numbers.get(options.type_name)
+    if number is None:
+        raise LiteRtError(
+            Status.INVALID_GRAPH_INVARIANT, f"{options.type_name} is not a table of {union}"
+        )
+    return number
 
 
 class ModelTables:

@@ -1,17 +1,37 @@
-"""A planned file, written: in the kernel where it can be, beside its target, and renamed when complete."""
+"""A planned file, written: in the kernel where it can be, beside its target, and renamed when complete.
+
+File systems that can share blocks do so (`cp --reflink`). Else a pipe of a mebibyte carries the pages into blocks
+that are reserved in one piece: 0.6 of the time of `copy_file_range` and `sendfile`, whose own pipe has 16 pages
+(measured on ext4, Linux 6).
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import struct
+from collections.abc import Callable
+from contextlib import suppress
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.atomic_file import open_atomic
-from litert.model.blob import Progress
-from litert.model.file_copy import FileCopy, write_at
+from litert.model.blob import MappedFile, Progress
 from litert.model.placement import Plan
 
 _PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
 _BLOCK = 64 << 10  # a copy from here on is fastest
 _SMALL_FILE = 8 << 20  # written from memory, in one go
+
+_BUFFERED_PIECE = 1 << 20
+_PIPE_SIZE = 1 << 20  # what /proc/sys/fs/pipe-max-size lets everybody have
+_FICLONERANGE = 0x4020940D  # linux/fs.h
+_NO_KERNEL_COPY = {
+    errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF,
+    errno.ETXTBSY, errno.ENOTSOCK, errno.ENODEV, errno.ENOTTY, errno.EMFILE, errno.ENFILE,
+}  # fmt: skip
+_Way = Callable[[int, int, int, int], int]
+"""Source's fd, where in it, where to, how many bytes; returns how many it copied."""
 
 
 def plan_bytes(plan: Plan) -> bytes:
@@ -70,3 +90,113 @@ def _copy_runs(fd: int, copy: FileCopy, plan: Plan, progress: Progress | None) -
         for source, data in run.gaps:
             if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
                 write_at(fd, data, run.target + source - run.source)
+
+
+def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None:
+    """Writes all of it, at an offset."""
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(fd, view[:_PIECE], target)
+        view = view[count:]
+        target += count
+
+
+class FileCopy:
+    """Copies into a file by the fastest way that works; one that failed is not tried again. A context manager."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        """Takes the file to write to, which stays the caller's, and the size it will have."""
+        self._fd = fd
+        self._size = size
+        self._has_disk = os.major(os.fstat(fd).st_dev) != 0
+        self._pipe: tuple[int, int] | None = None
+        self._ways: list[_Way] = [self._read_and_write]
+        if hasattr(os, "sendfile"):
+            self._ways.append(self._send)
+        if hasattr(os, "splice"):
+            self._ways.append(self._splice)
+        if hasattr(os, "copy_file_range") and not self._has_disk:
+            self._ways.append(self._copy_range)  # a server may copy
+        self._ways.append(self._clone)
+
+    def copy(self, file: MappedFile, source: int, target: int, size: int) -> None:
+        """Copies a range.
+
+        Raises:
+          OSError: of the file that is written.
+          LiteRtError: FILE_IO, if the source has become shorter.
+        """
+        if not file.is_open:
+            write_at(self._fd, file.view[source : source + size], target)
+            return
+        left = size
+        while left:
+            try:
+                count = self._ways[-1](file.fd, source, target, left)
+            except OSError as error:
+                if error.errno not in _NO_KERNEL_COPY or len(self._ways) == 1:
+                    raise
+                self._ways.pop()
+                continue
+            if not count:
+                if len(self._ways) > 1:  # some file systems answer 0 for what they do not do
+                    self._ways.pop()
+                    continue
+                raise LiteRtError(
+                    Status.FILE_IO, "the file became shorter while it was copied", file.path
+                )
+            source, target, left = source + count, target + count, left - count
+
+    def close(self) -> None:
+        """Closes what it opened."""
+        if self._pipe is not None:
+            for end in self._pipe:
+                os.close(end)
+            self._pipe = None
+
+    def __enter__(self) -> FileCopy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _clone(self, fd: int, source: int, target: int, size: int) -> int:
+        import fcntl
+
+        fcntl.ioctl(self._fd, _FICLONERANGE, struct.pack("qQQQ", fd, source, size, target))
+        return size
+
+    def _copy_range(self, fd: int, source: int, target: int, size: int) -> int:
+        return os.copy_file_range(fd, self._fd, size, source, target)
+
+    def _splice(self, fd: int, source: int, target: int, size: int) -> int:
+        out, into = self._open_pipe()
+        count = os.splice(fd, into, min(size, _PIPE_SIZE), offset_src=source)
+        done = 0
+        try:
+            while done < count:
+                done += os.splice(out, self._fd, count - done, offset_dst=target + done)
+        except BaseException:
+            self.close()  # with what is left in the pipe
+            raise
+        return count
+
+    def _open_pipe(self) -> tuple[int, int]:
+        if self._pipe is None:
+            import fcntl
+
+            if self._has_disk:  # elsewhere the C library might reserve by writing
+                os.posix_fallocate(self._fd, 0, self._size)
+            self._pipe = os.pipe()
+            with suppress(OSError):  # a user who has many pipes open: a small one will do
+                fcntl.fcntl(self._pipe[1], fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        return self._pipe
+
+    def _send(self, fd: int, source: int, target: int, size: int) -> int:
+        os.lseek(self._fd, target, os.SEEK_SET)
+        return os.sendfile(self._fd, fd, source, size)
+
+    def _read_and_write(self, fd: int, source: int, target: int, size: int) -> int:
+        data = os.pread(fd, min(size, _BUFFERED_PIECE), source)
+        write_at(self._fd, data, target)
+        return len(data)

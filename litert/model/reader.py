@@ -13,7 +13,6 @@ from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.absent import NO_VECTOR, AbsentList
 from litert.model.blob import MappedFile
 from litert.model.collector import collector_held
 from litert.model.dispatch_op import DISPATCH_OP, is_dispatch_op, read_dispatch_options
@@ -30,7 +29,7 @@ from litert.model.graph import (
 )
 from litert.model.schema_reader import MIN_EXTERNAL_OFFSET, SchemaReader
 from litert.model.subgraph_reader import SubgraphReader, tensor_at
-from litert.model.table import Table
+from litert.model.table import NO_VECTOR, AbsentList, Table
 from litert.model.trailing import find_trailing
 
 _IDENTIFIER = b"TFL3"

@@ -6,11 +6,10 @@ import struct
 
 from litert.core.errors import LiteRtError
 from litert.model import schema
-from litert.model.absent import NO_TEXT
 from litert.model.blob import Blob, MappedFile
 from litert.model.flatbuffer import MAX_SLOTS, Budget, Source
 from litert.model.schema_types import table_schema
-from litert.model.table import Table
+from litert.model.table import NO_TEXT, Table
 
 MIN_EXTERNAL_OFFSET = 2
 """The schema: an offset from the start of the file "is only valid if > 1"."""

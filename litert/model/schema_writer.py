@@ -1,21 +1,32 @@
-"""Writes tables of the schema into a flatbuffer: fields that may be left out, and data that lie elsewhere."""
+"""Writes tables of the schema into a flatbuffer: as they lie in a file, or from their values.
+
+Fields may be left out, and data may lie elsewhere. Most options are a few numbers: such a table is copied as it
+is, whatever it is.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litert.model.absent import is_absent
-from litert.model.assembler import Assembler
+from litert.model.assembler import BYTES_ALIGNMENT, Assembler
 from litert.model.blob import Blob
+from litert.model.flatbuffer import OUTSIDE, Budget, Source
 from litert.model.placement import SIZE_PREFIX
-from litert.model.table_copy import TableCopier
+from litert.model.schema_types import Field, Kind, table_schema
+from litert.model.table import Table, is_absent
 
 Offsets = list[tuple[int, int]]
 """Slot of each field, and address of what it points at."""
 
 Scalars = list[tuple[int, str, Any]]
 """Slot of each field, its code for `struct`, and its value."""
+
+_i32 = struct.Struct("<i").unpack_from
+_MAX_FIELD_SIZE = (
+    16  # of a table that is copied as it is, on average: there are no gaps in real ones
+)
 
 
 class SchemaWriter:
@@ -70,3 +81,136 @@ class SchemaWriter:
         )
         self.absolute.append((address - layout.scalar_places[0], self._outside[id(blob)]))
         return address
+
+
+class TableCopier:
+    """Copies tables into one flatbuffer."""
+
+    __slots__ = ("_budgets", "_out", "_plans")
+
+    def __init__(self, out: Assembler) -> None:
+        self._out = out
+        self._budgets: dict[Source, Budget] = {}
+        self._plans: dict[tuple[str, Source, int], tuple[int, int, int]] = {}
+
+    def copy(self, table: Table) -> int:
+        """Copies a table and all it points at; gives its address.
+
+        Raises:
+          LiteRtError: INVALID_FLATBUFFER, where it is damaged.
+        """
+        source = table.source
+        if source is None:
+            return self._copy_values(table)
+        position = table.position
+        view = source.view
+        try:
+            vtable = position - _i32(view, position)[0]
+            key = (table.type_name, source, vtable)
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = self._plans[key] = self._plan(table, source.vtable(vtable))
+            address, size, alignment = plan
+            if size and not position % 4 and position + size <= source.size:
+                body = bytes(view[position + 4 : position + size])
+                return self._out.copied_table(address, body, position, alignment)
+            budget = self._budgets.get(source)
+            if budget is None:
+                budget = self._budgets[source] = Budget(source)
+            budget.spend_tables(1)
+            return self._copy_fields(table, source, budget)
+        except struct.error:
+            raise source.damaged(OUTSIDE, table.type_name) from None
+
+    def _plan(self, table: Table, offsets: tuple[int, ...]) -> tuple[int, int, int]:
+        """For tables of scalars: address of the vtable, size, alignment. The size is 0 for others."""
+        slots = table_schema(table.type_name).slots
+        end, alignment = 4, 4
+        for slot, offset in enumerate(offsets):
+            if not offset:
+                continue
+            field = slots[slot] if slot < len(slots) else None
+            if field is None or field.kind is not Kind.SCALAR:
+                return 0, 0, 0
+            end = max(end, offset + field.size)
+            alignment = max(alignment, field.size)
+        end += -end % 4
+        if end > _MAX_FIELD_SIZE * (len(slots) + 1):
+            return 0, 0, 0
+        return self._out.vtable(offsets, end), end, alignment
+
+    def _copy_fields(self, table: Table, source: Source, budget: Budget) -> int:
+        position = table.position
+        present = source.fields(position)
+        offsets: list[tuple[int, int]] = []
+        scalars: list[tuple[int, str, Any]] = []
+        for field in table_schema(table.type_name).fields.values():
+            place = present[field.slot] if field.slot < len(present) else 0
+            if not place:
+                continue
+            place += position
+            if field.kind is Kind.SCALAR:
+                code = "I" if field.code == "f" else field.code  # a NaN comes out as it went in
+                value = struct.unpack_from("<" + code, source.view, place)[0]
+                scalars.append((field.slot, code, value))
+                continue
+            address = self._copy_target(table, field, source.target(place), budget)
+            if address:
+                offsets.append((field.slot, address))
+            else:  # nothing that the schema knows: neither has the union a number
+                scalars = [entry for entry in scalars if entry[0] != field.slot - 1]
+        return self._out.table(offsets, _largest_first(scalars))
+
+    def _copy_target(self, table: Table, field: Field, target: int, budget: Budget) -> int:
+        """Copies what an offset in a file points at; 0, for a union that holds nothing known."""
+        source = table.source
+        assert source is not None
+        if field.kind in (Kind.VECTOR, Kind.STRING):
+            size = field.element_size or 1
+            _, _, end = source.span(target, size)
+            budget.spend_bytes(end - target)
+            data = bytes(source.view[target:end])
+            if field.kind is Kind.STRING:
+                return self._out.add(data + b"\0")
+            return self._out.add(data, _vector_alignment(size), 4)
+        if field.kind is Kind.TABLES:
+            tables = source.tables(target)
+            budget.spend_tables(len(tables))
+            return self._out.offset_vector(
+                [self.copy(Table(field.type_name, source, position)) for position in tables]
+            )
+        value: Table | None = table.get(field.name)
+        return 0 if value is None else self.copy(value)
+
+    def _copy_values(self, table: Table) -> int:
+        assert table.values is not None
+        fields = table_schema(table.type_name).fields
+        offsets: list[tuple[int, int]] = []
+        scalars: list[tuple[int, str, Any]] = []
+        for name, value in table.values.items():
+            field = fields[name]
+            if field.kind is not Kind.SCALAR:
+                offsets.append((field.slot, self._add_value(field, value)))
+            elif value != field.default:
+                scalars.append((field.slot, field.code, value))
+        return self._out.table(offsets, _largest_first(scalars))
+
+    def _add_value(self, field: Field, value: Any) -> int:
+        if field.kind is Kind.STRING:
+            return self._out.text(value)
+        if field.kind is Kind.TABLES:
+            return self._out.offset_vector([self.copy(entry) for entry in value])
+        if field.kind is not Kind.VECTOR:
+            return self.copy(value)
+        if field.code == "B":
+            return self._out.byte_vector(value)
+        data = struct.pack(f"<I{len(value)}{field.code}", len(value), *value)
+        return self._out.add(data, _vector_alignment(field.element_size), 4)
+
+
+def _vector_alignment(element_size: int) -> int:
+    return BYTES_ALIGNMENT if element_size == 1 else max(element_size, 4)
+
+
+def _largest_first(scalars: list[tuple[int, str, Any]]) -> list[tuple[int, str, Any]]:
+    return sorted(scalars, key=lambda entry: -struct.calcsize("<" + entry[1]))

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from litert.core.element_type import ElementType
 from litert.core.quantization import ConstantTensor
 from litert.model import schema
-from litert.model.absent import NO_TEXT, NO_VECTOR, AbsentList
 from litert.model.flatbuffer import OUTSIDE
 from litert.model.graph import Buffer, Op, OperatorCode, Subgraph, Tensor
 from litert.model.quantization_table import read_quantization
 from litert.model.schema_reader import MIN_EXTERNAL_OFFSET, SchemaReader
-from litert.model.table import Table
+from litert.model.table import NO_TEXT, NO_VECTOR, AbsentList, Table
 
 _ELEMENT_TYPES = {number: ElementType[name] for number, name in schema.ENUMS["TensorType"].items()}
 

@@ -1,16 +1,47 @@
-"""A schema table by name: fields as they lie in a file, decoded when asked for, or made from values."""
+"""Tables of the schema by name: fields as they lie in a file, decoded when asked for, or made from values.
+
+Empty values that a file leaves out are told from a vector or string without elements, as the schema does. They are
+as empty as any other: only the writer looks at their type.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model import schema
 from litert.model.flatbuffer import OUTSIDE, Source
 from litert.model.schema_types import Field, Kind, TableSchema, table_schema
+
+
+class AbsentText(str):
+    """A string that is not there."""
+
+    __slots__ = ()
+
+
+class AbsentVector(tuple[Any, ...]):
+    """A vector that is not there."""
+
+    __slots__ = ()
+
+
+class AbsentList(list[Any]):
+    """A vector that is not there, until something is appended."""
+
+    __slots__ = ()
+
+
+NO_TEXT: Final = AbsentText()
+NO_VECTOR: Final = AbsentVector()
+
+
+def is_absent(value: Sequence[object]) -> bool:
+    """Whether a value is left out of the file."""
+    return not value and isinstance(value, AbsentText | AbsentVector | AbsentList)
 
 
 class Table:

@@ -20,12 +20,11 @@ from compiler_plugin.asset_files import companion_paths
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.model.assets import Asset
-from litert.model.atomic_file import open_atomic
+from litert.model.atomic_file import open_atomic, trim_folder
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.model.manifest import DIGEST_AT_LOAD_LIMIT
 from litert.model.reader import read_model
-from litert.model.trimmed_folder import trim_folder
 from litert.runtime.model_digest import SUFFIX as DIGEST_SUFFIX
 from litert.runtime.npu_parts import read_npu_parts
 

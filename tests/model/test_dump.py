@@ -14,8 +14,7 @@ from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import DISPATCH_OP
-from litert.model.dump import dump, dump_subgraph
-from litert.model.dump_text import quote, real
+from litert.model.dump import dump, dump_subgraph, quote, real
 from litert.model.graph import Appended, Model
 from litert.model.reader import read_model
 from litert.model.table import Table

@@ -16,8 +16,8 @@ from litert.core.status import Status
 from litert.model import atomic_file, writer
 from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import DISPATCH_OP, read_dispatch_options
-from litert.model.file_copy import FileCopy
 from litert.model.graph import CUSTOM, Appended, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+from litert.model.output import FileCopy
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes, write_model
 

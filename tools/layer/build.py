@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from litert.model.atomic_file import open_atomic
-from litert.model.file_copy import write_at
+from litert.model.output import write_at
 
 from ..command import Command, usage_error
 from .layer_flags import define_layer_flags, layer_request, open_layer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
 from litert.model.atomic_file import open_atomic
-from litert.model.file_copy import write_at
+from litert.model.output import write_at
 
 from ..command import Command
 from ..console import print_text

@@ -14,10 +14,9 @@ from compiler_plugin.leftovers import (
 )
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.layout_change.assignment import assign_layouts
-from compiler_plugin.transformations.layout_change.custom import CustomLayout
-from compiler_plugin.transformations.layout_change.layout import LayoutChange
-from compiler_plugin.transformations.layout_change.planning import find_plans
-from compiler_plugin.transformations.layout_change.rewriting import Rewriter
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange
+from compiler_plugin.transformations.layout_change.planning import CustomLayout, find_plans
+from compiler_plugin.transformations.layout_change.rewriter import Rewriter
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _COMPUTED = ("DENSIFY", "DEQUANTIZE", "CAST")

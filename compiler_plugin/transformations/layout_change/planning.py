@@ -1,12 +1,16 @@
-"""What each op of a graph can be in the other layout: its rule's plan, where its tensors can be permuted so."""
+"""What each op of a graph can be in the other layout: its rule's plan, where its tensors can be permuted so.
+
+Of custom ops a user's definition says it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from typing import Literal, TypeAlias
 
-from compiler_plugin.transformations.layout_change.custom import CustomLayout, CustomOp
-from compiler_plugin.transformations.layout_change.layout import LayoutChange
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange
 from compiler_plugin.transformations.layout_change.rule import (
     FREE,
     Edit,
@@ -19,6 +23,10 @@ from litert.core.status import Status
 from litert.host.extensions import check_unique, load_package
 from litert.model.builtin_options import find_options_type
 from litert.model.graph import Op, Subgraph
+
+CustomLayout: TypeAlias = Literal["any", "image"]
+"""`any`: all tensors of rank 4 or 5 may be in either layout, if they all are in the same one. `image`: they are
+images, whose layout is the graph's, as a convolution's; but constants, such as filters, stay as in the file."""
 
 
 @cache
@@ -106,3 +114,21 @@ def _find_problem(op: Op, plan: OpPlan) -> str:
         if vector is None or known_shape(vector)[:1] != (len(permutation),):
             return f"input {index} has not an element for each of {len(permutation)} dimensions"
     return ""
+
+
+@dataclass(frozen=True)
+class CustomOp:
+    """A custom op with a layout of its own."""
+
+    layout: CustomLayout
+    ops: tuple[str, ...] = ()
+
+    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
+        keeps = change.settled if self.layout == "image" else ()
+        inputs = [
+            None if t is None or t in keeps else change.image(len(t.shape)) for t in op.inputs
+        ]
+        outputs = [change.image(len(tensor.shape)) for tensor in op.outputs]
+        if not any(inputs) and not any(outputs):
+            return None
+        return OpPlan(inputs, outputs, is_bound=self.layout == "image")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
 from litert.model.graph import Op, Tensor
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compiler_plugin.transformations.layout_change.assignment import Assignment
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
 from compiler_plugin.transformations.layout_change.planning import layout_rules
-from compiler_plugin.transformations.layout_change.rewriting import Rewriter
+from compiler_plugin.transformations.layout_change.rewriter import Rewriter
 from compiler_plugin.transformations.layout_change.rule import FREE, Edit, OpPlan
 from compiler_plugin.transformations.layout_change.rules.images import ImageOp
 from litert.model.graph import Model, Op, Subgraph, Tensor

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compiler_plugin.transformations.layout_change.dimensions import layouts_without
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
+from compiler_plugin.transformations.layout_change.image_layout import (
+    LayoutChange,
+    Permutation,
+    layouts_without,
+)
 from compiler_plugin.transformations.layout_change.rule import (
     Edit,
     OpPlan,

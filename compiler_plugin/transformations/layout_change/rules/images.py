@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
 from compiler_plugin.transformations.layout_change.rule import Edit, OpPlan, PortLayout
 from litert.model.graph import Op
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler_plugin.transformations.layout_change.dimensions import layouts_without
-from compiler_plugin.transformations.layout_change.layout import LayoutChange
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, layouts_without
 from compiler_plugin.transformations.layout_change.rule import Edit, OpPlan, find_axes
 from litert.model.builtin_options import get_builtin_option
 from litert.model.graph import Op

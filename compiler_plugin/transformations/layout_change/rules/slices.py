@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler_plugin.transformations.layout_change.dimensions import layouts_without
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, permute
+from compiler_plugin.transformations.layout_change.image_layout import (
+    LayoutChange,
+    layouts_without,
+    permute,
+)
 from compiler_plugin.transformations.layout_change.rule import (
     Edit,
     OpPlan,

@@ -7,8 +7,12 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler_plugin.transformations.layout_change.assignment import Use, find_permuted
-from compiler_plugin.transformations.layout_change.min_cut import SINK, SOURCE
+from compiler_plugin.transformations.layout_change.assignment import (
+    SINK,
+    SOURCE,
+    Use,
+    find_permuted,
+)
 from litert.model.graph import Model
 from tests.compiler_plugin.transformations.layout_change.checking import check_change
 from tests.compiler_plugin.transformations.layout_change.random_models import models

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler_plugin.transformations.layout_change.dimensions import layouts_without
-from compiler_plugin.transformations.layout_change.layout import (
+from compiler_plugin.transformations.layout_change.image_layout import (
     LayoutChange,
     Permutation,
     inverse,
     keeps_memory,
+    layouts_without,
     permute,
     step,
 )

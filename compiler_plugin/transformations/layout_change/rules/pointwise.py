@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from compiler_plugin.transformations.layout_change.layout import LayoutChange
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange
 from compiler_plugin.transformations.layout_change.rule import (
     Edit,
     OpPlan,

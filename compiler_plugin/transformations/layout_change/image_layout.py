@@ -78,3 +78,29 @@ def keeps_memory(shape: Sequence[int], permutation: Permutation) -> bool:
     """
     long = [axis for axis in permutation if shape[axis] != 1]
     return long == sorted(long)
+
+
+def layouts_without(
+    change: LayoutChange, rank: int, gone: Collection[int]
+) -> tuple[Permutation | None, Permutation | None] | None:
+    """The layouts of a tensor before and after dimensions are taken out of it.
+
+    `[N, H, W, C]` without H and W is `[N, C]` in either layout; without N it is `[H, W, C]` or `[C, H, W]`, and
+    the one cannot stand for the other.
+
+    Args:
+      change: to the other layout.
+      rank: of the tensor before.
+      gone: the dimensions that go.
+
+    Returns:
+      Of the tensor before and after; None is an order that stays. None where the op cannot have another layout.
+    """
+    before = change.image(rank)
+    after = change.image(rank - len(gone))
+    if before is None and after is None:
+        return None
+    kept = [axis for axis in range(rank) if axis not in gone]
+    left = [axis for axis in before or range(rank) if axis not in gone]
+    wanted = kept if after is None else [kept[axis] for axis in after]
+    return (before, after) if left == wanted else None

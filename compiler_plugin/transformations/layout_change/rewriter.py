@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from compiler_plugin.transformations.layout_change.additions import Additions
 from compiler_plugin.transformations.layout_change.assignment import Assignment
-from compiler_plugin.transformations.layout_change.constants import (
+from compiler_plugin.transformations.layout_change.forms import Additions, Forms
+from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
+from compiler_plugin.transformations.layout_change.permuted_constants import (
     numbers_like,
     permute_constant,
     permute_type,
 )
-from compiler_plugin.transformations.layout_change.forms import Forms
-from compiler_plugin.transformations.layout_change.layout import LayoutChange, Permutation
 from compiler_plugin.transformations.layout_change.rule import Edit, find_numbers
 from litert.model.builtin_options import set_builtin_option
 from litert.model.graph import Model, Op, Subgraph, Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler_plugin.transformations.layout_change.layout import (
+from compiler_plugin.transformations.layout_change.image_layout import (
     Permutation,
     inverse,
     keeps_memory,

@@ -197,7 +197,7 @@ class Region:
 
     def _permuted(self, tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
         """A constant in another order, also one without data."""
-        from compiler_plugin.transformations.layout_change.constants import (
+        from compiler_plugin.transformations.layout_change.permuted_constants import (
             permute_constant,
             permute_type,
         )
