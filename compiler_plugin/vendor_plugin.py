@@ -27,10 +27,9 @@ from compiler_plugin.report import TransformationReport
 from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
-from litert.host.child_end import ChildEndedError
 from litert.host.vendor_call import VendorCall
 from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob

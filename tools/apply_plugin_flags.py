@@ -17,7 +17,6 @@ from .compile_flags import (
     read_custom_op_infos,
     read_vendor_options,
 )
-from .interrupts import is_alone
 from .seconds_flag import define_seconds
 from .transform_flags import define_transform_flags, dump_folder, read_transform_options
 
@@ -221,8 +220,7 @@ def _start_hosting(values: flags.FlagValues) -> Hosting:
 
     hosting = Hosting(values.plugin_in_process, values.plugin_timeout)
     if values.cmd != "noop" and not values.list_transformations:
-        libraries = find_libraries([folder for folder in values.libs if folder])
-        hosting.start(libraries, by_fork=is_alone())
+        hosting.start(find_libraries([folder for folder in values.libs if folder]))
     return hosting
 
 

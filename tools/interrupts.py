@@ -9,7 +9,6 @@ import threading
 import time
 
 _GRACE_S = 3.0
-_WATCHER = "signal watcher"
 INTERRUPTED = 130  # as shells have it: 128 and SIGINT
 
 
@@ -25,20 +24,9 @@ def end_on_signals(grace_s: float = _GRACE_S) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)  # as Python asks for
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reader, grace_s), name=_WATCHER, daemon=True).start()
-
-
-def is_alone() -> bool:
-    """Whether this process has no thread but this one and that of `end_on_signals`, which holds no lock."""
-    harmless = {
-        thread.native_id
-        for thread in threading.enumerate()
-        if thread.name == _WATCHER or thread is threading.current_thread()
-    }
-    try:
-        return {int(number) for number in os.listdir("/proc/self/task")} <= harmless
-    except OSError:
-        return False
+    threading.Thread(
+        target=_watch, args=(reader, grace_s), name="signal watcher", daemon=True
+    ).start()
 
 
 def say_interrupted() -> int:

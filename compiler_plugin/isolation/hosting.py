@@ -37,16 +37,11 @@ class Hosting:
     timeout_s: float = DEFAULT_TIMEOUT_S
     started: dict[str, Session] = field(default_factory=dict, compare=False, repr=False)
 
-    def start(self, paths: Sequence[str], *, by_fork: bool = False) -> None:
-        """Starts a process for each library, and waits for none.
-
-        Args:
-          paths: of the libraries.
-          by_fork: whether it is a fork of this one, in which no other thread may hold a lock.
-        """
+    def start(self, paths: Sequence[str]) -> None:
+        """Starts a process for each library, by its path, and waits for none."""
         if not self.in_process:
             for path in paths:
-                self.started[path] = Session(path, self.timeout_s, by_fork=by_fork)
+                self.started[path] = Session(path, self.timeout_s)
 
     def take(self, path: str) -> Session:
         """The process that was started for a library, or a new one; the caller's from now on."""
@@ -59,16 +54,13 @@ class Session:
     It ends when nobody has it.
     """
 
-    def __init__(
-        self, path: str, timeout_s: float, loader: str = NATIVE_LOADER, *, by_fork: bool = False
-    ) -> None:
+    def __init__(self, path: str, timeout_s: float, loader: str = NATIVE_LOADER) -> None:
         """Starts the process, and does not wait for it: that is for `load`.
 
         Args:
           path: of the plugin's file.
           timeout_s: for each call.
           loader: `package.module:function`, which makes the factory of the path, in the child.
-          by_fork: as `Hosting.start` has it.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if no process can be started.
@@ -82,7 +74,6 @@ class Session:
             timeout_s=timeout_s,
             subject=f"the compiler plugin {os.path.basename(path)}",
             where=path,
-            by_fork=by_fork,
         )
         self._service.begin("load", self._load)
         self.ask = self._service.ask

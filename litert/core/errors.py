@@ -32,6 +32,10 @@ class LiteRtError(RuntimeError):
         return f"{self.status.name}: {self.what}{where}.{hint}"
 
 
+class ChildEndedError(LiteRtError):
+    """A child process is gone, or was stopped: it crashed, ended, or took too long."""
+
+
 def describe(error: BaseException) -> str:
     """An exception of foreign code, as `ValueError: no such file`; also one whose text cannot be made."""
     try:

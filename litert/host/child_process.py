@@ -17,15 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
-from litert.host.child_end import ChildEndedError
-from litert.host.child_side import is_child, load_function
+from litert.host.child_side import is_child
 
 if TYPE_CHECKING:
     from subprocess import Popen
-
-    from litert.host.forked_process import ForkedProcess
 
 _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
@@ -54,7 +51,6 @@ class ChildProcess:
         hear: Callable[[bytes], object] | None = None,
         doing: Callable[[], str] = str,
         shared: Sequence[int] = (),
-        by_fork: bool = False,
     ) -> None:
         """Starts a child.
 
@@ -66,8 +62,6 @@ class ChildProcess:
           hear: gets what the child prints, as it comes; errors then do not repeat it.
           doing: says for messages what it does at present: " in compile"; "" for nothing in particular.
           shared: descriptors of open files that the child has, too, under the same numbers.
-          by_fork: whether it is a fork of this process, which starts sooner; only where no other thread may hold a
-            lock.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started.
@@ -81,12 +75,9 @@ class ChildProcess:
         self._timeout_s = 0.0
         self._deadline = 0.0
         try:
-            start = _fork if by_fork else _spawn
             # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group, the
             # children that it has.
-            self._process: Popen[bytes] | ForkedProcess = start(
-                target, arguments, shared, not is_child()
-            )
+            self._process = _start(target, arguments, shared, new_session=not is_child())
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -251,21 +242,10 @@ def _send(stream: IO[bytes], data: memoryview) -> memoryview:
         return memoryview(b"")
 
 
-def _fork(
-    target: str, arguments: Sequence[str], shared: Sequence[int], new_session: bool
-) -> ForkedProcess:
-    from litert.host.forked_process import ForkedProcess
-
-    def run() -> None:
-        load_function(target)(*arguments)
-
-    return ForkedProcess(run, shared=shared, new_session=new_session)
-
-
-def _spawn(
-    target: str, arguments: Sequence[str], shared: Sequence[int], new_session: bool
+def _start(
+    target: str, arguments: Sequence[str], shared: Sequence[int], *, new_session: bool
 ) -> Popen[bytes]:
-    import subprocess  # here: a fork needs none
+    import subprocess  # here: most commands start no child
 
     module, _, function = target.partition(":")
     start = (

@@ -16,10 +16,9 @@ import threading
 import weakref
 from typing import IO, Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.host.child import raise_error
-from litert.host.child_end import ChildEndedError
 from litert.host.child_process import ChildProcess
 from litert.host.serving import FILE_START
 
@@ -37,9 +36,7 @@ class Service:
       fd: of the shared file, which both read and write from `FILE_START` on.
     """
 
-    def __init__(
-        self, target: str, *, timeout_s: float, subject: str, where: str, by_fork: bool = False
-    ) -> None:
+    def __init__(self, target: str, *, timeout_s: float, subject: str, where: str) -> None:
         """Starts the child, and does not wait for it.
 
         Args:
@@ -47,7 +44,6 @@ class Service:
           timeout_s: for each call.
           subject: who failed, for messages: "the compiler plugin libX.so".
           where: what errors say under `where`.
-          by_fork: as `ChildProcess` has it.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started; FILE_IO, if there is no place for the file.
@@ -76,7 +72,6 @@ class Service:
             where=where,
             doing=self._running.describe,
             shared=[self.fd],
-            by_fork=by_fork,
         )
         self._finalizer = weakref.finalize(self, _clean_up, os.getpid(), self._child, file, page)
 

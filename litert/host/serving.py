@@ -31,7 +31,7 @@ def serve(target: str, fd: str, log_level: str) -> None:
     gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
     channel = _Channel(become_child())
     root = logging.getLogger()
-    root.handlers[:] = [channel]  # a fork has its parent's, whose files are closed
+    root.addHandler(channel)
     root.setLevel(int(log_level))
     _Call.page = mmap.mmap(int(fd), FILE_START)
     is_busy = threading.Event()

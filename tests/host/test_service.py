@@ -1,8 +1,4 @@
-"""A child that answers many calls: errors, crashes, hangs, ends; it never outlives its parent.
-
-All of it holds for a new interpreter, which the tests start, and for a fork, for which they run once more in a
-process of their own, one without threads.
-"""
+"""A child that answers many calls: errors, crashes, hangs, ends; it never outlives its parent."""
 
 from __future__ import annotations
 
@@ -18,13 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
-from litert.host.child_end import ChildEndedError
 from litert.host.service import Service
 from litert.host.serving import FILE_START
-
-BY_FORK = bool(os.environ.get("TEST_SERVICE_BY_FORK"))
 
 FUNCTIONS = """
 import ctypes, logging, os, signal, subprocess, sys, threading, time
@@ -105,7 +98,6 @@ def start(timeout_s: float = 30, function: str = "handlers") -> Service:
         timeout_s=timeout_s,
         subject="the plugin libX.so",
         where="/x/libX.so",
-        by_fork=BY_FORK,
     )
 
 
@@ -209,19 +201,6 @@ def test_records_of_the_childs_log_are_records_here(
     assert record.levelno == logging.WARNING and record.getMessage() == "x 1"
 
 
-@pytest.mark.skipif(BY_FORK, reason="this is the fork's run")
-def test_all_of_it_holds_for_a_fork() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:xdist", __file__],
-        env={**os.environ, "TEST_SERVICE_BY_FORK": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    assert " passed, 1 skipped" in done.stdout
-
-
 def test_neither_process_nor_files_are_left() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for call in ("count", "crash"):
@@ -249,7 +228,7 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
         "from litert.host.service import Service\n"
         "target = 'functions_of_test_service:handlers'\n"
         "service = Service(\n"
-        f"    target, timeout_s=600, subject='x', where='', by_fork={BY_FORK})\n"
+        f"    target, timeout_s=600, subject='x', where='')\n"
         "print(service._child.pid, flush=True)\n"
         f"service.ask({call!r}, {str(path)!r})\n"
         "print('idle', flush=True)\n"
@@ -283,8 +262,7 @@ def test_a_program_without_standard_streams_has_one(tmp_path: Path) -> None:
         "from litert.host.service import Service\n"
         "for fd in range(3): os.close(fd)\n"
         "service = Service(\n"
-        "    'functions_of_test_service:handlers', timeout_s=60, subject='x', where='',"
-        f" by_fork={BY_FORK})\n"
+        "    'functions_of_test_service:handlers', timeout_s=60, subject='x', where='')\n"
         "answer = service.ask('count', 7)\n"
         f"open({str(path)!r}, 'w').write(str(answer))\n"
     )
