@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from dispatch.tensor_buffer import ALIGNMENT
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.authoring.guarded_memory import GuardedMemory
+from vendor_reference.authoring.device_call import GuardedTensor
 
 
-def memory(*shape: int) -> GuardedMemory:
-    return GuardedMemory(RankedTensorType.of(ElementType.FLOAT32, shape))
+def memory(*shape: int) -> GuardedTensor:
+    return GuardedTensor(RankedTensorType.of(ElementType.FLOAT32, shape))
 
 
 @given(st.integers(0, 50), st.integers(-4000, 4000))

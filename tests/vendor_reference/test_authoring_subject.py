@@ -10,13 +10,13 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
-from vendor_reference.authoring.one_op_model import parse_types
 from vendor_reference.authoring.subject import (
     OpChoice,
     choose_op_name,
     describe_op,
     find_subjects,
     given_subject,
+    parse_types,
 )
 
 

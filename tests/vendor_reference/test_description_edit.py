@@ -7,7 +7,7 @@ import json
 import pytest
 
 from litert.core.errors import LiteRtError
-from vendor_reference.authoring.description_edit import set_local_size
+from vendor_reference.authoring.local_size_edit import set_local_size
 
 JSON = {
     "in place of another": (

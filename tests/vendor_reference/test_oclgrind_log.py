@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vendor_reference.authoring.oclgrind_log import Place, read_log, show_findings
+from vendor_reference.authoring.sanitizer import Place, read_log, show_faults
 
 LOG = """
 Invalid write of size 4 at global memory address 0x2000000000010
@@ -62,7 +62,7 @@ def test_what_was_done_is_counted_where_it_was_done() -> None:
 
 
 def test_each_finding_shows_the_author_s_line() -> None:
-    assert list(show_findings(read_log(LOG)[:1], TEXT)) == [
+    assert list(show_faults(read_log(LOG)[:1], TEXT)) == [
         "Invalid write of size 4 at global memory, byte 16 of its buffer: kernel k, work item (2,0,0), "
         "2 times in all",
         "  a/b.cl:6:12",
@@ -76,7 +76,7 @@ def test_the_first_of_many_are_shown() -> None:
         f"Invalid read of size 4\n\tKernel: k\n\tAt line {n} (column 1) of k.cl:\n\n"
         for n in range(30)
     )
-    assert list(show_findings(read_log(log), ""))[-1] == "and 10 more"
+    assert list(show_faults(read_log(log), ""))[-1] == "and 10 more"
 
 
 def test_a_log_of_nothing_has_no_findings() -> None:

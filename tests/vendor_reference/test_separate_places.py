@@ -7,7 +7,7 @@ from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions
-from vendor_reference.authoring.separate_places import separate_places
+from vendor_reference.authoring.layer_run import separate_places
 from vendor_reference.authoring.subject import OpChoice, given_subject
 from vendor_reference.executable.byte_code import read_executable, write_executable
 from vendor_reference.executable.executable import (

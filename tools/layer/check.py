@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part."""
-    from vendor_reference.authoring.layer_check import CheckReport, check_subject
+    from vendor_reference.authoring.layer_check import LayerReport, check_subject
 
     with open_layer(request) as layer:
-        report = CheckReport(layer.options.path, layer.op_name)
+        report = LayerReport(layer.options.path, layer.op_name)
         for subject in layer.subjects:
             yield compiling(layer.options.path)
             report.subjects.append(check_subject(layer.options, subject))
@@ -30,9 +30,8 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part with --sanitize; nothing has loaded OpenCL before it."""
-    from vendor_reference.authoring.oclgrind_log import show_findings
     from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
-    from vendor_reference.authoring.sanitizer import simulated_device
+    from vendor_reference.authoring.sanitizer import show_faults, simulated_device
 
     with simulated_device() as log, open_frozen_layer(request) as layer:
         subject = layer.subjects[0]
@@ -48,7 +47,7 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     )
     yield answer(
         not findings,
-        "\n".join([head, *(f"  {line}" for line in show_findings(findings, text))]),
+        "\n".join([head, *(f"  {line}" for line in show_faults(findings, text))]),
         {"passed": not findings, "op": subject.title, "findings": [asdict(f) for f in findings]},
     )
 

@@ -51,8 +51,8 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The first child's part: the layer as it is, and what it makes of its inputs."""
     import numpy as np
 
-    from vendor_reference.authoring.layer_copy import edit_local_size
     from vendor_reference.authoring.layer_tune import begin_tuning, run_outputs
+    from vendor_reference.authoring.local_size_edit import edit_local_size
 
     with open_frozen_layer(request) as layer:
         edit_local_size(layer.options.path, layer.op_name, [1])  # refuses what cannot be written
@@ -194,7 +194,7 @@ def _define_flags(flags: FlagValues) -> None:
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    from vendor_reference.authoring.layer_copy import edit_local_size
+    from vendor_reference.authoring.local_size_edit import edit_local_size
     from vendor_reference.authoring.local_sizes import local_text
 
     path = check_asset(arguments[0])

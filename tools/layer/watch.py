@@ -68,7 +68,7 @@ def run_watched(
 
 
 def _layer_files(flags: FlagValues, path: str) -> Sequence[str]:
-    from vendor_reference.authoring.layer_files import find_layer_files
+    from vendor_reference.authoring.compiled_layer import find_layer_files
 
     return find_layer_files(path, flags.asset_root, flags.op if not flags.op.isdecimal() else "")
 

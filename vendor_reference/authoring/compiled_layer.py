@@ -33,6 +33,7 @@ from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, Function, Program
 
 _VENDOR = "Reference"
+_MOST_BESIDE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,24 @@ def described_names(path: str, asset_root: str) -> Sequence[str]:
         return ()
     with MappedFile(path) as file:
         return reader.layer_names(AssetFiles(path, asset_root), file.view)
+
+
+def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
+    """Paths of an asset and of what it names and includes.
+
+    While it cannot be read, they are all files beside it: one of them will mend it.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        layer = load_layer(LayerOptions(path, asset_root=asset_root), op_name)
+    except LiteRtError:
+        with os.scandir(folder) as entries:
+            beside = sorted(entry.path for entry in entries if entry.is_file())
+        return [path, *beside[:_MOST_BESIDE]]
+    root = os.path.realpath(asset_root) if asset_root else folder
+    if os.path.commonpath((root, folder)) != root:
+        root = folder
+    return [path, *(os.path.join(root, file.path) for file in layer.files())]
 
 
 def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.authoring.loaded_call import load_call
+from vendor_reference.authoring.device_call import load_call
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,

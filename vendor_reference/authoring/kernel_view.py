@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
@@ -14,7 +14,6 @@ from vendor_reference.authoring.compiled_layer import (
     CompiledLayer,
     load_layer,
 )
-from vendor_reference.authoring.defines import Defines, read_defines
 from vendor_reference.compiler.built_kernels import find_built, program_key
 from vendor_reference.custom_layers.custom_layer import (
     Binding,
@@ -33,6 +32,8 @@ from vendor_reference.executable.kernel_signature import KernelSignature
 from vendor_reference.executable.source_text import fill_program, hole_values
 
 _SHAPE = re.compile(r"\bs([0-9]+)\[")
+_DEFINE = re.compile(r"#define ((\w+)\S*)(?: (.*))?")
+_OWN = "// Custom Layer User Defines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def view_kernel(compiled: CompiledLayer) -> KernelView:
     task = find_kernel_task(compiled)
     program = compiled.executable.programs[task.program]
     declared = find_signature(_sample(compiled, program), task.entry)
-    defines = read_defines(program.prelude)
+    defines = _read_defines(program.prelude)
     bound = _describe_arguments(compiled, task, defines)
     arguments = [
         ArgumentView(str(declared.arguments[i]) if declared else "", text)
@@ -159,8 +160,42 @@ def find_signature(program: Program, entry: str) -> KernelSignature | None:
     return built.kernels.get(entry) if built else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Defines:
+    """What a prelude defines.
+
+    Attributes:
+      builtin: by name: `INPUT0_TYPE` is `float`.
+      own: of the layer, in order: names and values.
+    """
+
+    builtin: Mapping[str, str]
+    own: Sequence[tuple[str, str]]
+
+    def numbers(self, name: str) -> Sequence[int]:
+        """The elements of a built-in array, such as `INPUT0_DIMS`; none where it is not defined."""
+        _, _, elements = self.builtin.get(name, "").partition("{")
+        return [int(n) for n in re.findall(r"-?\d+", elements)]
+
+    def format(self, tensor: str) -> str:
+        """The memory order of `INPUT0`: `BFYX`; "" where no define says it."""
+        start = f"{tensor}_FORMAT_"
+        return next((name[len(start) :] for name in self.builtin if name.startswith(start)), "")
+
+
+def _read_defines(prelude: str) -> _Defines:
+    """Reads a prelude that this vendor's compiler has written."""
+    first, _, second = prelude.partition(_OWN)
+    builtin = {m[2]: (m[3] or "").strip() for m in _define_lines(first)}
+    return _Defines(builtin, [(m[1], (m[3] or "").strip()) for m in _define_lines(second)])
+
+
+def _define_lines(text: str) -> list[re.Match[str]]:
+    return [found for line in text.split("\n") if (found := _DEFINE.fullmatch(line))]
+
+
 def _describe_arguments(
-    compiled: CompiledLayer, task: KernelTask, defines: Defines
+    compiled: CompiledLayer, task: KernelTask, defines: _Defines
 ) -> Sequence[str]:
     op = compiled.subject.op
     layer = load_layer(compiled.options, op.name)
@@ -174,7 +209,7 @@ def _describe_arguments(
     ]
 
 
-def _describe(binding: Binding, argument: Argument, op: Op, defines: Defines) -> str:
+def _describe(binding: Binding, argument: Argument, op: Op, defines: _Defines) -> str:
     if isinstance(binding, TensorBinding):
         return _describe_tensor(binding, op, defines)
     if isinstance(binding, DataBinding):
@@ -191,7 +226,7 @@ def _describe(binding: Binding, argument: Argument, op: Op, defines: Defines) ->
     return f"{place} for {kind}: {argument.size_bytes} bytes"
 
 
-def _describe_tensor(binding: TensorBinding, op: Op, defines: Defines) -> str:
+def _describe_tensor(binding: TensorBinding, op: Op, defines: _Defines) -> str:
     """The op's tensor, and how the kernel sees it."""
     tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
     name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"

@@ -42,7 +42,7 @@ class SubjectReport:
 
 
 @dataclass(slots=True)
-class CheckReport:
+class LayerReport:
     """How a layer fits all ops that it is for."""
 
     path: str

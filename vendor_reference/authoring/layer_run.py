@@ -1,33 +1,46 @@
-"""One layer on the device: run on arrays, watched for what it must not do, measured beside the device's limits."""
+"""One layer on the device: run on arrays, watched for what it must not do, measured beside the device's limits.
+
+In a compiled layer the places between two tasks lie side by side in DDR and CMX: what a kernel writes past one of
+them lands in the next. So that it is found out, each becomes one more output of the function, with its own memory.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from litert.core.element_type import ElementType
 from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
+from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Model, Op, Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer
+from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_call
 from vendor_reference.authoring.device_limits import (
     LARGE_BYTES,
     measure_copy,
     measure_multiply_add,
 )
-from vendor_reference.authoring.guarded_memory import GuardedMemory
 from vendor_reference.authoring.kernel_view import find_layer_task
-from vendor_reference.authoring.loaded_call import LoadedCall, load_call
-from vendor_reference.authoring.separate_places import separate_places
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    CpuTask,
+    Function,
+    KernelTask,
+)
+from vendor_reference.executable.byte_code import write_executable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _FILLS = (0xA5, 0x5A)
+_ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,7 @@ class RunningLayer:
       entry: the kernel's name.
     """
 
-    def __init__(self, compiled: CompiledLayer, call: LoadedCall) -> None:
+    def __init__(self, compiled: CompiledLayer, call: DeviceCall) -> None:
         task = find_layer_task(compiled)
         self.op: Op = compiled.subject.op
         self.entry = task.entry
@@ -192,7 +205,45 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
         yield RunningLayer(compiled, call)
 
 
-def _load(compiled: CompiledLayer) -> AbstractContextManager[LoadedCall]:
+def separate_places(compiled: CompiledLayer) -> CompiledLayer:
+    """The same layer with its places behind its outputs; those that are one place in the plan stay one.
+
+    Args:
+      compiled: of fixed shapes.
+    """
+    function = compiled.function
+    assert not function.shapes
+    places: dict[tuple[ArgumentKind, int, int], int] = {}
+
+    def separate(argument: Argument) -> Argument:
+        if argument.kind not in _ARENAS:
+            return argument
+        key = (argument.kind, argument.offset, argument.size_bytes)
+        return Argument(
+            ArgumentKind.OUTPUT, len(function.outputs) + places.setdefault(key, len(places))
+        )
+
+    def separate_task(task: KernelTask | CpuTask) -> KernelTask | CpuTask:
+        if isinstance(task, KernelTask):
+            return replace(task, arguments=[separate(argument) for argument in task.arguments])
+        inputs, outputs = (
+            tuple(p and replace(p, argument=separate(p.argument)) for p in cpu_places)
+            for cpu_places in (task.inputs, task.outputs)
+        )
+        return replace(task, inputs=inputs, outputs=tuple(p for p in outputs if p is not None))
+
+    tasks = [separate_task(task) for task in function.tasks]
+    if not places:
+        return compiled
+    types = [RankedTensorType.of(ElementType.UINT8, (size,)) for _, _, size in places]
+    separated: Function = replace(
+        function, outputs=[*function.outputs, *types], tasks=tasks, ddr_size=0, cmx_size=0
+    )
+    module = write_executable(replace(compiled.executable, functions=[separated]))
+    return replace(compiled, byte_code=module, function=separated)
+
+
+def _load(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
     native = compiled.options.allow_native_assets
     return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
 
@@ -248,7 +299,7 @@ def constant_value(tensor: Tensor) -> Array:
     return ((numbers - zero_points) * scales).astype(np.float32)
 
 
-def _differences(index: int, memory: GuardedMemory, first: bytes, second: bytes) -> Iterator[str]:
+def _differences(index: int, memory: GuardedTensor, first: bytes, second: bytes) -> Iterator[str]:
     """What two runs on different outputs say about them."""
     itemsize = memory.array.dtype.itemsize
     shape = memory.array.shape

@@ -1,26 +1,88 @@
 """Runs a layer on Oclgrind, which simulates the device and checks each access; slow, and thorough.
 
 For a process of its own: the variables that it sets count for all that is loaded after.
+
+What Oclgrind writes becomes faults: what happened, in which kernel and work item, at which line. A message of its
+log is a line, and lines below it that begin with a tab:
+
+    Invalid write of size 4 at global memory address 0x2000000000010
+        Kernel: k
+        Entity: Global(2,0,0) Local(0,0,0) Group(1,0,0)
+          store float %1, float addrspace(1)* %2, ...
+        At line 6 (column 12) of lib/k.cl:
+
+A race has two entities, and two places. Addresses have a buffer's number in their upper 16 bits.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.kernel_view import find_kernel_task
 from vendor_reference.authoring.layer_run import Array, run_on_device
-from vendor_reference.authoring.oclgrind_log import Finding, read_log
 from vendor_reference.authoring.subject import Subject
+from vendor_reference.device.program_text import show_place
 from vendor_reference.drivers.choice import VARIABLE
 from vendor_reference.drivers.installation import find_installations
 from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
+
+_KERNEL = re.compile(r"Kernel: (.*)")
+_ENTITY = re.compile(r"(?:Entity|First entity|Second entity):\s*Global\(([\d,]+)\)")
+_PLACE = re.compile(r"At line (\d+) \(column (\d+)\) of (.*?):?")
+_ADDRESS = re.compile(r" address 0x([0-9A-Fa-f]+)")
+_OFFSET_BITS = 48
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the author's files."""
+
+    file_name: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file_name}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFault:
+    """What a kernel did that it must not.
+
+    Attributes:
+      what: in Oclgrind's words; of an address, what it is in its buffer.
+      kernel: its name.
+      work_items: global ids, `2,0,0`; of the first that did it, or of the two that race.
+      places: where; for a race, of both.
+      times: how often it was seen.
+    """
+
+    what: str
+    kernel: str
+    work_items: Sequence[str]
+    places: Sequence[Place]
+    times: int = 1
+
+    def lines(self, text: str) -> Iterator[str]:
+        """For people; `text` is the program's, which has the source lines."""
+        items = " and ".join(f"({item})" for item in self.work_items)
+        plural = "s" if len(self.work_items) > 1 else ""
+        more = f", {self.times} times in all" if self.times > 1 else ""
+        yield f"{self.what}: kernel {self.kernel}, work item{plural} {items}{more}"
+        for place in dict.fromkeys(self.places):
+            yield f"  {place}"
+            yield from (
+                f"  {line}" for line in show_place(text, place.file_name, place.line, place.column)
+            )
 
 
 @contextmanager
@@ -53,7 +115,7 @@ def simulated_device() -> Iterator[str]:
 
 def sanitize(
     subject: Subject, options: LayerOptions, arrays: Sequence[Array], log_path: str
-) -> tuple[list[Finding], str]:
+) -> tuple[list[KernelFault], str]:
     """Runs a layer once on the simulated device.
 
     Args:
@@ -76,18 +138,73 @@ def sanitize(
             running.run_once()
         text = compiled.text(program).text
     with open(log_path, encoding="utf-8", errors="replace") as stream:
-        findings = read_log(stream.read())
-    return [_in_own_kernel(finding, task.entry) for finding in findings], text
+        faults = read_log(stream.read())
+    return [_in_own_kernel(fault, task.entry) for fault in faults], text
 
 
-def _in_own_kernel(finding: Finding, entry: str) -> Finding:
-    """A finding as it is; one in a kernel that reorders is about what the author's has not written."""
-    if finding.kernel == entry:
-        return finding
-    what = f"{finding.what}, where a kernel reorders what '{entry}' has not written"
-    return replace(finding, what=what, places=())
+def _in_own_kernel(fault: KernelFault, entry: str) -> KernelFault:
+    """A fault as it is; one in a kernel that reorders is about what the author's has not written."""
+    if fault.kernel == entry:
+        return fault
+    what = f"{fault.what}, where a kernel reorders what '{entry}' has not written"
+    return replace(fault, what=what, places=())
 
 
 def has_simulator() -> bool:
     """Whether Oclgrind is installed."""
     return any(i.driver is OCLGRIND and not i.problem for i in find_installations())
+
+
+def read_log(log: str) -> list[KernelFault]:
+    """The faults of a log; what only differs in work items and addresses is one, counted."""
+    found: dict[object, KernelFault] = {}
+    for fault in _faults(log):
+        what = re.sub(r"\d+", "", fault.what)
+        key = (what, fault.kernel, tuple(fault.places))
+        first = found.get(key, fault)
+        times = first.times + 1 if key in found else 1
+        found[key] = KernelFault(first.what, first.kernel, first.work_items, first.places, times)
+    return list(found.values())
+
+
+def show_faults(faults: Sequence[KernelFault], text: str) -> Iterator[str]:
+    """For people; the first of many."""
+    for fault in faults[:_MOST_SHOWN]:
+        yield from fault.lines(text)
+    if len(faults) > _MOST_SHOWN:
+        yield f"and {len(faults) - _MOST_SHOWN} more"
+
+
+def _faults(log: str) -> Iterator[KernelFault]:
+    """A fault for each message that names a kernel: others are about calls, not about what a kernel does."""
+    what, details = "", list[str]()
+    for row in [*log.split("\n"), "end"]:
+        if row.startswith((" ", "\t")) or not row.strip():
+            details.append(row.strip())
+            continue
+        if what and any(_KERNEL.fullmatch(detail) for detail in details):
+            yield _fault(what, details)
+        what, details = row.strip(), []
+
+
+def _fault(what: str, details: Sequence[str]) -> KernelFault:
+    def found(pattern: re.Pattern[str]) -> list[re.Match[str]]:
+        return [match for detail in details if (match := pattern.match(detail))]
+
+    return KernelFault(
+        _ADDRESS.sub(lambda match: _offset(match[1]), what),
+        found(_KERNEL)[0][1],
+        [match[1] for match in found(_ENTITY)],
+        [
+            Place(match[3], int(match[1]), int(match[2]))
+            for detail in details
+            if (match := _PLACE.fullmatch(detail))
+        ],
+    )
+
+
+def _offset(address: str) -> str:
+    offset = int(address, 16) & ((1 << _OFFSET_BITS) - 1)
+    if offset >> (_OFFSET_BITS - 1):  # before the buffer's start
+        offset -= 1 << _OFFSET_BITS
+    return f", byte {offset} of its buffer"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.layer.conftest import SHAPES, SOFTSIGN
-from vendor_reference.authoring.layer_files import find_layer_files
+from vendor_reference.authoring.compiled_layer import find_layer_files
 
 COMMAND = (
     "import sys; from litert_npu_tools.litert_npu import run; sys.argv[0] = 'litert-npu'; run()"

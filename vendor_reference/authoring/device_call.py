@@ -1,4 +1,7 @@
-"""A function of an executable on the device, as the runtime would have it: loaded, run and measured."""
+"""A function of an executable on the device, as the runtime would have it: loaded, run and measured.
+
+Each tensor's memory has a guard on either side: a kernel that writes past its tensor is found out.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,75 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
+
+import numpy as np
 
 from dispatch.call import Call
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
+from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.tensor_type import RankedTensorType
 from litert.model.assets import Asset
 from litert.model.blob import Blob
-from vendor_reference.authoring.guarded_memory import GuardedMemory
 from vendor_reference.dispatch import DISPATCH
 from vendor_reference.executable.executable import Function
 
 _TASK_METRIC = re.compile(r"task \d+, kernel '(.*)' of op '.*', mean_us")
 _WARM_UPS = 2
+_GUARD_BYTES = 4096
+_GUARD = 0xA5
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class GuardedTensor:
+    """A tensor's memory.
+
+    Attributes:
+      tensor_type: of what it holds.
+      array: it as NumPy has it.
+      buffer: it as a vendor gets it.
+    """
+
+    def __init__(self, tensor_type: RankedTensorType) -> None:
+        """Allocates it, filled with zeros."""
+        size = tensor_type.size_bytes
+        self._memory: Array = np.full(size + 2 * _GUARD_BYTES + ALIGNMENT, _GUARD, np.uint8)
+        place = self._memory.ctypes.data + _GUARD_BYTES
+        self._start = _GUARD_BYTES + -place % ALIGNMENT
+        self._end = self._start + size
+        self.tensor_type = tensor_type
+        dtype = tensor_type.element_type.numpy_dtype
+        self._bytes = self._memory[self._start : self._end]
+        self.array: Array = self._bytes.view(dtype).reshape(tensor_type.shape)
+        address = self._memory.ctypes.data + self._start
+        self.buffer = TensorBuffer(tensor_type, address, size, self._memory)
+        self.fill(0)
+
+    def fill(self, byte: int) -> None:
+        """Sets all its bytes, and none of the guards'."""
+        self._bytes[:] = byte
+
+    def content(self) -> bytes:
+        """A copy of its bytes."""
+        return self._bytes.tobytes()
+
+    def damage(self) -> int | None:
+        """The first byte written outside of the tensor, counted from its start; None if there is none.
+
+        What lies farther away than a guard is wide is not seen.
+        """
+        for begin, end in ((0, self._start), (self._end, len(self._memory))):
+            changed = np.flatnonzero(self._memory[begin:end] != _GUARD)
+            if len(changed):
+                return int(changed[0]) + begin - self._start
+        return None
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class CallTimes:
     """How long runs took, in seconds; each list has a number for each run.
 
     Attributes:
@@ -45,7 +100,7 @@ class Timing:
         return median(map(sum, zip(*others, strict=True))) if others else 0.0
 
 
-class LoadedCall:
+class DeviceCall:
     """A function that is ready to run.
 
     Attributes:
@@ -53,7 +108,7 @@ class LoadedCall:
     """
 
     def __init__(
-        self, call: Call, inputs: Sequence[GuardedMemory], outputs: Sequence[GuardedMemory]
+        self, call: Call, inputs: Sequence[GuardedTensor], outputs: Sequence[GuardedTensor]
     ) -> None:
         self._call = call
         self.inputs = inputs
@@ -67,19 +122,19 @@ class LoadedCall:
         """
         self._call.invoke()
 
-    def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> Timing:
+    def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> CallTimes:
         """Runs it so often, after a few runs that are not measured."""
-        timing = Timing({}, [])
+        times = CallTimes({}, [])
         for number in range(repeat + warm_ups):
             begin = time.perf_counter()
             self._call.invoke()
             call_s = time.perf_counter() - begin
             kernels = self._measure_kernels()
             if number >= warm_ups:
-                timing.calls.append(call_s)
+                times.calls.append(call_s)
                 for name, seconds in kernels.items():
-                    timing.kernels.setdefault(name, []).append(seconds)
-        return timing
+                    times.kernels.setdefault(name, []).append(seconds)
+        return times
 
     def _measure_kernels(self) -> dict[str, float]:
         self._call.start_metrics(detail=1)
@@ -97,7 +152,7 @@ def load_call(
     function: Function,
     assets: Sequence[Asset] = (),
     allow_native_assets: bool = False,
-) -> Iterator[LoadedCall]:
+) -> Iterator[DeviceCall]:
     """Opens the reference vendor's device with a function on it.
 
     Args:
@@ -115,12 +170,12 @@ def load_call(
     with Session(
         DISPATCH, environment_options=EnvironmentOptions(), options=options, assets=named
     ) as session:
-        inputs = [GuardedMemory(tensor_type) for tensor_type in function.inputs]
-        outputs = [GuardedMemory(tensor_type) for tensor_type in function.outputs]
+        inputs = [GuardedTensor(tensor_type) for tensor_type in function.inputs]
+        outputs = [GuardedTensor(tensor_type) for tensor_type in function.outputs]
         module = MemBuffer.from_blob(byte_code)
         with session.open_call(module, function.name, function.inputs, function.outputs) as call:
             for index, memory in enumerate(inputs):
                 call.bind_input(index, memory.buffer)
             for index, memory in enumerate(outputs):
                 call.bind_output(index, memory.buffer)
-            yield LoadedCall(call, inputs, outputs)
+            yield DeviceCall(call, inputs, outputs)

@@ -1,14 +1,23 @@
-"""Sets the local size in the text of a description; all the rest of the text stays as its author wrote it."""
+"""Sets the local size in a layer's description; all the rest of the text stays as its author wrote it."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.blob import MappedFile
+from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
+from vendor_reference.custom_layers.asset_files import AssetFiles
+
+_BYTE_ORDER_MARK = "\ufeff"
 
 _ARRAY = r"\[[^\[\]]*\]"
 _JSON_LOCAL = re.compile(rf'"local"\s*:\s*{_ARRAY}')
@@ -21,6 +30,55 @@ _XML_NAME = re.compile(r"""\bname\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _XML_SIZES = re.compile(r"<WorkSizes\b[^>]*>")
 _XML_LOCAL = re.compile(r"""\s+local\s*=\s*(?:"[^"]*"|'[^']*')""")
 _XML_END = re.compile(r"[ \t]*</CustomLayer\s*>\Z")
+
+
+@contextmanager
+def copy_with_local_size(
+    options: LayerOptions, op_name: str, sizes: Sequence[int]
+) -> Iterator[LayerOptions]:
+    """Makes the copy; it is gone in the end, and the author's files are never touched.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, if the description has no place for a local size.
+    """
+    layer = load_layer(options, op_name)
+    with MappedFile(options.path) as file:
+        description = AssetFiles(options.path, options.asset_root).asset(file.view)
+    files = {file.path: file.data for file in layer.files()}
+    files[description.path] = edit_local_size(options.path, op_name, sizes)
+    with TemporaryDirectory(prefix="litert-npu-layer-") as folder:
+        for path, data in files.items():
+            target = os.path.join(folder, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as stream:
+                stream.write(data)
+        root = folder if options.asset_root else ""
+        yield replace(options, path=os.path.join(folder, description.path), asset_root=root)
+
+
+def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:
+    """A description's bytes with another local size.
+
+    Raises:
+      LiteRtError: UNSUPPORTED; INVALID_ARGUMENT, for a file that is no text.
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    _check_describes(path, suffix)
+    with MappedFile(path) as file:
+        data = bytes(file.view)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"not UTF-8 at byte {error.start}", path
+        ) from error
+    mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+    try:
+        return (
+            mark + set_local_size(text.removeprefix(_BYTE_ORDER_MARK), suffix, op_name, sizes)
+        ).encode()
+    except LiteRtError as error:
+        raise LiteRtError(error.status, error.what, path, error.hint) from error
 
 
 def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -> str:
@@ -40,7 +98,7 @@ def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -
     return _set_in_xml(text, op_name, ",".join(map(str, sizes)))
 
 
-def check_describes(path: str, suffix: str) -> None:
+def _check_describes(path: str, suffix: str) -> None:
     """Refuses a file that is no description in text.
 
     Raises:
