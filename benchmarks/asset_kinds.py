@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.commands import APPLY_PLUGIN, KERNELS
 from benchmarks.harness import BUILD, ROOT, Row, alternate, run_checked
 from benchmarks.loaded import load
-from examples.downloads import networks, portrait
+from corpus.downloads import networks, portrait
 
 _OP = "Convolution2DTransposeBias"
 _RUNS = 30

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from benchmarks.commands import KERNELS, compiled
 from benchmarks.harness import BUILD, Row, compare, run_checked
-from examples.downloads import networks
+from corpus.downloads import networks
 
 _OP = "Convolution2DTransposeBias"
 _ASSET = KERNELS / f"{_OP}.json"

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.commands import APPLY_PLUGIN, noop, stock_apply_plugin
 from benchmarks.harness import BUILD, Child, Row, run_child
 from benchmarks.models import chain, one_custom_op
-from examples.downloads import networks
+from corpus.downloads import networks
 
 _TIMEOUT_S = 20
 _MOST_BYTES = 1_000_000_000

@@ -14,7 +14,7 @@ from benchmarks.commands import APPLY_PLUGIN, noop, stock_apply_plugin
 from benchmarks.harness import BUILD, Row, run_child
 from benchmarks.models import chain, one_custom_op, with_weights
 from benchmarks.schema_view import view_model
-from examples.downloads import networks
+from corpus.downloads import networks
 
 _TIMEOUT_S = 120
 _FORGIVEN = ("description", "hasRank", "metadataBuffer", "signatureDefs")

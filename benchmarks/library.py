@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.commands import KERNELS, compile_with
 from benchmarks.harness import BUILD, Comparison, Row, alternate, run_checked
 from benchmarks.models import written
-from examples.downloads import networks
+from corpus.downloads import networks
 from litert.model.builder import ModelBuilder
 
 _OP = "Convolution2DTransposeBias"

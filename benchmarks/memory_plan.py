@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.harness import Row, seconds
-from examples.downloads import networks
-from litert.model.graph import Tensor
-from litert.model.reader import read_model
-from vendor_reference.compiler.memory_planner import LiveRange, plan_memory
+from corpus.downloads import networks
+from corpus.live_ranges import live_ranges_of
+from vendor_reference.compiler.memory_planner import plan_memory
 
 _MOST = 1.05
 
@@ -35,16 +33,3 @@ def measure() -> Sequence[Row]:
             )
         )
     return rows
-
-
-def live_ranges_of(path: Path) -> list[LiveRange]:
-    """The tensors of a model's main graph that are no constants; inputs and outputs among them."""
-    subgraph = read_model(path).subgraphs[0]
-    first: dict[Tensor, int] = dict.fromkeys(subgraph.inputs, 0)
-    last = dict(first)
-    for step, op in enumerate(subgraph.ops):
-        first.update((tensor, step) for tensor in op.outputs)
-        used = [t for t in (*op.inputs, *op.outputs) if t is not None and t in first]
-        last.update((tensor, step) for tensor in used)
-    last.update((tensor, len(subgraph.ops)) for tensor in subgraph.outputs)
-    return [LiveRange(t.type.size_bytes, at, last[t]) for t, at in first.items()]

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.commands import APPLY_PLUGIN, stock_apply_plugin
 from benchmarks.harness import BUILD, Row, compare, run_checked
 from benchmarks.models import branches, composites, mobile_blocks
-from examples.downloads import networks
+from corpus.downloads import networks
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.commands import KERNELS, compiled
 from benchmarks.harness import Comparison, Row, alternate, run_checked
 from benchmarks.loaded import limit_driver_threads, load
-from examples.downloads import networks, portrait
+from corpus.downloads import networks, portrait
 
 _OP = "Convolution2DTransposeBias"
 _RUNS = 300

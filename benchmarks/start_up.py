@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from benchmarks.commands import APPLY_PLUGIN, KERNELS, compile_with, noop, stock_apply_plugin
 from benchmarks.harness import BUILD, Row, compare, run_checked, run_child
-from examples.downloads import networks
+from corpus.downloads import networks
 
 _RUNS = 11
 

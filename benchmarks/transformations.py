@@ -14,15 +14,15 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import Row, compare, seconds
-from benchmarks.stock_outputs import (
+from compiler_plugin.transformations.running import Transformations
+from compiler_plugin.transformations.transform_options import TransformOptions
+from corpus.downloads import networks
+from corpus.stock_outputs import (
     interpreter_of,
     largest_difference,
     open_model,
     run_values,
 )
-from compiler_plugin.transformations.running import Transformations
-from compiler_plugin.transformations.transform_options import TransformOptions
-from examples.downloads import networks
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.commands import KERNELS, compiled
 from benchmarks.harness import BUILD, Row, compare, run_child
-from examples.downloads import networks
+from corpus.downloads import networks
 
 _OP = "Convolution2DTransposeBias"
 _RUNS = 5

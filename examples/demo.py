@@ -21,7 +21,7 @@ from PIL import Image
 import litert
 from benchmarks.harness import Comparison, alternate
 from benchmarks.loaded import load
-from examples.downloads import networks, portrait
+from corpus.downloads import networks, portrait
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "build" / "demo"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from examples import downloads
+from corpus import downloads
 from litert.core.errors import LiteRtError
 from tests.native_probe import MakeProbe, build_probe, probe_maker
 from vendor_reference.drivers.choice import find_devices

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import downloads
+from corpus import downloads
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

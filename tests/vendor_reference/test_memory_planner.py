@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.memory_plan import live_ranges_of
+from corpus.live_ranges import live_ranges_of
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler import memory_planner
 from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange, plan_memory

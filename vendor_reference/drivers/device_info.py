@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any
+
+from litert.core.checked_json import JsonNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,27 @@ class DeviceInfo:
         """As values of JSON."""
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, node: JsonNode) -> DeviceInfo:
+        """From values of JSON.
+
+        Raises:
+          LiteRtError: with the node's status, for a field that is missing, unknown or of another type.
+        """
+        found = node.fields([field.name for field in fields(cls)])
+        read: Mapping[str, Callable[[JsonNode], object]]
+        read = {"str": JsonNode.text, "int": _read_number, "bool": JsonNode.boolean}
+        values: dict[str, Any] = {
+            field.name: read[str(field.type)](found[field.name]) for field in fields(cls)
+        }
+        return cls(**values)
+
     def __str__(self) -> str:
         return f"{self.platform}:{self.name} ({self.kind}, {self.platform_version.strip()})"
+
+
+def _read_number(node: JsonNode) -> int:
+    return node.integer(0, 1 << 64)
 
 
 _MODEL = (

@@ -129,7 +129,7 @@ def _try(installation: Installation) -> tuple[Proof, bool]:
             fields = JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE).fields(
                 ("device", "problem")
             )
-            info, problem = _read_device(fields["device"]), fields["problem"].text()
+            info, problem = DeviceInfo.from_json(fields["device"]), fields["problem"].text()
             if problem:
                 problems.append(f"{info.name}: {problem}")
             else:
@@ -150,7 +150,7 @@ def _recall(key: str, installation: Installation) -> Proof | None:
             age_s = time.time() - os.fstat(file.fileno()).st_mtime
         fields = node.fields(("devices", "problem"))
         problem = fields["problem"].text()
-        devices = tuple(_read_device(device) for device in fields["devices"].items())
+        devices = tuple(DeviceInfo.from_json(device) for device in fields["devices"].items())
     except (OSError, LiteRtError):
         return None
     if problem and not 0 <= age_s < _NO_HOLDS_S:
@@ -163,22 +163,3 @@ def _remember(key: str, proof: Proof) -> None:
     fields = {"devices": [info.to_json() for info in proof.devices], "problem": proof.problem}
     with suppress(OSError, LiteRtError):
         keep_file(_PART, f"{key}.json", [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
-
-
-def _read_device(node: JsonNode) -> DeviceInfo:
-    names = (
-        "platform",
-        "platform_version",
-        "name",
-        "version",
-        "driver_version",
-        "kind",
-        "processor",
-    )
-    fields = node.fields((*names, "compute_units", "memory_bytes", "has_fp16"))
-    return DeviceInfo(
-        **{name: fields[name].text() for name in names},
-        compute_units=fields["compute_units"].integer(0, 1 << 32),
-        memory_bytes=fields["memory_bytes"].integer(0, 1 << 64),
-        has_fp16=fields["has_fp16"].boolean(),
-    )
