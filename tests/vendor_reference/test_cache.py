@@ -12,7 +12,7 @@ import pytest
 from vendor_reference import cache
 from vendor_reference.compiler import built_kernels
 from vendor_reference.compiler.built_kernels import remember_built
-from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
+from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.device.scratch_folder import make_scratch_folder
 from vendor_reference.drivers import proof
@@ -55,7 +55,7 @@ def test_files_of_others_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(module, "_LIMIT_BYTES", 1)
     nothing = Installation(driver_of_library(""), "", "")
     for number in range(3):
-        programs.store(ProgramText("k.cl", str(number), ""), BuiltProgram({}, bytes(1000)))
+        programs.store(ProgramText("k.cl", str(number), ""), CompiledProgram({}, bytes(1000)))
         remember_built(str(number) * 64, built_kernels.BuiltProgram({}))
         proof._remember(str(number) * 64, proof.Proof(nothing, (), "no"))
     for path, data in files.items():
@@ -77,7 +77,7 @@ def test_a_folder_of_our_name_that_is_not_ours_is_left_alone(folder: Path, is_li
     if is_link:
         (folder / "litert-npu-cache").symlink_to(theirs)
     programs = ProgramCache(["device"])
-    programs.store(ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code"))
+    programs.store(ProgramText("k.cl", "text", ""), CompiledProgram({}, b"machine code"))
     assert programs.find(ProgramText("k.cl", "text", "")) is None
     assert folder not in Path(make_scratch_folder()).parents
     assert [path.name for path in theirs.iterdir()] == ["thesis.txt"]
@@ -90,7 +90,7 @@ def test_a_part_that_is_a_link_is_not_used(folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     made.symlink_to(folder / "elsewhere")
     programs = ProgramCache(["device"])
-    programs.store(ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code"))
+    programs.store(ProgramText("k.cl", "text", ""), CompiledProgram({}, b"machine code"))
     assert not list((folder / "elsewhere").iterdir())
 
 
@@ -101,7 +101,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("LITERT_NPU_CACHE_DIR", raising=False)
     monkeypatch.setattr("platformdirs.user_cache_dir", no_home)
     programs = ProgramCache(["device"])
-    programs.store(ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code"))
+    programs.store(ProgramText("k.cl", "text", ""), CompiledProgram({}, b"machine code"))
     assert programs.find(ProgramText("k.cl", "text", "")) is None
     assert Path(make_scratch_folder()).is_dir()
 
@@ -116,7 +116,7 @@ def test_what_is_made_is_for_this_user_alone(folder: Path) -> None:
 def test_a_folder_of_another_user_is_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, built = ProgramText("k.cl", "text", ""), BuiltProgram({}, b"machine code")
+    text, built = ProgramText("k.cl", "text", ""), CompiledProgram({}, b"machine code")
     programs = ProgramCache(["device"])
     programs.store(text, built)
     remember_built("0" * 64, built_kernels.BuiltProgram({}))

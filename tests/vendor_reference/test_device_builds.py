@@ -73,9 +73,9 @@ def test_a_program_is_compiled_once_for_all(builder: Any, device: Any, compiled:
 def test_a_binary_that_the_driver_refuses_is_compiled_again(
     builder: Any, device: Any, compiled: list[str]
 ) -> None:
-    from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
+    from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
 
-    junk = BuiltProgram({"f": undeclared(1)}, b"not a binary of any driver")
+    junk = CompiledProgram({"f": undeclared(1)}, b"not a binary of any driver")
     ProgramCache(device.info.identity).store(text(1), junk)
     assert builder.build([text(1)])[0].create_kernel("f")
     assert compiled == ["k.cl"]

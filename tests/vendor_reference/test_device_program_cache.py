@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.vendor_reference.executables import signature, undeclared
-from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
+from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
 
 TEXT = ProgramText("k.cl", "kernel text", "-DX=1")
 F = signature(("__global", "float*", "x"), ("by value", "int", "n"), ("", "", ""))
-BUILT = BuiltProgram({"f": F}, b"\0binary\xff" * 100, "a warning", frozenset({"f (4,)"}))
+BUILT = CompiledProgram({"f": F}, b"\0binary\xff" * 100, "a warning", frozenset({"f (4,)"}))
 
 
 @pytest.fixture(autouse=True)
@@ -82,11 +82,11 @@ def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path: Path) -> N
     cache = ProgramCache(["d"], limit_bytes=5000)
     texts = [ProgramText("k.cl", f"text {i}", "") for i in range(4)]
     for age, text in enumerate(texts[:3]):
-        cache.store(text, BuiltProgram({}, bytes(1500)))
+        cache.store(text, CompiledProgram({}, bytes(1500)))
         newest = max(programs(tmp_path).iterdir(), key=lambda p: p.stat().st_mtime_ns)
         os.utime(newest, (1000 + age, 1000 + age))
     assert cache.find(texts[0]) is not None  # used: now the youngest
-    cache.store(texts[3], BuiltProgram({}, bytes(1500)))
+    cache.store(texts[3], CompiledProgram({}, bytes(1500)))
     found = [cache.find(text) is not None for text in texts]
     assert found == [True, False, True, True]
 
@@ -106,7 +106,7 @@ def test_nothing_but_entries_is_left(cache: ProgramCache, tmp_path: Path) -> Non
 
 def test_many_may_store_and_find_at_once(tmp_path: Path) -> None:
     texts = [ProgramText("k.cl", f"text {i}", "") for i in range(5)]
-    built = [BuiltProgram({"k": undeclared(i)}, bytes([i]) * 4000) for i in range(5)]
+    built = [CompiledProgram({"k": undeclared(i)}, bytes([i]) * 4000) for i in range(5)]
 
     def work(seed: int) -> None:
         cache = ProgramCache(["d"], limit_bytes=15000)

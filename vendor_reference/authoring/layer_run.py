@@ -28,6 +28,7 @@ from vendor_reference.authoring.device_limits import (
     measure_multiply_add,
 )
 from vendor_reference.authoring.kernel_view import find_layer_task
+from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -35,7 +36,6 @@ from vendor_reference.executable.executable import (
     Function,
     KernelTask,
 )
-from vendor_reference.executable.byte_code import write_executable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -12,7 +12,7 @@ from litert.core.status import Status
 from vendor_reference.device.kernel_arguments import read_signature
 from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
-from vendor_reference.device.program_cache import BuiltProgram
+from vendor_reference.device.program_cache import CompiledProgram
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.choice import NOT_THE_KERNEL
 from vendor_reference.drivers.driver import driver_of_device
@@ -34,7 +34,7 @@ PROBE = ProgramText(
 """What every driver builds that works."""
 
 
-def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> BuiltProgram:
+def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
     """Compiles a program down to machine code.
 
     Raises:
@@ -50,7 +50,7 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> B
     except cl.Error as error:
         raise opencl_error(error, text.name) from error
     assert isinstance(binaries, list)
-    return BuiltProgram(kernels, binaries[0], _read_log(program, device))
+    return CompiledProgram(kernels, binaries[0], _read_log(program, device))
 
 
 def load_binary(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.device.program_cache import BuiltProgram
+from vendor_reference.device.program_cache import COMPILED_PROGRAM, CompiledProgram
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
-from vendor_reference.executable.kernel_signature import SIGNATURES
 
 TIMEOUT_S = 120.0
 """For all programs of one call; drivers build a large one in seconds."""
@@ -24,7 +22,7 @@ _CHILD = "vendor_reference.device.compiler_process:build"
 
 def compile_in_child(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText]
-) -> Iterator[BuiltProgram]:
+) -> Iterator[CompiledProgram]:
     """The programs of some texts, in order, each as soon as it is built.
 
     Args:
@@ -41,10 +39,7 @@ def compile_in_child(
     done = 0
     try:
         for answer in call_compiler(_CHILD, request, timeout_s=TIMEOUT_S, library=library):
-            assert isinstance(answer, dict)
-            binary = base64.b64decode(answer["binary"])
-            node = JsonNode(answer["kernels"], "$.kernels", _CHILD, Status.RUNTIME_FAILURE)
-            yield BuiltProgram(SIGNATURES.read(node), binary, answer["log"])
+            yield COMPILED_PROGRAM.read(JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE))
             done += 1
     except LiteRtError as error:
         if error.status in (Status.COMPILATION, Status.DYNAMIC_LOADING):
@@ -61,7 +56,7 @@ def build(request: Mapping[str, Any]) -> Iterator[object]:
         options.
 
     Yields:
-      For each program its kernels, log and binary.
+      Each program, as plain data.
 
     Raises:
       LiteRtError: COMPILATION; DYNAMIC_LOADING, if there is no such device here.
@@ -78,8 +73,4 @@ def build(request: Mapping[str, Any]) -> Iterator[object]:
     context = cl.Context([device])
     for name, text, options in request["programs"]:
         built = compile_text(context, device, ProgramText(name, text, options))
-        yield {
-            "kernels": SIGNATURES.dump(built.kernels),
-            "log": built.log,
-            "binary": base64.b64encode(built.binary).decode(),
-        }
+        yield COMPILED_PROGRAM.dump(built)

@@ -18,7 +18,7 @@ from litert.core.status import Status
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.opencl_context import OpenClContext
-from vendor_reference.device.program_cache import BuiltProgram, ProgramCache
+from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.binary_layer import DeviceCode
@@ -34,7 +34,7 @@ class DeviceProgram:
       built: what the compiler made of it.
     """
 
-    def __init__(self, builder: ProgramBuilder, text: ProgramText, built: BuiltProgram) -> None:
+    def __init__(self, builder: ProgramBuilder, text: ProgramText, built: CompiledProgram) -> None:
         self.text = text
         self.built = built
         self._builder = builder
@@ -112,10 +112,10 @@ class ProgramBuilder:
           LiteRtError: COMPILATION.
         """
         return DeviceProgram(
-            self, ProgramText(name, "", ""), BuiltProgram(code.kernels, bytes(code.binary))
+            self, ProgramText(name, "", ""), CompiledProgram(code.kernels, bytes(code.binary))
         )
 
-    def load(self, text: ProgramText, built: BuiltProgram) -> cl._cl._Program:
+    def load(self, text: ProgramText, built: CompiledProgram) -> cl._cl._Program:
         """A program from its binary.
 
         Raises:
@@ -123,7 +123,9 @@ class ProgramBuilder:
         """
         return load_binary(self._context, self._device, text, built.binary)
 
-    def keep(self, text: ProgramText, built: BuiltProgram, variants: Set[str]) -> BuiltProgram:
+    def keep(
+        self, text: ProgramText, built: CompiledProgram, variants: Set[str]
+    ) -> CompiledProgram:
         """Stores a program with the variants of kernels that have been compiled since it was built."""
         if not text.text:
             return built  # a program compiled ahead stays as it is
@@ -153,7 +155,7 @@ class ProgramBuilder:
             self._cache.remove(text)
             return None
 
-    def _compile(self, texts: Sequence[ProgramText]) -> Iterator[BuiltProgram]:
+    def _compile(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
         if not texts:
             return
         if not self._library:
@@ -170,7 +172,7 @@ class ProgramBuilder:
             _LOG.warning("Programs are compiled in this process: %s", error)
             yield from self._compile_here(texts[done:])
 
-    def _compile_here(self, texts: Sequence[ProgramText]) -> Iterator[BuiltProgram]:
+    def _compile_here(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
         # Not in our own context: it has parts of the device, too, which a program is not built for.
         context = cl.Context([self._device])
         return (compile_text(context, self._device, text) for text in texts)

@@ -12,11 +12,13 @@ import logging
 import os
 import re
 import struct
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from litert.core.checked_json import JsonNode
+from litert.core.codec import TEXT, converted, frozen_array, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
@@ -34,7 +36,7 @@ LIMIT_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltProgram:
+class CompiledProgram:
     """A program that the OpenCL compiler has built.
 
     Attributes:
@@ -45,9 +47,19 @@ class BuiltProgram:
     """
 
     kernels: Mapping[str, KernelSignature]
-    binary: bytes
+    binary: bytes = b""
     log: str = ""
     variants: frozenset[str] = frozenset()
+
+
+COMPILED_PROGRAM = record(
+    CompiledProgram,
+    kernels=SIGNATURES,
+    binary=converted(TEXT, b64decode, lambda binary: b64encode(binary).decode()),
+    log=TEXT,
+    variants=converted(frozen_array(TEXT), frozenset, lambda variants: tuple(sorted(variants))),
+)
+"""A program as plain data."""
 
 
 class ProgramCache:
@@ -63,7 +75,7 @@ class ProgramCache:
         self._identity = list(identity)
         self._limit_bytes = limit_bytes
 
-    def find(self, text: ProgramText) -> BuiltProgram | None:
+    def find(self, text: ProgramText) -> CompiledProgram | None:
         """The program of that text, if it is there and whole."""
         try:
             path = self._path(text)
@@ -80,14 +92,9 @@ class ProgramCache:
                 os.utime(path)
         return program
 
-    def store(self, text: ProgramText, program: BuiltProgram) -> None:
+    def store(self, text: ProgramText, program: CompiledProgram) -> None:
         """Keeps a program; where that fails, it is built again another time."""
-        fields = {
-            "kernels": SIGNATURES.dump(program.kernels),
-            "log": program.log,
-            "variants": sorted(program.variants),
-        }
-        header = json.dumps(fields).encode()
+        header = json.dumps(COMPILED_PROGRAM.dump(replace(program, binary=b""))).encode()
         digest = hashlib.sha256(header + program.binary).digest()
         try:
             data = (_PREFIX.pack(_MAGIC, digest, len(header)), header, program.binary)
@@ -108,7 +115,7 @@ class ProgramCache:
         return hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX
 
 
-def _parse(data: bytes) -> BuiltProgram | None:
+def _parse(data: bytes) -> CompiledProgram | None:
     if len(data) < _PREFIX.size:
         return None
     magic, digest, header_size = _PREFIX.unpack_from(data)
@@ -117,9 +124,6 @@ def _parse(data: bytes) -> BuiltProgram | None:
         return None
     header = JsonNode.parse(body[:header_size], "a built program", Status.SERIALIZATION)
     try:
-        fields = header.fields(("kernels", "log", "variants"))
-        variants = frozenset(variant.text() for variant in fields["variants"].items())
-        kernels = SIGNATURES.read(fields["kernels"])
-        return BuiltProgram(kernels, body[header_size:], fields["log"].text(), variants)
+        return replace(COMPILED_PROGRAM.read(header), binary=body[header_size:])
     except LiteRtError:
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.drivers.device_info import DEVICE_INFO
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -34,7 +35,10 @@ def prove(library: str) -> Iterator[object]:
     from vendor_reference.device.opencl import describe_device
 
     for device in devices:
-        yield {"device": describe_device(device).to_json(), "problem": _find_problem(device)}
+        yield {
+            "device": DEVICE_INFO.dump(describe_device(device)),
+            "problem": _find_problem(device),
+        }
 
 
 def _load_library(library: str) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from litert.core.checked_json import JsonNode
+from litert.core.codec import BOOLEAN, TEXT, integer, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +44,24 @@ class DeviceInfo:
             self.processor,
         )
 
-    def to_json(self) -> Mapping[str, Any]:
-        """As values of JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, node: JsonNode) -> DeviceInfo:
-        """From values of JSON.
-
-        Raises:
-          LiteRtError: with the node's status, for a field that is missing, unknown or of another type.
-        """
-        found = node.fields([field.name for field in fields(cls)])
-        read: Mapping[str, Callable[[JsonNode], object]]
-        read = {"str": JsonNode.text, "int": _read_number, "bool": JsonNode.boolean}
-        values: dict[str, Any] = {
-            field.name: read[str(field.type)](found[field.name]) for field in fields(cls)
-        }
-        return cls(**values)
-
     def __str__(self) -> str:
         return f"{self.platform}:{self.name} ({self.kind}, {self.platform_version.strip()})"
 
 
-def _read_number(node: JsonNode) -> int:
-    return node.integer(0, 1 << 64)
-
+DEVICE_INFO = record(
+    DeviceInfo,
+    platform=TEXT,
+    platform_version=TEXT,
+    name=TEXT,
+    version=TEXT,
+    driver_version=TEXT,
+    kind=TEXT,
+    compute_units=integer(0, 1 << 32),
+    memory_bytes=integer(0, 1 << 64),
+    has_fp16=BOOLEAN,
+    processor=TEXT,
+)
+"""A device as plain data."""
 
 _MODEL = (
     "vendor_id",

@@ -22,7 +22,7 @@ from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
-from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
+from vendor_reference.drivers.device_info import DEVICE_INFO, DeviceInfo, describe_processor
 from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
 
@@ -129,7 +129,7 @@ def _try(installation: Installation) -> tuple[Proof, bool]:
             fields = JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE).fields(
                 ("device", "problem")
             )
-            info, problem = DeviceInfo.from_json(fields["device"]), fields["problem"].text()
+            info, problem = DEVICE_INFO.read(fields["device"]), fields["problem"].text()
             if problem:
                 problems.append(f"{info.name}: {problem}")
             else:
@@ -150,7 +150,7 @@ def _recall(key: str, installation: Installation) -> Proof | None:
             age_s = time.time() - os.fstat(file.fileno()).st_mtime
         fields = node.fields(("devices", "problem"))
         problem = fields["problem"].text()
-        devices = tuple(DeviceInfo.from_json(device) for device in fields["devices"].items())
+        devices = tuple(DEVICE_INFO.read(device) for device in fields["devices"].items())
     except (OSError, LiteRtError):
         return None
     if problem and not 0 <= age_s < _NO_HOLDS_S:
@@ -160,6 +160,9 @@ def _recall(key: str, installation: Installation) -> Proof | None:
 
 def _remember(key: str, proof: Proof) -> None:
     """Keeps an answer; where that fails, the driver is tried again another time."""
-    fields = {"devices": [info.to_json() for info in proof.devices], "problem": proof.problem}
+    fields = {
+        "devices": [DEVICE_INFO.dump(info) for info in proof.devices],
+        "problem": proof.problem,
+    }
     with suppress(OSError, LiteRtError):
         keep_file(_PART, f"{key}.json", [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
