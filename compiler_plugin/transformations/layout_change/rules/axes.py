@@ -1,17 +1,17 @@
-"""Ops that work along an axis, which is renumbered: an option or a constant input.
+"""Ops that work along axes, which are renumbered: options, or a constant input.
 
-An axis that is computed is nobody's to renumber: the op then sees its tensors as the file has them.
+Where an axis goes or is new, what is left must be in order in both layouts. An axis that is computed is nobody's
+to renumber: the op then sees its tensors as the file has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal
 
 from compiler_plugin.transformations.layout_change.image_layout import (
     LayoutChange,
-    Permutation,
     layouts_without,
 )
 from compiler_plugin.transformations.layout_change.rule import (
@@ -19,185 +19,128 @@ from compiler_plugin.transformations.layout_change.rule import (
     OpPlan,
     PortLayout,
     find_axes,
+    known_shape,
     normal_axes,
 )
 from litert.model.builtin_options import get_builtin_option
 from litert.model.graph import Op, Tensor
 
 
+def _all(op: Op, axes: Sequence[int]) -> Sequence[int] | None:
+    return axes or None
+
+
+def _none(op: Op, axes: Sequence[int]) -> Sequence[int]:
+    return ()
+
+
+def _reduced(op: Op, axes: Sequence[int]) -> Sequence[int]:
+    return () if get_builtin_option(op, "keep_dims") else sorted(set(axes))
+
+
+def _gathered(op: Op, axes: Sequence[int]) -> Sequence[int] | None:
+    """A vector of indices stays in the place of the axis; one index takes it away."""
+    indices = op.inputs[1]
+    if indices is None or len(indices.shape) > 1 or get_builtin_option(op, "batch_dims"):
+        return None
+    return () if indices.shape else axes
+
+
 @dataclass(frozen=True)
-class OptionAxes:
-    """Axes are options; all tensors of the data's rank are permuted.
+class AlongAxes:
+    """Data on both sides of an op: inputs, and all outputs.
 
     Attributes:
-      options: that are axes.
+      axes: names of options that are axes; or the index of a constant input with axes.
+      counted_in: the side whose tensors have all of the axes.
+      gone: those of the axes that the other side lacks; None where the op cannot have another layout.
+      data: the input with data; None for all.
+      inputs: how many there must be; 0 for any number.
     """
 
     ops: Sequence[str]
-    options: Sequence[str] = ("axis",)
+    axes: Sequence[str] | int = ("axis",)
+    counted_in: Literal["inputs", "outputs"] = "inputs"
+    gone: Callable[[Op, Sequence[int]], Sequence[int] | None] = _none
+    data: int | None = 0
+    inputs: int = 0
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        rank = len(op.outputs[0].shape) if op.outputs else 0
-        permutation = change.image(rank)
-        axes = normal_axes([get_builtin_option(op, name) for name in self.options], rank)
-        if permutation is None or axes is None:
+        if not op.inputs or not op.outputs or self.inputs not in (0, len(op.inputs)):
             return None
-        options = {
-            name: permutation.index(axis) for name, axis in zip(self.options, axes, strict=True)
-        }
-        return OpPlan(_like(op.inputs, permutation), [permutation], Edit(options=options))
-
-
-@dataclass(frozen=True)
-class InputAxes:
-    """Axes are a constant input; data and all outputs are permuted.
-
-    Attributes:
-      data, axes: indices of the inputs.
-    """
-
-    ops: Sequence[str]
-    data: int = 0
-    axes: int = 1
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        if len(op.inputs) <= max(self.data, self.axes):
+        if len(op.inputs) <= max(self.data or 0, self.axes if isinstance(self.axes, int) else 0):
             return None
-        data = op.inputs[self.data]
-        rank = 0 if data is None else len(data.shape)
-        permutation = change.image(rank)
-        axes = find_axes(op.inputs[self.axes], rank)
-        if permutation is None or axes is None:
+        counted = op.inputs[self.data or 0] if self.counted_in == "inputs" else op.outputs[0]
+        if counted is None:
             return None
-        inputs: list[PortLayout] = [None] * len(op.inputs)
-        inputs[self.data] = permutation
-        numbers = [permutation.index(axis) for axis in axes]
-        edit = Edit(constants={self.axes: numbers})
-        return OpPlan(inputs, [permutation] * len(op.outputs), edit)
-
-
-@dataclass(frozen=True)
-class ArgMax:
-    """The place of the greatest or least element along an axis, which goes."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        data = op.inputs[0] if len(op.inputs) == 2 else None
-        rank = 0 if data is None else len(data.shape)
-        axes = find_axes(op.inputs[1], rank) if rank else None
-        layouts = layouts_without(change, rank, axes) if axes else None
+        rank = len(counted.shape)
+        axes = self._find_axes(op, rank)
+        gone = None if axes is None else self.gone(op, axes)
+        layouts = None if gone is None else layouts_without(change, rank, gone)
         if axes is None or layouts is None:
             return None
-        return OpPlan(
-            [layouts[0], None],
-            [layouts[1]],
-            Edit(constants={1: [_place(axes[0], layouts[0])]}),
-        )
+        numbers = [axis if layouts[0] is None else layouts[0].index(axis) for axis in axes]
+        before, after = layouts if self.counted_in == "inputs" else layouts[::-1]
+        inputs: list[PortLayout] = [
+            before if self.data in (None, index) else None for index in range(len(op.inputs))
+        ]
+        return OpPlan(inputs, [after] * len(op.outputs), self._renumber(numbers))
+
+    def _find_axes(self, op: Op, rank: int) -> Sequence[int] | None:
+        if isinstance(self.axes, int):
+            return find_axes(op.inputs[self.axes], rank)
+        return normal_axes([get_builtin_option(op, name) for name in self.axes], rank)
+
+    def _renumber(self, numbers: Sequence[int]) -> Edit:
+        if isinstance(self.axes, int):
+            return Edit(constants={self.axes: numbers})
+        return Edit(options=dict(zip(self.axes, numbers, strict=True)))
 
 
 @dataclass(frozen=True)
-class Pack:
-    """Tensors become one, along an axis that is new."""
+class Squeeze:
+    """Dimensions of 1 go: those that are named, or all."""
 
     ops: Sequence[str]
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        found = _find_axis(op, op.outputs[0] if op.outputs else None, change)
-        if found is None:
+        data = op.inputs[0] if len(op.inputs) == 1 else None
+        if data is None or len(op.outputs) != 1:
             return None
-        return OpPlan([found.without] * len(op.inputs), [found.layout], found.edit)
-
-
-@dataclass(frozen=True)
-class Unpack:
-    """A tensor becomes several, along an axis that goes."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        found = _find_axis(op, op.inputs[0] if op.inputs else None, change)
-        if found is None:
+        gone = self._find_gone(op, data)
+        layouts = None if gone is None else layouts_without(change, len(data.shape), gone)
+        if (
+            gone is None
+            or layouts is None
+            or len(op.outputs[0].shape) != len(data.shape) - len(gone)
+        ):
             return None
-        return OpPlan([found.layout], [found.without] * len(op.outputs), found.edit)
+        numbers = gone if layouts[0] is None else [layouts[0].index(axis) for axis in gone]
+        return OpPlan([layouts[0]], [layouts[1]], Edit(options={"squeeze_dims": sorted(numbers)}))
 
-
-@dataclass(frozen=True)
-class Gather:
-    """Takes elements along an axis, by a vector of indices, or by one: then the axis goes."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        data, indices = op.inputs if len(op.inputs) == 2 else (None, None)
-        if data is None or indices is None or get_builtin_option(op, "batch_dims"):
-            return None
-        rank = len(data.shape)
-        axes = normal_axes([get_builtin_option(op, "axis")], rank)
-        if axes is None or len(indices.shape) > 1:
-            return None
-        gone = [] if indices.shape else axes
-        layouts = layouts_without(change, rank, gone)
-        if layouts is None:
-            return None
-        axis = _place(axes[0], layouts[0])
-        return OpPlan([layouts[0], None], [layouts[1]], Edit(options={"axis": axis}))
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """Classes become vectors, along an axis that is new."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        found = _find_axis(op, op.outputs[0] if op.outputs else None, change)
-        if found is None:
-            return None
-        return OpPlan([found.without, *[None] * (len(op.inputs) - 1)], [found.layout], found.edit)
-
-
-class _Axis(NamedTuple):
-    """An option `axis` that some tensors of an op have, and others lack.
-
-    Attributes:
-      layout, without: of tensors with that axis, and without.
-      edit: renumbers it.
-    """
-
-    layout: Permutation | None
-    without: Permutation | None
-    edit: Edit
-
-
-def _find_axis(op: Op, tensor: Tensor | None, change: LayoutChange) -> _Axis | None:
-    """The axis of a tensor that has it; None where there is no such axis, or no layout without it."""
-    rank = 0 if tensor is None else len(tensor.shape)
-    axes = normal_axes([get_builtin_option(op, "axis")], rank)
-    layouts = layouts_without(change, rank, axes) if axes else None
-    if axes is None or layouts is None:
-        return None
-    return _Axis(*layouts, Edit(options={"axis": _place(axes[0], layouts[0])}))
-
-
-def _place(axis: int, layout: Permutation | None) -> int:
-    return axis if layout is None else layout.index(axis)
-
-
-def _like(tensors: Sequence[Tensor | None], permutation: Permutation) -> list[PortLayout]:
-    rank = len(permutation)
-    return [permutation if t is not None and len(t.shape) == rank else None for t in tensors]
+    def _find_gone(self, op: Op, data: Tensor) -> Sequence[int] | None:
+        named = normal_axes(get_builtin_option(op, "squeeze_dims") or (), len(data.shape))
+        ones = [axis for axis, size in enumerate(known_shape(data)) if size == 1]
+        return None if named is None else sorted(set(named)) or ones
 
 
 RULES = (
-    OptionAxes(("CONCATENATION",)),
-    OptionAxes(("REVERSE_SEQUENCE",), options=("seq_dim", "batch_dim")),
-    InputAxes(("SPLIT",), data=1, axes=0),
-    InputAxes(("SPLIT_V",), axes=2),
-    InputAxes(("CUMSUM", "REVERSE_V2")),
-    ArgMax(("ARG_MAX", "ARG_MIN")),
-    Pack(("PACK",)),
-    Unpack(("UNPACK",)),
-    Gather(("GATHER",)),
-    OneHot(("ONE_HOT",)),
+    AlongAxes(("CONCATENATION",), data=None, counted_in="outputs"),
+    AlongAxes(("REVERSE_SEQUENCE",), axes=("seq_dim", "batch_dim")),
+    AlongAxes(("SPLIT",), axes=0, data=1),
+    AlongAxes(("SPLIT_V",), axes=2),
+    AlongAxes(("CUMSUM", "REVERSE_V2"), axes=1),
+    AlongAxes(("ARG_MAX", "ARG_MIN"), axes=1, gone=_all, inputs=2),
+    AlongAxes(("PACK",), counted_in="outputs", gone=_all, data=None),
+    AlongAxes(("UNPACK",), gone=_all),
+    AlongAxes(("GATHER",), gone=_gathered, inputs=2),
+    AlongAxes(("ONE_HOT",), counted_in="outputs", gone=_all),
+    AlongAxes(("EXPAND_DIMS",), axes=1, counted_in="outputs", gone=_all, inputs=2),
+    AlongAxes(
+        ("MEAN", "SUM", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"),
+        axes=1,
+        gone=_reduced,
+        inputs=2,
+    ),
+    Squeeze(("SQUEEZE",)),
 )

@@ -1,4 +1,4 @@
-"""Ops about shapes: TRANSPOSE, RESHAPE, SQUEEZE, EXPAND_DIMS, SHAPE, RANK.
+"""Ops about shapes: TRANSPOSE, RESHAPE, SHAPE, RANK.
 
 A TRANSPOSE takes each layout in, and gives each out, by another permutation. A RESHAPE does so where
 memory stays as it is: a `[1, 1, 1, C]` has one order in both layouts. What then does nothing goes. SHAPE of a
@@ -15,7 +15,6 @@ from compiler_plugin.transformations.layout_change.image_layout import (
     Permutation,
     inverse,
     keeps_memory,
-    layouts_without,
     permute,
     step,
 )
@@ -27,7 +26,6 @@ from compiler_plugin.transformations.layout_change.rule import (
     PortLayout,
     find_axes,
     known_shape,
-    normal_axes,
 )
 from litert.model.builtin_options import get_builtin_option
 from litert.model.graph import Op
@@ -94,47 +92,6 @@ class Reshape:
             alike = _regroups_alike(old, new, before, after)
             return OpPlan([before, *rest], [after], edit) if alike else None
         return OpPlan([into, *rest], [out], edit) if into is FREE or out is FREE else None
-
-
-@dataclass(frozen=True)
-class Squeeze:
-    """Dimensions of 1 go: those that are named, or all."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        data = op.inputs[0] if len(op.inputs) == 1 else None
-        if data is None or len(op.outputs) != 1:
-            return None
-        rank = len(data.shape)
-        named = normal_axes(get_builtin_option(op, "squeeze_dims") or (), rank)
-        if named is None:
-            return None
-        gone = named or [axis for axis in range(rank) if known_shape(data)[axis] == 1]
-        layouts = layouts_without(change, rank, sorted(set(gone)))
-        if layouts is None or len(op.outputs[0].shape) != rank - len(set(gone)):
-            return None
-        before = layouts[0]
-        numbers = gone if before is None else [before.index(axis) for axis in gone]
-        return OpPlan([before], [layouts[1]], Edit(options={"squeeze_dims": sorted(numbers)}))
-
-
-@dataclass(frozen=True)
-class ExpandDims:
-    """A dimension of 1 is added."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        rank = len(op.outputs[0].shape) if op.outputs else 0
-        axes = find_axes(op.inputs[1], rank) if len(op.inputs) == 2 else None
-        if axes is None or len(axes) != 1:
-            return None
-        layouts = layouts_without(change, rank, axes)
-        if layouts is None:
-            return None
-        axis = axes[0] if layouts[0] is None else layouts[0].index(axes[0])
-        return OpPlan([layouts[1], None], [layouts[0]], Edit(constants={1: [axis]}))
 
 
 @dataclass(frozen=True)
@@ -226,8 +183,6 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], lis
 RULES = (
     Transpose(("TRANSPOSE",)),
     Reshape(("RESHAPE",)),
-    Squeeze(("SQUEEZE",)),
-    ExpandDims(("EXPAND_DIMS",)),
     Shape(("SHAPE",)),
     Rank(("RANK",)),
 )

@@ -23,46 +23,37 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class PerDimension:
-    """Data and output of one rank.
+    """Data and output of one rank, with vectors that have an element, or a row, for each dimension.
 
     Attributes:
       data: indices of the inputs that are permuted.
-      vectors: indices of the inputs with an element, or a row, for each dimension.
+      vectors: indices of the vectors.
+      broadcasts: whether data may be of lower rank: they get ones in front.
     """
 
     ops: Sequence[str]
     data: Sequence[int] = (0,)
     vectors: Sequence[int] = (1,)
+    broadcasts: bool = False
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
         rank = len(op.outputs[0].shape) if op.outputs else 0
         permutation = change.image(rank)
-        if permutation is None or not _have(op, rank, self.data, self.vectors):
+        if permutation is None or not _have_vectors(op, rank, self.vectors):
             return None
         inputs: list[PortLayout] = [None] * len(op.inputs)
+        ranks: dict[int, int] = {}
         for index in self.data:
+            tensor = op.inputs[index] if index < len(inputs) else None
+            if tensor is None or len(tensor.shape) > rank:
+                return None
+            if len(tensor.shape) < rank:
+                if not self.broadcasts or tensor not in change.settled:
+                    return None
+                ranks[index] = rank
             inputs[index] = permutation
-        edit = Edit(vectors=dict.fromkeys(self.vectors, permutation))
+        edit = Edit(vectors=dict.fromkeys(self.vectors, permutation), ranks=ranks)
         return OpPlan(inputs, [permutation], edit, cost=_computed(op, self.vectors))
-
-
-@dataclass(frozen=True)
-class BroadcastTo:
-    """A shape, and data that may be of lower rank: with ones in front."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        data = op.inputs[0] if len(op.inputs) == 2 else None
-        rank = len(op.outputs[0].shape) if op.outputs else 0
-        permutation = change.image(rank)
-        if permutation is None or data is None or not _have(op, rank, (), (1,)):
-            return None
-        if len(data.shape) > rank or (len(data.shape) < rank and data not in change.settled):
-            return None
-        ranks = {0: rank} if len(data.shape) < rank else {}
-        edit = Edit(vectors={1: permutation}, ranks=ranks)
-        return OpPlan([permutation, None], [permutation], edit, cost=_computed(op, (1,)))
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class StridedSlice:
             name: get_builtin_option(op, name) for name in ("begin_mask", "end_mask")
         }
         constants: Mapping[int, Sequence[int]] = {}
-        if not _have(op, rank, (), (1, 2, 3)):
+        if not _have_vectors(op, rank, (1, 2, 3)):
             # The dimensions that are not named are taken whole.
             numbers = [find_numbers(tensor) for tensor in op.inputs[1:]]
             if any(part is None or len(part) > rank for part in numbers):
@@ -110,32 +101,10 @@ class StridedSlice:
         )
 
 
-@dataclass(frozen=True)
-class Fill:
-    """One value in a shape."""
-
-    ops: Sequence[str]
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        rank = len(op.outputs[0].shape) if op.outputs else 0
-        permutation = change.image(rank)
-        if permutation is None or not _have(op, rank, (), (0,)):
-            return None
-        edit = Edit(vectors={0: permutation})
-        return OpPlan([None, None], [permutation], edit, cost=_computed(op, (0,)))
-
-
-def _have(op: Op, rank: int, data: Sequence[int], vectors: Sequence[int]) -> bool:
-    """Whether inputs are there, data of that rank, and vectors with an element or a row for each dimension."""
-    for index in (*data, *vectors):
-        tensor = op.inputs[index] if index < len(op.inputs) else None
-        if tensor is None:
-            return False
-        if index in data and len(tensor.shape) != rank:
-            return False
-        if index in vectors and (not tensor.shape or known_shape(tensor)[0] != rank):
-            return False
-    return True
+def _have_vectors(op: Op, rank: int, vectors: Sequence[int]) -> bool:
+    """Whether inputs are there that have an element or a row for each dimension."""
+    found = [op.inputs[index] if index < len(op.inputs) else None for index in vectors]
+    return all(t is not None and t.shape and known_shape(t)[0] == rank for t in found)
 
 
 def _computed(op: Op, vectors: Sequence[int]) -> int:
@@ -148,7 +117,7 @@ RULES = (
     PerDimension(("PAD", "PADV2", "MIRROR_PAD", "TILE")),
     PerDimension(("SLICE",), vectors=(1, 2)),
     PerDimension(("DYNAMIC_UPDATE_SLICE",), data=(0, 1), vectors=(2,)),
-    BroadcastTo(("BROADCAST_TO",)),
+    PerDimension(("BROADCAST_TO",), broadcasts=True),
+    PerDimension(("FILL",), data=(), vectors=(0,)),
     StridedSlice(("STRIDED_SLICE",)),
-    Fill(("FILL",)),
 )
