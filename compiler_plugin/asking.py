@@ -14,8 +14,8 @@ from compiler_plugin.composites import OpenComposites, why_closed
 from compiler_plugin.effects import why_cpu_only
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.model.composite import CPU_CALL, NPU_CALL, Composite, read_composite
-from litert.model.control_dependencies import Edge
 from litert.model.graph import Model, Op, Subgraph
+from litert.model.positions import Edge
 
 NO_REASON = "the plugin does not take it"
 

@@ -32,13 +32,13 @@ from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.control_dependencies import (
-    read_control_dependencies,
-    set_control_dependencies,
-)
 from litert.model.graph import Model
 from litert.model.output import write_plan
 from litert.model.placement import Plan
+from litert.model.positions import (
+    read_control_dependencies,
+    set_control_dependencies,
+)
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 

@@ -9,9 +9,8 @@ from itertools import pairwise
 from compiler_plugin.graph_copy import GraphCopy
 from litert.core.quantization import Quantization
 from litert.model.composite import Composite, forget_decomposition, read_composite
-from litert.model.control_dependencies import Edge
 from litert.model.graph import Model, Op, Subgraph, Tensor
-from litert.model.subgraph_references import referenced_subgraphs
+from litert.model.positions import Edge, referenced_subgraphs
 
 MAX_OPS = 100_000
 """That taking apart may bring into one subgraph: decompositions that use each other could ask for any number."""

@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable
 from compiler_plugin.effects import has_side_effects
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.control_dependencies import Edge
 from litert.model.graph import Op, Subgraph
+from litert.model.positions import Edge
 
 
 def find_dependencies(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from litert.model.control_dependencies import (
+from litert.model.graph import Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+from litert.model.positions import (
     read_control_dependencies,
+    remove_subgraphs,
     set_control_dependencies,
 )
-from litert.model.graph import Buffer, Model, Op, OperatorCode, Subgraph, Tensor
-from litert.model.subgraph_references import remove_subgraphs
 
 
 def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:

@@ -11,7 +11,7 @@ from compiler_plugin.plugin import DataLayout
 from litert.model.graph import Model, Subgraph
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.layout_change.planning import CustomLayout
+    from compiler_plugin.transformations.layout_change.rule import CustomLayout
 
 
 def layout_preparation(

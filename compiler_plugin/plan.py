@@ -15,12 +15,12 @@ from compiler_plugin.partition import find_partitions, find_runs, keep_largest, 
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.control_dependencies import (
+from litert.model.graph import Model, Subgraph, Tensor
+from litert.model.positions import (
     Edge,
     read_control_dependencies,
     set_control_dependencies,
 )
-from litert.model.graph import Model, Subgraph, Tensor
 
 
 @dataclass(slots=True, eq=False)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.editing import edit_model
-    from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.node import Connection, InPort, Node, OutPort, PortData
-    from compiler_plugin.transformations.op import Op
-    from compiler_plugin.transformations.op_library import (
+    from compiler_plugin.transformations.custom_ops import (
         Extractor,
         OpLibrary,
         flexbuffer_options,
         raw_options,
     )
+    from compiler_plugin.transformations.editing import edit_model
+    from compiler_plugin.transformations.graph import Graph
+    from compiler_plugin.transformations.node import Connection, InPort, Node, OutPort, PortData
+    from compiler_plugin.transformations.op import Op
     from compiler_plugin.transformations.pattern import Any, Between, Const, Match
     from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
     from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
@@ -60,14 +60,14 @@ _MODULES = {
     "Between": "pattern",
     "Connection": "node",
     "Const": "pattern",
-    "Extractor": "op_library",
+    "Extractor": "custom_ops",
     "GeneralReplacement": "sub_graph_replacement",
     "Graph": "graph",
     "InPort": "node",
     "Match": "pattern",
     "Node": "node",
     "Op": "op",
-    "OpLibrary": "op_library",
+    "OpLibrary": "custom_ops",
     "OpReplacement": "replacement",
     "OutPort": "node",
     "PatternReplacement": "replacement",
@@ -79,9 +79,9 @@ _MODULES = {
     "TransformOptions": "transform_options",
     "Transformation": "transformation",
     "edit_model": "editing",
-    "flexbuffer_options": "op_library",
+    "flexbuffer_options": "custom_ops",
     "raw_fields": "litert.model.raw_options",
-    "raw_options": "op_library",
+    "raw_options": "custom_ops",
 }
 
 

@@ -15,19 +15,19 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
 
 from compiler_plugin.leftovers import drop_buffers, drop_operator_codes, find_dead_tensors
+from compiler_plugin.transformations.custom_ops import write_attributes, write_options
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.node import Node, OutPort
-from compiler_plugin.transformations.op_attributes import write_attributes, write_options
 from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.control_dependencies import (
+from litert.model.graph import Buffer, Model, Tensor
+from litert.model.positions import (
     read_control_dependencies,
     set_control_dependencies,
 )
-from litert.model.graph import Buffer, Model, Tensor
 from litert.model.writer import write_model
 
 _Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] | None]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class KnownOps(Protocol):
-    """Tells what custom ops are: `OpLibrary` in `op_library.py`."""
+    """Tells what custom ops are: `OpLibrary` in `custom_ops.py`."""
 
     def extract(self, graph: Graph) -> None:
         """Gives the ops of a graph their attributes and definitions."""

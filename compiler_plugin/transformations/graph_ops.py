@@ -11,8 +11,8 @@ from itertools import pairwise
 from compiler_plugin.effects import has_side_effects
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.control_dependencies import read_control_dependencies
 from litert.model.graph import Model, Op, OperatorCode, Subgraph, Tensor
+from litert.model.positions import read_control_dependencies
 
 _Place = tuple[int, int]
 _FIRST: _Place = (-1, 0)

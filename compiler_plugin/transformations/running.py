@@ -18,6 +18,7 @@ from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.transformations.clean_up import dump_model, emit, tidy
 from compiler_plugin.transformations.counterparts import find_counterpart
+from compiler_plugin.transformations.custom_ops import OpLibrary
 from compiler_plugin.transformations.extensions import (
     ALL,
     Extensions,
@@ -26,9 +27,8 @@ from compiler_plugin.transformations.extensions import (
 )
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.layout_change.planning import CustomLayout
+from compiler_plugin.transformations.layout_change.rule import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
-from compiler_plugin.transformations.op_library import OpLibrary
 from compiler_plugin.transformations.partial_inference import PartialInference
 from compiler_plugin.transformations.pattern import Match, walk
 from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement

@@ -99,7 +99,7 @@ class Region:
         self._places = dict(zip(self._subgraph.ops, ops, strict=True))
         if layout == "NCHW":
             # Here, since few graphs are.
-            from compiler_plugin.transformations.layout_change.stock_form import to_stock_form
+            from compiler_plugin.transformations.layout_change.change import to_stock_form
 
             to_stock_form(self.model, self._subgraph, self._permuted)
 

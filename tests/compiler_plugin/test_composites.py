@@ -23,12 +23,12 @@ from litert.core.quantization import Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.composite import read_composite
-from litert.model.control_dependencies import (
+from litert.model.graph import Model
+from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
     read_control_dependencies,
     set_control_dependencies,
 )
-from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes, write_model
 from tests.compiler_plugin.composite_models import (

@@ -13,13 +13,13 @@ from compiler_plugin.commands import partition_model
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from litert.model.control_dependencies import (
+from litert.model.graph import Model
+from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
     Edge,
     read_control_dependencies,
     set_control_dependencies,
 )
-from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 

@@ -13,10 +13,10 @@ import pytest
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from litert.model.control_dependencies import CONTROL_DEPENDENCIES_KEY
 from litert.model.diff import diff_models
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.model.graph import Appended, Buffer, Model, Op, OperatorCode, Tensor
+from litert.model.positions import CONTROL_DEPENDENCIES_KEY
 from litert.model.reader import read_model
 from litert.model.subgraph_diff import Change, ModelDiff, SubgraphDiff
 from litert.model.writer import to_bytes

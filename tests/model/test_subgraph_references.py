@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from litert.model.control_dependencies import (
+from litert.model.graph import Model
+from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
     read_control_dependencies,
+    referenced_subgraphs,
+    remove_subgraphs,
     set_control_dependencies,
 )
-from litert.model.graph import Model
 from litert.model.reader import read_model
-from litert.model.subgraph_references import referenced_subgraphs, remove_subgraphs
 from litert.model.writer import to_bytes
 
 F32 = ("float32", (4,))

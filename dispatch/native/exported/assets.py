@@ -14,7 +14,7 @@ from litert.abi.definitions import ffi
 from litert.model.assets import ASSET_KEY_PREFIX, Asset, name_assets
 from litert.model.blob import Blob, MappedFile
 from litert.model.byte_code_container import unpack
-from litert.model.metadata_reader import is_model, read_metadata
+from litert.model.schema_reader import is_model, read_metadata
 
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r")
 

@@ -18,14 +18,14 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from litert.model.control_dependencies import (
+from litert.model.diff import diff_models
+from litert.model.flexbuffer import FlexValue
+from litert.model.graph import Buffer, Model, OperatorCode
+from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
     read_control_dependencies,
     set_control_dependencies,
 )
-from litert.model.diff import diff_models
-from litert.model.flexbuffer import FlexValue
-from litert.model.graph import Buffer, Model, OperatorCode
 from litert.model.reader import read_model
 from litert.model.table import Table
 from litert.model.writer import to_bytes

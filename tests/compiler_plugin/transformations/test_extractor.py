@@ -20,8 +20,8 @@ from compiler_plugin.transformations import (
     raw_fields,
     raw_options,
 )
+from compiler_plugin.transformations.custom_ops import write_attributes
 from compiler_plugin.transformations.mapping_file import MappedOp
-from compiler_plugin.transformations.op_attributes import write_attributes
 from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError

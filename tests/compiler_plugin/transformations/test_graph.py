@@ -19,11 +19,11 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from litert.model.control_dependencies import (
+from litert.model.graph import Model
+from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
     set_control_dependencies,
 )
-from litert.model.graph import Model
 
 
 def build_chain() -> Model:

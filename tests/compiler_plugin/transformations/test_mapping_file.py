@@ -12,8 +12,8 @@ import pytest
 from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
 from compiler_plugin.transformations import Graph, OpLibrary
+from compiler_plugin.transformations.custom_ops import write_attributes
 from compiler_plugin.transformations.mapping_file import read_mapping_file
-from compiler_plugin.transformations.op_attributes import write_attributes
 from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError

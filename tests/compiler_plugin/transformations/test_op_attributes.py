@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler_plugin.transformations import Graph, Node, Op, OpLibrary, raw_fields
-from compiler_plugin.transformations.op_attributes import write_attributes
+from compiler_plugin.transformations.custom_ops import write_attributes
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder

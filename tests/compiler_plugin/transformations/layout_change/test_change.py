@@ -14,12 +14,12 @@ from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
-from litert.model.control_dependencies import (
+from litert.model.graph import Model
+from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
     read_control_dependencies,
     set_control_dependencies,
 )
-from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.table import Table
 from litert.model.writer import to_bytes

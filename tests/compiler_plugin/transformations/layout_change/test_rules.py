@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler_plugin.transformations.layout_change.planning import layout_rules
+from compiler_plugin.transformations.layout_change.rule import layout_rules
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model, Tensor
 from tests.compiler_plugin.transformations.layout_change.checking import check_change, count_ops
