@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import dedent
 
-from vendor_reference.compiler.context import make_context
-from vendor_reference.compiler.ie.layer_op import LayerOp
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import Ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.levels.dialects import make_context
+from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.pass_pipeline import parse_passes, run_passes
 
 

@@ -12,17 +12,17 @@ from litert.core.errors import LiteRtError
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
-from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes, packed_type
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.kernel_spec import CpuKernel
+from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes, packed_type
+from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.opt import transform_text
-from vendor_reference.compiler.pass_pipeline import PIPELINE
+from vendor_reference.compiler.pass_pipeline import pipeline
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, LayerType
 from vendor_reference.executable.cpu_op import (
     CpuConfig,
@@ -88,7 +88,7 @@ def test_a_layer_in_another_order_is_a_requirement() -> None:
 def test_the_text_alone_can_be_lowered(layout: MemoryLayout) -> None:
     text = print_ir(imported(2, layout, in_place=0))
     assert print_ir(read_ir(text, "text", make_context()).module) == text
-    lowered = transform_text(text.encode(), "text", ",".join(PIPELINE))
+    lowered = transform_text(text.encode(), "text", ",".join(pipeline()))
     assert lowered.count("VPUIP.CPP @Mine") == 2
     assert hashlib.sha256(LIBRARY).hexdigest() in lowered
 
@@ -116,7 +116,7 @@ def test_a_shape_that_a_library_says_is_a_value_on_every_level() -> None:
     text = print_ir(open_layer())
     assert "asked_shapes = [[-1 : i64, 6 : i64]]" in text
     assert print_ir(read_ir(text, "text", make_context()).module) == text
-    lowered = transform_text(text.encode(), "text", ",".join(PIPELINE))
+    lowered = transform_text(text.encode(), "text", ",".join(pipeline()))
     asked, task = [line for line in lowered.splitlines() if "VPUIP.CPP @" in line]
     assert "VPUIP.CPP @shapes_of_Mine ()[%" in asked and "VPUIP.CPP @Mine (%" in task
     module = read_ir(lowered, "text", make_context()).module
@@ -130,13 +130,13 @@ def test_a_shape_that_a_library_says_is_a_value_on_every_level() -> None:
 def test_patterns_of_another_rank_are_refused() -> None:
     text = print_ir(open_layer()).replace("[[-1 : i64, 6 : i64]]", "[[-1 : i64]]")
     with pytest.raises(LiteRtError, match=r"asked_shapes\[0\]: 1 elements, expected 2 to 2"):
-        transform_text(text.encode(), "text", ",".join(PIPELINE))
+        transform_text(text.encode(), "text", ",".join(pipeline()))
 
 
 def test_a_text_with_another_cpu_layer_is_refused() -> None:
     text = print_ir(imported(1, NCHW8C)).replace('layer_type = "Mine"', "layer_type = 3 : i64")
     with pytest.raises(LiteRtError, match=r"\$\.op\.layer_type: 3 is not a string"):
-        transform_text(text.encode(), "text", ",".join(PIPELINE))
+        transform_text(text.encode(), "text", ",".join(pipeline()))
 
 
 @pytest.mark.parametrize(

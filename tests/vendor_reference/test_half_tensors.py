@@ -28,7 +28,7 @@ from litert.model.writer import write_model
 from tests.vendor_reference.executables import byte_code
 from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors, kernel_type
 from vendor_reference.compiler.opt import transform_text
-from vendor_reference.compiler.options import check_options, half_tensors
+from vendor_reference.compiler.reference_options import check_options, half_tensors
 from vendor_reference.device.module import Module
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable

@@ -10,10 +10,10 @@ import pytest
 from litert.core.errors import LiteRtError
 from tests.vendor_reference.test_documents_texts import BINARY_LAYER, LAYERS, ON_BUFFERS
 from tests.vendor_reference.test_shape_passes import BOUNDED, INITIAL
-from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
 
 TEXTS = [*BINARY_LAYER.values(), ON_BUFFERS, BOUNDED, INITIAL]

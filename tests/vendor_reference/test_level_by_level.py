@@ -22,14 +22,14 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph, Tensor
 from tests.vendor_reference import ir_texts
 from tests.vendor_reference.executables import assets
-from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.entry_points import entries_by_text
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.compiler.opt import transform_text
-from vendor_reference.compiler.pass_pipeline import PIPELINE, compile_passes, run_passes
+from vendor_reference.compiler.pass_pipeline import compile_passes, pipeline, run_passes
 from vendor_reference.custom_layers.custom_layer import (
     ConstantBinding,
     CustomLayer,
@@ -353,9 +353,9 @@ def edited_texts(draw: st.DrawFn) -> str:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(edited_texts(), st.integers(0, len(PIPELINE) - 1))
+@given(edited_texts(), st.integers(0, len(pipeline()) - 1))
 def test_a_text_that_was_edited_badly_is_lowered_or_refused(text: str, first: int) -> None:
     try:
-        transform_text(text.encode(), "edited.mlir", ",".join(PIPELINE[first:]))
+        transform_text(text.encode(), "edited.mlir", ",".join(pipeline()[first:]))
     except LiteRtError as error:
         assert error.what

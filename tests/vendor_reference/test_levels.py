@@ -15,8 +15,6 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from vendor_reference.compiler.context import make_context
-from vendor_reference.compiler.ie.layer_op import LayerOp
 from vendor_reference.compiler.ir.kernel_attribute import (
     KERNEL,
     kernel_attributes,
@@ -42,8 +40,10 @@ from vendor_reference.compiler.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
+from vendor_reference.compiler.levels.dialects import make_context
+from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.memory_spaces import MemorySpace
-from vendor_reference.compiler.requirements import (
+from vendor_reference.compiler.tensor_requirements import (
     Requirements,
     read_requirements,
     requirement_attributes,

@@ -9,8 +9,8 @@ import pytest
 
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
+from vendor_reference.compiler.op_selection import find_refusal, select_ops
 from vendor_reference.compiler.overriding import overriding_notes
-from vendor_reference.compiler.selection import find_refusal, select_ops
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
 from vendor_reference.custom_layers.value_sources import FlexOption
 

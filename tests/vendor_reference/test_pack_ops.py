@@ -11,8 +11,8 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from tests.vendor_reference.executables import byte_code, in_, out
-from vendor_reference.compiler.ie.pack_ops import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
 from vendor_reference.device.module import Module
 from vendor_reference.executable.cpu_op import MemoryLayout
 from vendor_reference.executable.executable import Executable, Function, KernelTask, Program

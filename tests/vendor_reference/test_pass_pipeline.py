@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +17,16 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from tests.vendor_reference.ir_texts import read
-from vendor_reference.compiler.context import make_context
+from vendor_reference.compiler import passes
 from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.pass_pipeline import (
-    PIPELINE,
     IrDump,
     compile_passes,
     describe_pass,
     find_passes,
     parse_passes,
+    pipeline,
     run_passes,
 )
 
@@ -36,8 +39,54 @@ def test_every_pass_says_what_it_does() -> None:
 
 
 def test_a_compilation_runs_passes_that_there_are() -> None:
-    assert [one.name for one in compile_passes()] == list(PIPELINE)
-    assert list(find_passes())[: len(PIPELINE)] == list(PIPELINE)
+    assert [one.name for one in compile_passes()] == pipeline()
+    assert list(find_passes())[: len(pipeline())] == pipeline()
+
+
+NEW_PASS = '''"""Does nothing."""
+
+from dataclasses import dataclass
+
+from vendor_reference.compiler.pass_pipeline import CompilerPass
+
+
+@dataclass(frozen=True)
+class Rest(CompilerPass):
+    """Rests."""
+
+    name = "rest"
+    AFTER = "{after}"
+
+    def apply(self, ctx, op):
+        pass
+
+PASS = Rest
+'''
+
+
+@pytest.fixture
+def new_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file that is one in the folder of passes."""
+    monkeypatch.setattr(passes, "__path__", [*passes.__path__, str(tmp_path)])
+    find_passes.cache_clear()
+    yield tmp_path / "rest.py"
+    find_passes.cache_clear()
+    sys.modules.pop(f"{passes.__name__}.rest", None)
+
+
+def test_a_new_pass_is_one_new_file(new_pass: Path) -> None:
+    new_pass.write_text(NEW_PASS.format(after="adjust-layouts"))
+    names = [one.name for one in compile_passes()]
+    assert names[:4] == ["convert-precisions", "adjust-layouts", "rest", "optimize-reorders"]
+    assert describe_pass(find_passes()["rest"]) == "Rests."
+
+
+@pytest.mark.parametrize("after", ["make-coffee", "rest"])
+def test_a_pass_stands_behind_one_that_a_compilation_runs(new_pass: Path, after: str) -> None:
+    new_pass.write_text(NEW_PASS.format(after=after))
+    with pytest.raises(LiteRtError, match=f"pass 'rest' runs after '{after}'") as error:
+        find_passes()
+    assert "plan-memory" in error.value.hint
 
 
 def test_a_pass_that_there_is_not_is_refused_with_those_there_are() -> None:
@@ -84,7 +133,7 @@ def test_the_ir_after_each_pass_is_written(tmp_path: Path) -> None:
     module = read(TEXT).module
     dump.write("import", module)
     run_passes(make_context(), module, compile_passes(), dump.write)
-    names = [f"{number:02}_{name}.mlir" for number, name in enumerate(("import", *PIPELINE))]
+    names = [f"{number:02}_{name}.mlir" for number, name in enumerate(("import", *pipeline()))]
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == names
     assert [Path(path).name for path in dump.paths] == names
     for path in (tmp_path / "new").iterdir():
@@ -92,9 +141,11 @@ def test_the_ir_after_each_pass_is_written(tmp_path: Path) -> None:
 
 
 def test_the_ir_after_one_pass_is_written_under_the_same_name(tmp_path: Path) -> None:
-    dump = IrDump(DumpOptions(str(tmp_path), PIPELINE[-1]))
+    dump = IrDump(DumpOptions(str(tmp_path), pipeline()[-1]))
     run_passes(make_context(), read(TEXT).module, compile_passes(), dump.write)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{len(PIPELINE):02}_{PIPELINE[-1]}.mlir"]
+    assert [path.name for path in tmp_path.iterdir()] == [
+        f"{len(pipeline()):02}_{pipeline()[-1]}.mlir"
+    ]
 
 
 def test_a_dump_after_a_pass_that_there_is_not_is_refused(tmp_path: Path) -> None:

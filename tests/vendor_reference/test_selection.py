@@ -9,7 +9,7 @@ from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
-from vendor_reference.compiler.selection import select_ops
+from vendor_reference.compiler.op_selection import select_ops
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, TensorBinding
 
 SOURCE = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)

@@ -7,7 +7,7 @@ from xdsl.irdl import irdl_op_definition, traits_def
 
 from litert.core.errors import LiteRtError
 from tests.vendor_reference.ir_texts import normal, run
-from vendor_reference.compiler.ie.layer_op import FindsShape, LayerOp, LayoutAgnostic, SameShapes
+from vendor_reference.compiler.levels.layer import FindsShape, LayerOp, LayoutAgnostic, SameShapes
 
 
 @irdl_op_definition

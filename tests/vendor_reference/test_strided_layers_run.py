@@ -17,7 +17,7 @@ from litert.model.graph import Model, Tensor
 from litert.model.writer import write_model
 from tests.vendor_reference.executables import Array
 from vendor_reference.compiler.opt import transform_text
-from vendor_reference.compiler.pass_pipeline import PIPELINE
+from vendor_reference.compiler.pass_pipeline import pipeline
 
 pytestmark = pytest.mark.each_driver
 
@@ -232,7 +232,7 @@ def test_calls_with_other_views_have_functions_of_their_own(tmp_path: Path) -> N
 def test_what_is_dumped_on_the_way_is_taken_up_again(tmp_path: Path) -> None:
     dump = compile_model(tmp_path, chained())
     levels = [dump[name] for name in sorted(dump) if name.endswith(".mlir")]
-    for name, before, after in zip(PIPELINE, levels[:-1], levels[1:], strict=True):
+    for name, before, after in zip(pipeline(), levels[:-1], levels[1:], strict=True):
         assert transform_text(before.encode(), "dump.mlir", name) == after, name
 
 

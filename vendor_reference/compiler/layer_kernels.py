@@ -12,13 +12,13 @@ from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import LayerOp
-from vendor_reference.compiler.ie.ops import TransferOp
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
 from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec, TensorArgument
+from vendor_reference.compiler.levels.ie import TransferOp
+from vendor_reference.compiler.levels.layer import LayerOp
+from vendor_reference.compiler.levels.vpuip import TaskOp
 from vendor_reference.compiler.transfer_kernels import dynamic_transfer_kernel, transfer_kernel
-from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes, memory_elements
 
 _Input = TypeVar("_Input")

@@ -23,10 +23,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
-from vendor_reference.compiler.ie.layer_op import View as ViewTrait
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, view_of
 from vendor_reference.compiler.kernel_spec import KernelSpec
+from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes, SharesMemory
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
@@ -98,7 +97,7 @@ def _layer(rule: LibraryOp) -> type[LibraryLayer]:
     for has_it, trait in (
         (rule.is_layout_agnostic, LayoutAgnostic),
         (rule.is_elementwise, SameShapes),
-        (rule.is_view, ViewTrait),
+        (rule.is_view, SharesMemory),
     ):
         if has_it:
             traits.append(trait())

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from litert.core.compiler_options import DumpOptions
 from litert.model.collector import collector_held
 from litert.model.graph import Subgraph
-from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
 from vendor_reference.compiler.kernel_bindings import BoundArgument
+from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.library.library_op import LibraryOp
+from vendor_reference.compiler.op_selection import NO_LIBRARY
 from vendor_reference.compiler.pass_pipeline import IMPORT, IrDump, compile_passes, run_passes
 from vendor_reference.compiler.passes.plan_memory import memory_notes
-from vendor_reference.compiler.selection import NO_LIBRARY
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Executable, Program
 from vendor_reference.soc import SocModel

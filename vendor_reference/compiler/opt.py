@@ -13,12 +13,13 @@ from xdsl.ir import SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.context import make_context
 from vendor_reference.compiler.ir.attributes import set_soc, soc_of
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.layer_ports import bodies
+from vendor_reference.compiler.levels.dialects import make_context
+from vendor_reference.compiler.levels.vpuip import DeclareBufferOp, TaskOp
 from vendor_reference.compiler.library_layers import library_layers
 from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
 from vendor_reference.compiler.memory_verifier import verify_plan
@@ -29,8 +30,6 @@ from vendor_reference.compiler.pass_pipeline import (
     run_passes,
 )
 from vendor_reference.compiler.task_buffers import find_demands
-from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp
-from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.soc import SocModel, get_soc_model
 
 

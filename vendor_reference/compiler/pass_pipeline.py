@@ -1,6 +1,6 @@
 """The passes of the compiler: found, ordered and run; what each leaves is written for people to read.
 
-A pass is a module of `passes/`, with a frozen dataclass as its `PASS`: its fields are its options. The first line
+A pass is a module of `passes/`, with a frozen dataclass as its `PASS`: a new pass is one new file. The first line
 of its docstring is what `litert-npu opt --list_passes` says about it.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -23,19 +24,13 @@ from litert.host.extensions import load_package
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
 
-PIPELINE: Sequence[str] = (
-    "convert-precisions",
-    "adjust-layouts",
-    "optimize-reorders",
-    "add-shape-values",
-    "bound-shapes",
-    "lower-ie-to-iert",
-    "place-parts",
-    "lower-iert-to-vpuip",
-    "assign-memory-spaces",
-    "plan-memory",
-)
-"""What a compilation runs, in order."""
+
+class CompilerPass(ModulePass):
+    """A pass that says itself where it stands in a compilation; its fields are its options."""
+
+    AFTER: ClassVar[str | None] = None
+    """The pass somewhere behind which it runs, "" for none; None for a pass that runs where it is asked for."""
+
 
 AfterPass = Callable[[str, ModuleOp], None]
 """Called with a pass's name and what it left."""
@@ -72,7 +67,7 @@ def run_passes(
 def compile_passes() -> list[ModulePass]:
     """The passes of a compilation."""
     known = find_passes()
-    return [known[name]() for name in PIPELINE]
+    return [known[name]() for name in pipeline()]
 
 
 def parse_passes(text: str) -> list[ModulePass]:
@@ -117,13 +112,41 @@ def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
 
 
 @cache
-def find_passes() -> Mapping[str, type[ModulePass]]:
+def find_passes() -> Mapping[str, type[CompilerPass]]:
     """All passes by name: those of a compilation in their order, then the others."""
-    found: dict[str, type[ModulePass]] = load_package(
+    found: dict[str, type[CompilerPass]] = load_package(
         "vendor_reference.compiler.passes", "PASS", lambda one: str(one.name)
     )
-    order = {name: index for index, name in enumerate(PIPELINE)}
-    return dict(sorted(found.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
+    order = _in_order({name: one.AFTER for name, one in found.items() if one.AFTER is not None})
+    return {name: found[name] for name in (*order, *sorted(found.keys() - set(order)))}
+
+
+def pipeline() -> Sequence[str]:
+    """What a compilation runs, in order."""
+    return [name for name, one in find_passes().items() if one.AFTER is not None]
+
+
+def _in_order(after: Mapping[str, str]) -> Sequence[str]:
+    """Passes, each somewhere behind the one that it names.
+
+    Of those that follow the same pass, the one that fewest others follow comes first.
+    """
+
+    def chain(name: str) -> list[str]:
+        followers = [chain(other) for other, before in after.items() if before == name]
+        return [
+            name,
+            *(one for part in sorted(followers, key=lambda c: (len(c), c)) for one in part),
+        ]
+
+    _, *order = chain("")
+    for name in sorted(after.keys() - set(order)):
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"pass '{name}' runs after '{after[name]}', which no compilation runs before it",
+            hint=f"Name one of {', '.join(order)}, or nothing for the first.",
+        )
+    return order
 
 
 def describe_pass(known: type[ModulePass]) -> str:
@@ -157,7 +180,7 @@ class IrDump:
         """
         check_dump_options(options)
         self._options = options
-        self._numbers = {name: number for number, name in enumerate((IMPORT, *PIPELINE))}
+        self._numbers = {name: number for number, name in enumerate((IMPORT, *pipeline()))}
         self.paths: list[str] = []
         try:
             os.makedirs(options.folder, exist_ok=True)

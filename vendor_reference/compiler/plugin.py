@@ -6,7 +6,7 @@ from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.version import SDK_VERSION, ApiVersion
-from vendor_reference.compiler.options import check_options
+from vendor_reference.compiler.reference_options import check_options
 from vendor_reference.soc import SOC_MODELS, get_soc_model
 
 

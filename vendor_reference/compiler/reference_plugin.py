@@ -29,11 +29,11 @@ from vendor_reference.compiler.half_tensors import HalfPolicy
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
-from vendor_reference.compiler.options import REFERENCE_OPS, half_tensors
+from vendor_reference.compiler.op_selection import NO_LIBRARY, select_ops
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.pass_pipeline import check_dump_options
-from vendor_reference.compiler.selection import NO_LIBRARY, select_ops
+from vendor_reference.compiler.reference_options import REFERENCE_OPS, half_tensors
 from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer

@@ -22,14 +22,6 @@ from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Size
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
-    LayerOp,
-    read_ports,
-)
-from vendor_reference.compiler.ie.ops import ActualShapeOfOp
-from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     OUTPUT_PATTERNS,
     Shape,
@@ -37,6 +29,14 @@ from vendor_reference.compiler.ir.shape_attributes import (
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.levels.ie import ActualShapeOfOp
+from vendor_reference.compiler.levels.layer import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    LayerOp,
+    read_ports,
+)
+from vendor_reference.compiler.levels.values import ShapeType
 
 FORMULAS = "IE.formulas"
 INPUT_SHAPES = "IE.input_shapes"

@@ -15,7 +15,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
 from vendor_reference.authoring import sanitizer
-from vendor_reference.compiler.options import OPTIONS
+from vendor_reference.compiler.reference_options import OPTIONS
 from vendor_reference.executable.binary_layer import unpack_binary_layer
 
 Capture = pytest.CaptureFixture[str]

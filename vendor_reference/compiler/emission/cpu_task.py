@@ -15,7 +15,7 @@ from vendor_reference.compiler.ir.types import (
 )
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.layer_kernels import all_inputs
-from vendor_reference.compiler.vpuip.task_op import TaskOp
+from vendor_reference.compiler.levels.vpuip import TaskOp
 from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig
 from vendor_reference.executable.executable import Argument, CpuPlace, CpuTask
 

@@ -37,15 +37,15 @@ from vendor_reference.compiler.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.memory_planner import aligned
-from vendor_reference.compiler.vpuip.dialect import (
+from vendor_reference.compiler.levels.vpuip import (
     DeclareBufferOp,
     EvaluateShapeOp,
     TaskActualShapeOfOp,
     TaskConstantOp,
+    TaskOp,
     TaskViewOp,
 )
-from vendor_reference.compiler.vpuip.task_op import TaskOp
+from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,

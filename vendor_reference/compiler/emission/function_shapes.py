@@ -25,10 +25,9 @@ from vendor_reference.compiler.ir.shape_attributes import (
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.layer_kernels import all_inputs
+from vendor_reference.compiler.levels.vpuip import EvaluateShapeOp, TaskActualShapeOfOp, TaskOp
 from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.compiler.shape_functions import find_shape_function
-from vendor_reference.compiler.vpuip.dialect import EvaluateShapeOp, TaskActualShapeOfOp
-from vendor_reference.compiler.vpuip.task_op import TaskOp
 from vendor_reference.compiler.work_items import OpShapes
 from vendor_reference.executable.executable import (
     Argument,

@@ -21,8 +21,8 @@ from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_ar
 from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.compiler.kernel_view import asked_format, flat_tensor, kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
+from vendor_reference.compiler.levels.vpuip import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.prelude import KernelTensor, write_prelude
-from vendor_reference.compiler.vpuip.task_op import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.source_text import Holes, fill_program, hole_values

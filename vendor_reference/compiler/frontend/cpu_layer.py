@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.ir.types import Order, tensor_type
 from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec, TensorArgument
-from vendor_reference.compiler.requirements import Requirements
+from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
 from vendor_reference.executable.executable import Source

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.half_tensors import kernel_type
-from vendor_reference.compiler.requirements import Requirements
+from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.custom_layer import Binding, TensorBinding
 from vendor_reference.custom_layers.layout import Format, Order, format_order
 

@@ -18,7 +18,6 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
-from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
     INPUT_NAMES,
@@ -36,6 +35,7 @@ from vendor_reference.compiler.kernel_spec import (
     KernelSpec,
     ShapeArgument,
 )
+from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.shape_bounds import Bounds
 from vendor_reference.compiler.shape_rules import (
     ByKernel,

@@ -98,3 +98,18 @@ def parse_task(parser: Parser) -> str:
     if name not in [f"VPUIP.{task}" for task in TASKS]:
         parser.raise_error(f"a layer of type {name}, expected VPUIP.{' or VPUIP.'.join(TASKS)}", at)
     return name.removeprefix("VPUIP.")
+
+
+def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
+    """`VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
+    task = parse_task(parser)
+    parser.parse_keyword("from")
+    (code,) = parse_values(parser, [parser.parse_unresolved_operand()])
+    return task, code
+
+
+def print_binary(printer: Printer, task: str, code: SSAValue) -> None:
+    """` VPUIP.OCL from %code `."""
+    printer.print_string(f" VPUIP.{task} from ")
+    printer.print_ssa_value(code)
+    printer.print_string(" ")

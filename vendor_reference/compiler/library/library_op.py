@@ -30,7 +30,7 @@ from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.elementwise import Scale
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.views import View
-from vendor_reference.compiler.options import REFERENCE_OPS
+from vendor_reference.compiler.reference_options import REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 
 NUMBERS = tuple(CL_TYPES)

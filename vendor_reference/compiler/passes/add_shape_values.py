@@ -14,28 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, SymbolRefAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
-    FindsShape,
-    LayerOp,
-    SameShapes,
-)
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import SymbolNames
-from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
     Formulas,
@@ -47,6 +39,15 @@ from vendor_reference.compiler.ir.shape_attributes import (
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.kernel_spec import ShapeArgument
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.levels.layer import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    FindsShape,
+    LayerOp,
+    SameShapes,
+)
+from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
 
 SHAPE_FUNCTION = "shape_function"
@@ -54,10 +55,11 @@ SHAPE_FUNCTION = "shape_function"
 
 
 @dataclass(frozen=True)
-class AddShapeValues(ModulePass):
+class AddShapeValues(CompilerPass):
     """Makes shapes that a run tells values, which layers take and return."""
 
     name = "add-shape-values"
+    AFTER: ClassVar[str | None] = "optimize-reorders"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.ops if isinstance(f, FuncOp)]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
-from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
-from vendor_reference.compiler.ie.ops import ReorderOp
 from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.types import Order, order_of, with_order
 from vendor_reference.compiler.layer_ports import (
@@ -20,13 +18,17 @@ from vendor_reference.compiler.layer_ports import (
     bodies,
     settle_called_types,
 )
+from vendor_reference.compiler.levels.ie import ReorderOp
+from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 
 
 @dataclass(frozen=True)
-class AdjustLayouts(ModulePass):
+class AdjustLayouts(CompilerPass):
     """Meets layers' requirements on layouts by reorders; what lies between two layers keeps its order."""
 
     name = "adjust-layouts"
+    AFTER: ClassVar[str | None] = "convert-precisions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from vendor_reference.compiler.ir.attributes import soc_of
 from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.types import with_space
 from vendor_reference.compiler.memory_spaces import choose_spaces
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.task_buffers import find_buffers
 
 
 @dataclass(frozen=True)
-class AssignMemorySpaces(ModulePass):
+class AssignMemorySpaces(CompilerPass):
     """Each buffer gets its memory space: CMX where there is room, else DDR."""
 
     name = "assign-memory-spaces"
+    AFTER: ClassVar[str | None] = "lower-iert-to-vpuip"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         soc = soc_of(op)

@@ -14,25 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, SSAValue
-from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Dimension, find_largest
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
-    LayerOp,
-    read_ports,
-)
-from vendor_reference.compiler.ie.ops import ActualShapeOfOp
 from vendor_reference.compiler.ir.edits import replace_op, set_type
-from vendor_reference.compiler.ir.shape import ShapeOfOp, ShapeType
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
     INPUT_PATTERNS,
@@ -45,15 +37,25 @@ from vendor_reference.compiler.ir.shape_attributes import (
 )
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.levels.ie import ActualShapeOfOp
+from vendor_reference.compiler.levels.layer import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    LayerOp,
+    read_ports,
+)
+from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, find_shape_function
 from vendor_reference.executable.executable import format_shape
 
 
 @dataclass(frozen=True)
-class BoundShapes(ModulePass):
+class BoundShapes(CompilerPass):
     """Gives tensors whose shape a run tells the largest one."""
 
     name = "bound-shapes"
+    AFTER: ClassVar[str | None] = "add-shape-values"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}

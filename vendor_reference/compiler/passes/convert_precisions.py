@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
-from xdsl.passes import ModulePass
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.ie.ops import ConvertOp
 from vendor_reference.compiler.ir.edits import set_type
 from vendor_reference.compiler.ir.types import element_type_of, with_element_type
 from vendor_reference.compiler.layer_ports import (
@@ -19,6 +18,8 @@ from vendor_reference.compiler.layer_ports import (
     bodies,
     settle_called_types,
 )
+from vendor_reference.compiler.levels.ie import ConvertOp
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 
 _E = ElementType
 
@@ -28,10 +29,11 @@ _UNSIGNED_BITS = {_E.BOOL: 1, _E.UINT8: 8, _E.UINT16: 16, _E.UINT32: 32, _E.UINT
 
 
 @dataclass(frozen=True)
-class ConvertPrecisions(ModulePass):
+class ConvertPrecisions(CompilerPass):
     """Meets layers' requirements on element types by conversions; those that change nothing go."""
 
     name = "convert-precisions"
+    AFTER: ClassVar[str | None] = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)

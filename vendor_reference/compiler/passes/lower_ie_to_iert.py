@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -28,21 +28,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ie.custom_binary_layer import CustomBinaryLayerOp
-from vendor_reference.compiler.ie.layer_op import LayerOp, View
-from vendor_reference.compiler.ie.ops import ActualShapeOfOp, ConstantOp, CopyOp
-from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
-from vendor_reference.compiler.iert.dialect import BufferActualShapeOfOp, BufferConstantOp, ViewOp
-from vendor_reference.compiler.iert.layer_op import counterpart
 from vendor_reference.compiler.ir.edits import allocate, call, release
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import SymbolNames, keep_name
-from vendor_reference.compiler.ir.shape import ShapeType
 from vendor_reference.compiler.ir.types import memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
     check_static,
@@ -51,19 +43,36 @@ from vendor_reference.compiler.layer_kernels import (
     scratch_types,
 )
 from vendor_reference.compiler.layer_ports import settle_called_types
-from vendor_reference.compiler.requirements import NAMES
+from vendor_reference.compiler.levels.ie import (
+    ActualShapeOfOp,
+    ConstantOp,
+    CopyOp,
+    CustomBinaryLayerOp,
+)
+from vendor_reference.compiler.levels.iert import (
+    BufferActualShapeOfOp,
+    BufferConstantOp,
+    BufferCustomBinaryLayerOp,
+    ViewOp,
+    counterpart,
+)
+from vendor_reference.compiler.levels.layer import LayerOp, SharesMemory
+from vendor_reference.compiler.levels.values import ShapeType
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import (
     ShapeFunction,
     find_shape_ranks,
     make_shape_function,
 )
+from vendor_reference.compiler.tensor_requirements import NAMES
 
 
 @dataclass(frozen=True)
-class LowerIeToIert(ModulePass):
+class LowerIeToIert(CompilerPass):
     """Tensors become buffers, allocated where they are written and deallocated after their last use."""
 
     name = "lower-ie-to-iert"
+    AFTER: ClassVar[str | None] = "bound-shapes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.body.block.ops if isinstance(f, FuncOp)]
@@ -72,7 +81,7 @@ class LowerIeToIert(ModulePass):
             for f in functions
             if f.is_declaration and not _is_on_buffers(f)
         }
-        lowering = _ModuleLowering(op, {f.sym_name.data: f for f in functions}, scratch)
+        lowering = _LayerFunctions(op, {f.sym_name.data: f for f in functions}, scratch)
         for function in functions:
             if not function.is_declaration and not _is_on_buffers(function):
                 _FunctionLowering(lowering, function).lower()
@@ -109,7 +118,7 @@ def _lower_external(function: FuncOp) -> Sequence[Attribute]:
     return scratch
 
 
-class _ModuleLowering:
+class _LayerFunctions:
     """What the functions of a module share.
 
     Attributes:
@@ -146,7 +155,7 @@ class _ModuleLowering:
 class _FunctionLowering:
     """A function on its way."""
 
-    def __init__(self, module: _ModuleLowering, function: FuncOp) -> None:
+    def __init__(self, module: _LayerFunctions, function: FuncOp) -> None:
         self._module = module
         self._function = function
         self._where = f"function '{function.sym_name.data}'"
@@ -235,7 +244,7 @@ class _FunctionLowering:
             self._call(op)
         elif isinstance(op, CustomBinaryLayerOp):
             self._custom_binary_layer(op)
-        elif isinstance(op, LayerOp) and op.has_trait(View):
+        elif isinstance(op, LayerOp) and op.has_trait(SharesMemory):
             view = ViewOp(self._buffers[op.inputs[0]], memref_of(_tensor(op.outputs[0])))
             self._ops.append(view)
             self._set(op.outputs[0], view.result)
@@ -351,7 +360,7 @@ def _made_in(value: SSAValue) -> SSAValue:
     """The tensor in whose memory a value lies: views are nothing of their own."""
     while not isinstance(value, BlockArgument):
         owner = value.owner
-        if not (isinstance(owner, LayerOp) and owner.has_trait(View)):
+        if not (isinstance(owner, LayerOp) and owner.has_trait(SharesMemory)):
             break
         value = owner.inputs[0]
     return value

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -24,19 +25,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
-from vendor_reference.compiler.ie.layer_op import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS, read_ports
-from vendor_reference.compiler.iert.custom_binary_layer import BufferCustomBinaryLayerOp
-from vendor_reference.compiler.iert.dialect import (
-    BufferActualShapeOfOp,
-    BufferConstantOp,
-    ViewOp,
-)
-from vendor_reference.compiler.iert.layer_op import BufferLayerOp
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.attributes import soc_of
 from vendor_reference.compiler.ir.edits import replace_op
@@ -62,34 +54,42 @@ from vendor_reference.compiler.layer_kernels import (
     layer_spec,
     op_shapes,
 )
-from vendor_reference.compiler.shape_functions import FORMULAS
-from vendor_reference.compiler.task_attribute import TASK, read_task
-from vendor_reference.compiler.vpuip.dialect import (
-    EvaluateShapeOp,
-    TaskActualShapeOfOp,
-    TaskConstantOp,
-    TaskViewOp,
+from vendor_reference.compiler.levels.iert import (
+    BufferActualShapeOfOp,
+    BufferConstantOp,
+    BufferCustomBinaryLayerOp,
+    BufferLayerOp,
+    ViewOp,
 )
-from vendor_reference.compiler.vpuip.task_op import (
+from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS, read_ports
+from vendor_reference.compiler.levels.vpuip import (
     GLOBAL_SIZE,
     LOCAL_SIZE,
     NUM_SHAVES,
     CppOp,
+    EvaluateShapeOp,
     OclOp,
+    TaskActualShapeOfOp,
+    TaskConstantOp,
     TaskOp,
+    TaskViewOp,
 )
+from vendor_reference.compiler.pass_pipeline import CompilerPass
+from vendor_reference.compiler.shape_functions import FORMULAS
+from vendor_reference.compiler.task_attribute import TASK, read_task
 from vendor_reference.compiler.work_items import evaluate_work_sizes, memory_bytes
 from vendor_reference.soc import SocModel
 
 
 @dataclass(frozen=True)
-class LowerIertToVpuip(ModulePass):
+class LowerIertToVpuip(CompilerPass):
     """Layers on buffers become tasks of the NPU, with their work sizes."""
 
     name = "lower-iert-to-vpuip"
+    AFTER: ClassVar[str | None] = "place-parts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lowering = _ModuleLowering(op)
+        lowering = _TaskLowering(op)
         for function in list(op.body.block.ops):
             if isinstance(function, FuncOp) and not function.is_declaration:
                 for one in list(function.body.block.ops):
@@ -122,7 +122,7 @@ class _Layer:
     """Output shapes that are computed before; those that its kernel writes stand behind the outputs."""
 
 
-class _ModuleLowering:
+class _TaskLowering:
     """What the functions of a module share."""
 
     def __init__(self, module: ModuleOp) -> None:
@@ -251,6 +251,7 @@ class _ModuleLowering:
             limit = read_max_num_shaves(op.attributes)
             attributes[NUM_SHAVES] = number(min(limit or self._soc.shaves, self._soc.shaves))
         task = _TASKS[op.task.data]
+        assert op.code is not None
         replace_op(op, task(op.code, op.inputs, op.outputs, attributes, op.scratch))
 
     def _task(

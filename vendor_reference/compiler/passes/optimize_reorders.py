@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
-from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic
-from vendor_reference.compiler.ie.ops import ActualShapeOfOp, ConstantOp, ReorderOp
 from vendor_reference.compiler.ir.edits import set_type
-from vendor_reference.compiler.ir.shape import ShapeOfOp
 from vendor_reference.compiler.ir.types import element_type_of, order_of, shape_of, with_order
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,
@@ -23,11 +20,15 @@ from vendor_reference.compiler.layer_ports import (
     settle_called_types,
 )
 from vendor_reference.compiler.layout_choice import Key, Puzzle, Value, order_key
+from vendor_reference.compiler.levels.ie import ActualShapeOfOp, ConstantOp, ReorderOp
+from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic
+from vendor_reference.compiler.levels.values import ShapeOfOp
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.custom_layers.layout import Order
 
 
 @dataclass(frozen=True)
-class OptimizeReorders(ModulePass):
+class OptimizeReorders(CompilerPass):
     """Leaves out reorders that cancel, that are there twice, or that a constant or a neighbour absorbs.
 
     A function's arguments and results keep their layouts, and so does what a layer asks for. An op that takes any
@@ -35,6 +36,7 @@ class OptimizeReorders(ModulePass):
     """
 
     name = "optimize-reorders"
+    AFTER: ClassVar[str | None] = "adjust-layouts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)

@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
-from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
-from vendor_reference.compiler.ie.layer_op import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
-from vendor_reference.compiler.ie.ops import TransferOp
-from vendor_reference.compiler.iert.dialect import ViewOp
-from vendor_reference.compiler.iert.layer_op import BufferLayerOp
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.types import (
@@ -38,6 +34,9 @@ from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec
 from vendor_reference.compiler.kernel_view import asked_format, kernel_tensor
 from vendor_reference.compiler.layer_kernels import count_outputs, function_spec
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.levels.ie import TransferOp
+from vendor_reference.compiler.levels.iert import BufferLayerOp, ViewOp
+from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
 from vendor_reference.compiler.library.library_op import IN_PLACE, LibraryOp, PlacedOp
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.library_layers import (
@@ -45,15 +44,17 @@ from vendor_reference.compiler.library_layers import (
     layer_attributes,
     read_attributes,
 )
-from vendor_reference.compiler.requirements import read_requirements
+from vendor_reference.compiler.pass_pipeline import CompilerPass
+from vendor_reference.compiler.tensor_requirements import read_requirements
 from vendor_reference.custom_layers.layout import Format
 
 
 @dataclass(frozen=True)
-class PlaceParts(ModulePass):
+class PlaceParts(CompilerPass):
     """What is joined or padded is written where the result has it."""
 
     name = "place-parts"
+    AFTER: ClassVar[str | None] = "lower-ie-to-iert"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layers = StridedLayers(op)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
-from xdsl.passes import ModulePass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -26,19 +26,21 @@ from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
 from vendor_reference.compiler.ir.types import space_of
+from vendor_reference.compiler.levels.vpuip import DeclareBufferOp
 from vendor_reference.compiler.memory_planner import MemoryPlan, plan_memory
 from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
 from vendor_reference.compiler.memory_verifier import verify_plan
+from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.task_buffers import find_buffers
-from vendor_reference.compiler.vpuip.dialect import DeclareBufferOp
 from vendor_reference.soc import SocModel
 
 
 @dataclass(frozen=True)
-class PlanMemory(ModulePass):
+class PlanMemory(CompilerPass):
     """What is allocated gets a static offset in DDR or CMX; a verifier checks that nothing overlaps."""
 
     name = "plan-memory"
+    AFTER: ClassVar[str | None] = "assign-memory-spaces"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         soc = soc_of(op)

@@ -1,22 +1,26 @@
-"""What all layers on IE are: tensors in, tensors out, attributes, and shapes where these are values.
+"""What layers are on all levels: groups of tensors or buffers, the shapes of those that a run tells, attributes.
 
-    %r = IE.Layer(%a, %b)[%shape_of_a, %shape_of_b][%shape_of_r] {axis = 1 : i64} : types -> types
-
-The first brackets hold shapes of inputs, the second those of outputs that are computed before. A layer that finds
-its outputs' shapes itself returns them behind the outputs. They belong to inputs and outputs in order, from the
-first on; where it is other ones, `dynamic_inputs` and `dynamic_outputs` (`[0, 2]`) say which.
+Shapes belong to inputs and outputs in order, from the first on; where it is other ones, `dynamic_inputs` and
+`dynamic_outputs` (`[0, 2]`) say which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    MemRefType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     AttrSizedResultSegments,
     IRDLOperation,
+    base,
+    opt_operand_def,
     traits_def,
     var_operand_def,
     var_result_def,
@@ -36,11 +40,18 @@ from vendor_reference.compiler.ir.assembly import (
     print_types,
     print_values,
 )
-from vendor_reference.compiler.ir.shape import ShapeType
-from vendor_reference.compiler.ir.types import IrType, shape_of
-from vendor_reference.compiler.ir.verification import check_tensors
+from vendor_reference.compiler.ir.edits import segment_sizes
+from vendor_reference.compiler.ir.types import (
+    IrType,
+    shape_of,
+)
+from vendor_reference.compiler.ir.verification import (
+    check_memrefs,
+    check_tensors,
+)
 from vendor_reference.compiler.kernel_spec import KernelSpec
-from vendor_reference.compiler.requirements import Requirements
+from vendor_reference.compiler.levels.values import ShapeType
+from vendor_reference.compiler.tensor_requirements import Requirements
 
 DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"
@@ -50,7 +61,7 @@ class LayoutAgnostic(OpTrait):
     """Takes any layout, so long as inputs and outputs of one shape have the same."""
 
 
-class View(OpTrait):
+class SharesMemory(OpTrait):
     """Its output is input 0, read in another shape: it has no kernel, and no memory of its own."""
 
 
@@ -193,6 +204,62 @@ class LayerOp(IRDLOperation):
         print_types(printer, [value.type for value in self.operands])
         printer.print_string(" -> ")
         print_types(printer, [value.type for value in self.results])
+
+
+class AnyBufferLayerOp(IRDLOperation):
+    """A layer on buffers, which are allocated outside of it; `code` is that of one that is compiled ahead."""
+
+    code = opt_operand_def(base(MemRefType))
+    inputs = var_operand_def()
+    outputs = var_operand_def()
+    scratch = var_operand_def()
+    input_shapes = var_operand_def()
+    output_shapes = var_operand_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    NEEDS_OUTPUTS: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        attributes: Mapping[str, Attribute] | None = None,
+        scratch: Sequence[SSAValue] = (),
+        input_shapes: Sequence[SSAValue] = (),
+        output_shapes: Sequence[SSAValue] = (),
+        code: SSAValue | None = None,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> None:
+        """Makes a layer; operands are in order already, which xDSL's constructor would find out anew."""
+        codes = [] if code is None else [code]
+        groups = (codes, inputs, outputs, scratch, input_shapes, output_shapes)
+        Operation.__init__(
+            self,
+            operands=[value for group in groups for value in group],
+            properties={**(properties or {}), **segment_sizes(*map(len, groups))},
+            attributes=attributes or {},
+        )
+
+    def dynamic_inputs(self) -> Sequence[int]:
+        """The inputs that `input_shapes` belong to."""
+        return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))
+
+    def dynamic_outputs(self) -> Sequence[int]:
+        """The outputs that `output_shapes` belong to."""
+        return read_ports(self.attributes, DYNAMIC_OUTPUTS, len(self.output_shapes))
+
+    def verify_(self) -> None:
+        check_memrefs("input", self.inputs.types)
+        check_memrefs("output", self.outputs.types)
+        check_memrefs("scratch", self.scratch.types)
+        check_memrefs("shape", [*self.input_shapes.types, *self.output_shapes.types])
+        if self.outputs:
+            check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
+            counts = len(self.output_shapes), len(self.outputs)
+            check_ports(self.attributes, DYNAMIC_OUTPUTS, *counts)
+        elif self.NEEDS_OUTPUTS:
+            raise VerifyException("a layer without outputs")
 
 
 def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:

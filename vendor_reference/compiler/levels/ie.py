@@ -1,26 +1,55 @@
-"""Ops of IE that are there before any op library: constants, reorders, conversions, shapes."""
+"""IE: a model's ops on tensors: layers, constants, and shapes where these are values.
+
+    %r = IE.Layer(%a, %b)[%shape_of_a, %shape_of_b][%shape_of_r] {axis = 1 : i64} : types -> types
+
+The first brackets hold shapes of inputs, the second those of outputs that are computed before. A layer that finds
+its outputs' shapes itself returns them behind the outputs.
+
+    %output = IE.CustomBinaryLayer VPUIP.OCL from %bin_code
+        (%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
+        -> tensor<1x32x100x100xf16>
+        {input_layouts = [#NHWC, #OYXI], output_layouts = [#NHWC], VPUIP.max_num_shaves = 8}
+
+This one's code is compiled ahead, and a constant. Its attributes are requirements (see `tensor_requirements.py`),
+and what later levels use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from xdsl.dialects.builtin import (
+    AnyTensorTypeConstr,
     DenseArrayBase,
+    StringAttr,
     TensorType,
     i32,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
+    IRDLOperation,
     irdl_op_definition,
+    operand_def,
+    prop_def,
     traits_def,
+    var_operand_def,
+    var_result_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.ie.layer_op import LayerOp, LayoutAgnostic, SameShapes
-from vendor_reference.compiler.ir.constant import AnyConstantOp
-from vendor_reference.compiler.ir.shape import AnyShapeOfOp
+from vendor_reference.compiler.ir.assembly import (
+    parse_binary,
+    parse_types,
+    print_attributes,
+    print_binary,
+    print_types,
+)
+from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
 from vendor_reference.compiler.ir.types import (
     Order,
     element_type_of,
@@ -29,8 +58,14 @@ from vendor_reference.compiler.ir.types import (
     with_element_type,
     with_order,
 )
-from vendor_reference.compiler.ir.verification import check_count, check_tensors
-from vendor_reference.compiler.requirements import Requirements
+from vendor_reference.compiler.ir.verification import check_count, check_tensors, verified
+from vendor_reference.compiler.levels.layer import (
+    LayerOp,
+    LayoutAgnostic,
+    SameShapes,
+)
+from vendor_reference.compiler.levels.values import AnyConstantOp, AnyShapeOfOp
+from vendor_reference.compiler.tensor_requirements import Requirements, read_requirements
 
 
 @irdl_op_definition
@@ -147,3 +182,70 @@ def check_same(
         raise VerifyException(f"elements change: {source} becomes {target}")
     if order and order_of(source) != order_of(target):
         raise VerifyException(f"the layout changes: {source} becomes {target}")
+
+
+@irdl_op_definition
+class CustomBinaryLayerOp(IRDLOperation):
+    """A precompiled layer; `task` is the kind of task that it becomes: `OCL` or `CPP`."""
+
+    name = "IE.CustomBinaryLayer"
+    task = prop_def(StringAttr)
+    code = operand_def(AnyTensorTypeConstr)
+    inputs = var_operand_def()
+    outputs = var_result_def()
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        task: str,
+        code: SSAValue,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[Attribute],
+        attributes: Mapping[str, Attribute],
+    ) -> None:
+        super().__init__(
+            operands=[code, inputs],
+            result_types=[outputs],
+            properties={"task": StringAttr(task)},
+            attributes=dict(attributes),
+        )
+
+    def requirements(self) -> Requirements:
+        """What it asks of its tensors."""
+        return read_requirements(self.attributes, len(self.inputs), len(self.outputs), prefix="")
+
+    def verify_(self) -> None:
+        check_tensors("input", self.inputs.types)
+        check_tensors("output", self.outputs.types)
+        if not self.outputs:
+            raise VerifyException("a layer without outputs")
+        verified(self.requirements)
+        verified(lambda: read_max_num_shaves(self.attributes))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CustomBinaryLayerOp:
+        task, code = parse_binary(parser)
+
+        def operand() -> SSAValue:
+            name = parser.parse_unresolved_operand()
+            parser.parse_punctuation(":")
+            return parser.resolve_operand(name, parser.parse_type())
+
+        inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, operand)
+        parser.parse_punctuation("->")
+        outputs = parse_types(parser)
+        return cls(task, code, inputs, outputs, parser.parse_optional_attr_dict())
+
+    def print(self, printer: Printer) -> None:
+        print_binary(printer, self.task.data, self.code)
+        printer.print_string("(")
+
+        def operand(value: SSAValue) -> None:
+            printer.print_ssa_value(value)
+            printer.print_string(" : ")
+            printer.print_attribute(value.type)
+
+        printer.print_list(self.inputs, operand)
+        printer.print_string(") -> ")
+        print_types(printer, self.outputs.types)
+        print_attributes(printer, self.attributes)

@@ -1,4 +1,4 @@
-"""The NPU's tasks on VPUIP: one launch of a layer's kernel, in the order in which they run.
+"""VPUIP: buffers at static offsets, and the NPU's tasks in the order in which they run, each a kernel's launch.
 
     VPUIP.OCL @Softsign (%in)[%shape_of_in] -> (%out)[%shape_of_out] scratch (%s)
         {global_size = array<i64: 4>, num_shaves = 4 : i64}
@@ -10,55 +10,60 @@ The symbol is the external function that holds the kernel; code that is compiled
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, SymbolRefAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     base,
     irdl_op_definition,
-    opt_operand_def,
     opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from vendor_reference.compiler.ie.layer_op import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
-    check_ports,
-    read_ports,
-)
 from vendor_reference.compiler.ir.assembly import (
+    number,
     parse_names,
     parse_shape_names,
     parse_values,
     print_attributes,
     print_values,
 )
-from vendor_reference.compiler.ir.edits import segment_sizes
+from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.ir.verification import check_memrefs
+from vendor_reference.compiler.levels.layer import AnyBufferLayerOp
+from vendor_reference.compiler.levels.values import (
+    AnyActualShapeOfOp,
+    AnyBufferConstantOp,
+    AnyViewOp,
+)
+from vendor_reference.compiler.memory_spaces import MemorySpace
 
 GLOBAL_SIZE = "global_size"
 LOCAL_SIZE = "local_size"
 NUM_SHAVES = "num_shaves"
 
 
-class TaskOp(IRDLOperation):
+class TaskOp(AnyBufferLayerOp):
     """A task; its attributes are work sizes, the shaves that it is spread over, and what else its layer had."""
 
-    code = opt_operand_def(base(MemRefType))
-    inputs = var_operand_def()
-    outputs = var_operand_def()
-    scratch = var_operand_def()
-    input_shapes = var_operand_def()
-    output_shapes = var_operand_def()
     callee = opt_prop_def(SymbolRefAttr)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    NEEDS_OUTPUTS: ClassVar[bool] = False  # a kernel of shapes alone has none
 
     def __init__(
         self,
@@ -71,25 +76,12 @@ class TaskOp(IRDLOperation):
         output_shapes: Sequence[SSAValue] = (),
     ) -> None:
         """Makes a task; `layer` is a function's name, or code."""
-        code = [layer] if isinstance(layer, SSAValue) else []
-        groups = (code, inputs, outputs, scratch, input_shapes, output_shapes)
-        properties = segment_sizes(*map(len, groups))
-        if not isinstance(layer, SSAValue):
-            properties["callee"] = SymbolRefAttr(layer) if isinstance(layer, str) else layer
-        Operation.__init__(
-            self,
-            operands=[value for group in groups for value in group],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def dynamic_inputs(self) -> Sequence[int]:
-        """The inputs that `input_shapes` belong to."""
-        return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))
-
-    def dynamic_outputs(self) -> Sequence[int]:
-        """The outputs that `output_shapes` belong to."""
-        return read_ports(self.attributes, DYNAMIC_OUTPUTS, len(self.output_shapes))
+        groups = (inputs, outputs, attributes, scratch, input_shapes, output_shapes)
+        if isinstance(layer, SSAValue):
+            super().__init__(*groups, code=layer)
+        else:
+            callee = SymbolRefAttr(layer) if isinstance(layer, str) else layer
+            super().__init__(*groups, properties={"callee": callee})
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """A work size; empty where the task has none."""
@@ -106,14 +98,7 @@ class TaskOp(IRDLOperation):
     def verify_(self) -> None:
         if (self.code is None) == (self.callee is None):
             raise VerifyException("a task runs a function, or code: one of them")
-        check_memrefs("input", self.inputs.types)
-        check_memrefs("output", self.outputs.types)
-        check_memrefs("scratch", self.scratch.types)
-        check_memrefs("shape", [*self.input_shapes.types, *self.output_shapes.types])
-        if self.outputs:  # else a kernel of shapes alone
-            check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
-            counts = (len(self.output_shapes), len(self.outputs))
-            check_ports(self.attributes, DYNAMIC_OUTPUTS, *counts)
+        super().verify_()
         for name in (GLOBAL_SIZE, LOCAL_SIZE):
             self._check_size(name)
         if self.numbers(LOCAL_SIZE) and len(self.numbers(LOCAL_SIZE)) != len(
@@ -188,3 +173,94 @@ class CppOp(TaskOp):
     """A function in a shared object."""
 
     name = "VPUIP.CPP"
+
+
+_SPACES = tuple(space.value for space in MemorySpace)
+
+
+@irdl_op_definition
+class DeclareBufferOp(IRDLOperation):
+    """`%b = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>`: memory from that byte of the arena on."""
+
+    name = "VPUIP.DeclareBuffer"
+    space = prop_def(StringAttr)
+    offset = prop_def(IntegerAttr)
+    buffer = result_def(base(MemRefType))
+    traits = traits_def(Pure())
+
+    def __init__(self, space: MemorySpace | str, offset: int, buffer: Attribute) -> None:
+        name = space.value if isinstance(space, MemorySpace) else space
+        properties = {"space": StringAttr(name), "offset": number(offset)}
+        super().__init__(properties=properties, result_types=[buffer])
+
+    def verify_(self) -> None:
+        check_memrefs("buffer", [self.buffer.type])
+        if self.space.data not in _SPACES:
+            raise VerifyException(f"no memory space @{self.space.data}: @{', @'.join(_SPACES)}")
+        if self.offset.value.data < 0:
+            raise VerifyException(f"offset {self.offset.value.data}, expected one from 0 on")
+        named = space_of(self.buffer.type)
+        if named is not None and named.value != self.space.data:
+            raise VerifyException(f"a buffer in @{self.space.data} of type {self.buffer.type}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DeclareBufferOp:
+        space = parser.parse_symbol_name().data
+        parser.parse_punctuation("[")
+        offset = parser.parse_integer(allow_boolean=False)
+        parser.parse_punctuation("]")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(space, offset, parser.parse_type())
+        op.attributes = attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.space.data)
+        printer.print_string(f"[{self.offset.value.data}]")
+        print_attributes(printer, self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+
+@irdl_op_definition
+class TaskConstantOp(AnyBufferConstantOp):
+    """A constant buffer."""
+
+    name = "VPUIP.Constant"
+
+
+@irdl_op_definition
+class TaskViewOp(AnyViewOp):
+    """Another view of a buffer's memory."""
+
+    name = "VPUIP.View"
+
+
+@irdl_op_definition
+class TaskActualShapeOfOp(AnyActualShapeOfOp):
+    """The actual shape of a function's input."""
+
+    name = "VPUIP.ActualShapeOf"
+
+
+@irdl_op_definition
+class EvaluateShapeOp(IRDLOperation):
+    """`VPUIP.EvaluateShape @shape_of_Up(%s, %t) : memref<2xui32>, memref<2xui32>`: by a function's formulas.
+
+    The last operand is the result. No task: the device does it before the first task that needs it.
+    """
+
+    name = "VPUIP.EvaluateShape"
+    callee = prop_def(SymbolRefAttr)
+    shapes = var_operand_def(base(MemRefType))
+    assembly_format = "$callee `(` $shapes `)` attr-dict `:` type($shapes)"
+
+    def __init__(self, callee: SymbolRefAttr, shapes: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[shapes], properties={"callee": callee})
+
+    def verify_(self) -> None:
+        check_memrefs("shape", self.shapes.types)
+        if not self.shapes:
+            raise VerifyException("no result")

@@ -1,4 +1,6 @@
-"""What constants are on all levels: a value in the text, or the key of one that lies in a table beside the module.
+"""What constants, views and shapes are on all levels, and the `shape` dialect, as far as the levels use it.
+
+A constant is a value in the text, or the key of one that lies in a table beside the module.
 
     %w = IE.Constant tensor<2xf32> = dense<[1.0, 2.0]>
     %w = IERT.Constant memref<2xf32> = dense_resource<constant_0>
@@ -11,14 +13,30 @@ from __future__ import annotations
 from math import prod
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr
-from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
+from xdsl.dialects.builtin import (
+    AnyTensorTypeConstr,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    MemRefType,
+)
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.ir.verification import check_memrefs, check_view
 
 ConstantValue: TypeAlias = DenseIntOrFPElementsAttr[Any] | DenseResourceAttr
 
@@ -84,3 +102,67 @@ class AnyConstantOp(IRDLOperation):
             printer.print_string(f"dense_resource<{value.resource_handle.data}>")
         else:
             value.print_without_type(printer)
+
+
+class AnyBufferConstantOp(AnyConstantOp):
+    """A constant buffer."""
+
+    def verify_(self) -> None:
+        check_memrefs("output", [self.output.type])
+        super().verify_()
+
+
+class AnyViewOp(IRDLOperation):
+    """`%v = IERT.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part."""
+
+    source = operand_def(base(MemRefType))
+    result = result_def(base(MemRefType))
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        check_view(self.source.type, self.result.type)
+
+
+class AnyActualShapeOfOp(IRDLOperation):
+    """`%s = IERT.ActualShapeOf %t : memref<100x3xf16> -> memref<2xui32>`; the caller has put it there."""
+
+    source = operand_def(base(MemRefType))
+    shape = result_def(base(MemRefType))
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($shape)"
+
+    def __init__(self, source: SSAValue, shape: Attribute) -> None:
+        super().__init__(operands=[source], result_types=[shape])
+
+
+@irdl_attr_definition
+class ShapeType(ParametrizedAttribute, TypeAttribute):
+    """`!shape.shape`: the actual shape of a tensor."""
+
+    name = "shape.shape"
+
+
+class AnyShapeOfOp(IRDLOperation):
+    """The shape of a tensor, as a value."""
+
+    source = operand_def(AnyTensorTypeConstr)
+    shape = result_def(ShapeType)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($shape)"
+
+    def __init__(self, source: SSAValue) -> None:
+        super().__init__(operands=[source], result_types=[ShapeType()])
+
+
+@irdl_op_definition
+class ShapeOfOp(AnyShapeOfOp):
+    """`%s = shape.shape_of %t : tensor<?x3xf16> -> !shape.shape`."""
+
+    name = "shape.shape_of"
+
+
+Shape = Dialect("shape", [ShapeOfOp], [ShapeType])

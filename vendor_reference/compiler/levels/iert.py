@@ -1,0 +1,171 @@
+"""IERT: layers on buffers, which are allocated outside of them; what they read and write stands in one list.
+
+    IERT.Layer(%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
+    IERT.CustomBinaryLayer VPUIP.OCL from %bin_code (%input, %weights, %output) {VPUIP.max_num_shaves = 8}
+
+The last operand is the output, where `num_outputs` does not say otherwise; `num_scratch` buffers for one run stand
+behind the outputs. Of the shapes, the first belong to inputs, as many as there are (or `num_input_shapes`), the
+others to outputs. Each op of IE that is a layer has its counterpart here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    prop_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from vendor_reference.compiler.ir.assembly import (
+    number,
+    parse_binary,
+    parse_names,
+    parse_shape_names,
+    parse_values,
+    print_attributes,
+    print_binary,
+    print_values,
+    take_number,
+)
+from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
+from vendor_reference.compiler.ir.verification import verified
+from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, LayerOp
+from vendor_reference.compiler.levels.values import (
+    AnyActualShapeOfOp,
+    AnyBufferConstantOp,
+    AnyViewOp,
+)
+
+_NUM_OUTPUTS = "num_outputs"
+_NUM_SCRATCH = "num_scratch"
+_NUM_INPUT_SHAPES = "num_input_shapes"
+
+_Values: TypeAlias = Sequence[SSAValue]
+_Attributes: TypeAlias = Mapping[str, Attribute]
+
+
+class BufferLayerOp(AnyBufferLayerOp):
+    """A layer on buffers; `counterpart` makes its subclasses."""
+
+    @staticmethod
+    def layer() -> type[LayerOp]:
+        """The op of IE that it is the counterpart of."""
+        raise NotImplementedError
+
+    def verify_(self) -> None:
+        super().verify_()
+        self.layer().check_types(self.inputs.types, self.outputs.types)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BufferLayerOp:
+        return cls(*_parse_groups(parser))
+
+    def print(self, printer: Printer) -> None:
+        _print_groups(printer, self)
+
+
+@cache
+def counterpart(layer: type[LayerOp]) -> type[BufferLayerOp]:
+    """The op of IERT for a layer of IE: `IERT.Add` for `IE.Add`."""
+    name = layer.name.replace("IE.", "IERT.", 1)
+    fields = {"name": name, "layer": staticmethod(lambda: layer), "__annotations__": {}}
+    return irdl_op_definition(type(f"Buffer{layer.__name__}", (BufferLayerOp,), fields))
+
+
+@irdl_op_definition
+class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
+    """A layer that is compiled ahead; `task` is the kind of task that it becomes: `OCL` or `CPP`."""
+
+    name = "IERT.CustomBinaryLayer"
+    task = prop_def(StringAttr)
+
+    def __init__(
+        self,
+        task: str,
+        code: SSAValue,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        attributes: Mapping[str, Attribute],
+        scratch: Sequence[SSAValue] = (),
+        input_shapes: Sequence[SSAValue] = (),
+        output_shapes: Sequence[SSAValue] = (),
+    ) -> None:
+        groups = (inputs, outputs, attributes, scratch, input_shapes, output_shapes)
+        super().__init__(*groups, code, {"task": StringAttr(task)})
+
+    def verify_(self) -> None:
+        super().verify_()
+        if self.code is None:
+            raise VerifyException("a custom binary layer without code")
+        if self.input_shapes or self.output_shapes:
+            raise VerifyException("code that is compiled ahead takes fixed shapes alone")
+        verified(lambda: read_max_num_shaves(self.attributes))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BufferCustomBinaryLayerOp:
+        task, code = parse_binary(parser)
+        return cls(task, code, *_parse_groups(parser))
+
+    def print(self, printer: Printer) -> None:
+        assert self.code is not None
+        print_binary(printer, self.task.data, self.code)
+        _print_groups(printer, self)
+
+
+def _parse_groups(
+    parser: Parser,
+) -> tuple[_Values, _Values, _Attributes, _Values, _Values, _Values]:
+    """Inputs, outputs, attributes, scratch; shapes of inputs and of outputs."""
+    buffers = parse_values(parser, parse_names(parser))
+    shapes = parse_values(parser, parse_shape_names(parser) or [])
+    attributes = parser.parse_optional_attr_dict()
+    rest = len(buffers) - take_number(parser, attributes, _NUM_SCRATCH, 0, len(buffers))
+    num_inputs = rest - take_number(parser, attributes, _NUM_OUTPUTS, min(1, rest), rest)
+    most = len(shapes)
+    num_shapes = take_number(parser, attributes, _NUM_INPUT_SHAPES, min(num_inputs, most), most)
+    inputs, outputs, scratch = buffers[:num_inputs], buffers[num_inputs:rest], buffers[rest:]
+    return inputs, outputs, attributes, scratch, shapes[:num_shapes], shapes[num_shapes:]
+
+
+def _print_groups(printer: Printer, op: AnyBufferLayerOp) -> None:
+    shapes = [*op.input_shapes, *op.output_shapes]
+    print_values(printer, [*op.inputs, *op.outputs, *op.scratch])
+    if shapes:
+        print_values(printer, shapes, "[]")
+    counts: dict[str, Attribute] = {}
+    if len(op.outputs) != 1:
+        counts[_NUM_OUTPUTS] = number(len(op.outputs))
+    if op.scratch:
+        counts[_NUM_SCRATCH] = number(len(op.scratch))
+    if len(op.input_shapes) != min(len(op.inputs), len(shapes)):
+        counts[_NUM_INPUT_SHAPES] = number(len(op.input_shapes))
+    print_attributes(printer, {**op.attributes, **counts})
+
+
+@irdl_op_definition
+class BufferConstantOp(AnyBufferConstantOp):
+    """A constant buffer."""
+
+    name = "IERT.Constant"
+
+
+@irdl_op_definition
+class BufferActualShapeOfOp(AnyActualShapeOfOp):
+    """The actual shape of a function's input."""
+
+    name = "IERT.ActualShapeOf"
+
+
+@irdl_op_definition
+class ViewOp(AnyViewOp):
+    """Another view of a buffer's memory."""
+
+    name = "IERT.View"
