@@ -8,14 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 from dispatch.api import ExecutableType, Metric
-from dispatch.device import Device
+from dispatch.device import OpenDevice, Port
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
-from dispatch.port import Port
 from dispatch.requirements import choose_own_type, find_memory_misfit
-from dispatch.run_metrics import RunMetrics
-from dispatch.run_settings import RunSettings
+from dispatch.run_extras import RunMetrics, RunSettings
 from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
@@ -38,7 +36,7 @@ class Call:
 
     def __init__(
         self,
-        device: Device,
+        device: OpenDevice,
         worker: Worker,
         byte_code: MemBuffer,
         function_name: str,

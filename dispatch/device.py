@@ -1,15 +1,22 @@
-"""Tensor buffers that a device context knows: each registered once, however often it is bound."""
+"""A device context: the tensor buffers that it knows, and what they are bound to.
+
+Each buffer is registered once, however often it is bound.
+"""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Literal
 
-from dispatch.tensor_buffer import TensorBuffer
+from dispatch.requirements import find_misfit, find_nonsense
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor, clean_up
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 
 
-class Registration:
+class KnownBuffer:
     """A buffer that the device knows.
 
     Attributes:
@@ -25,7 +32,7 @@ class Registration:
         self.uses = 1
 
 
-class Device:
+class OpenDevice:
     """A device context, and the buffers that are registered with it.
 
     The vendor gets one call at a time for it, from whatever thread.
@@ -40,9 +47,9 @@ class Device:
         self.vendor = vendor
         self.context = context
         self.lock = threading.RLock()
-        self._registrations: dict[int, Registration] = {}
+        self._registrations: dict[int, KnownBuffer] = {}
 
-    def acquire(self, buffer: TensorBuffer) -> Registration:
+    def acquire(self, buffer: TensorBuffer) -> KnownBuffer:
         """Registers a buffer, unless it is already; to be paired with `release`.
 
         Buffers are told apart as objects, not by address: memory that was freed and came back at the same address
@@ -54,10 +61,10 @@ class Device:
                 found.uses += 1
                 return found
             handle = self.vendor.create("register_tensor_buffer", self.context, buffer)
-            registration = self._registrations[id(buffer)] = Registration(buffer, handle)
+            registration = self._registrations[id(buffer)] = KnownBuffer(buffer, handle)
             return registration
 
-    def release(self, registration: Registration) -> None:
+    def release(self, registration: KnownBuffer) -> None:
         """Unregisters a buffer that nothing uses any more; what the vendor says to that is logged."""
         with self.lock:
             registration.uses -= 1
@@ -66,3 +73,118 @@ class Device:
             del self._registrations[id(registration.buffer)]
             handle = registration.handle
             clean_up([lambda: self.vendor.call("unregister_tensor_buffer", self.context, handle)])
+
+
+Kind = Literal["input", "output"]
+
+
+class Port:
+    """Binds buffers to one input or output.
+
+    Attributes:
+      name: `input 0`, for messages.
+      requirements: the vendor's, checked.
+    """
+
+    __slots__ = (
+        "_context", "_device", "_index", "_kind", "_of_call", "_registration", "_tensor_type",
+        "name", "requirements",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        device: OpenDevice,
+        invocation_context: Any,
+        kind: Kind,
+        index: int,
+        tensor_type: RankedTensorType,
+        of_call: str,
+    ) -> None:
+        """Asks the vendor for the requirements.
+
+        Args:
+          device: what buffers are registered with.
+          invocation_context: the call's.
+          kind: input or output.
+          index: among the inputs, or among the outputs.
+          tensor_type: of what is bound; -1 stands for any dimension.
+          of_call: ` of 'Partition_0'`, for messages.
+
+        Raises:
+          LiteRtError: what the vendor raised, or that it returned nonsense.
+        """
+        self.name = f"{kind} {index}"
+        self._device = device
+        self._context = invocation_context
+        self._kind = kind
+        self._index = index
+        self._tensor_type = tensor_type
+        self._of_call = of_call
+        self._registration: KnownBuffer | None = None
+        function = f"get_{kind}_requirements"
+        detail = f" of {self.name}{of_call}"
+        requirements = device.vendor.call(
+            function, invocation_context, index, tensor_type, detail=detail
+        )
+        problem = find_nonsense(requirements, tensor_type)
+        if problem:
+            raise device.vendor.nonsense(
+                function + detail, problem, "Return the bytes that the tensor takes on the device."
+            )
+        self.requirements: TensorBufferRequirements = requirements
+
+    @property
+    def buffer(self) -> TensorBuffer | None:
+        """What is bound."""
+        return self._registration.buffer if self._registration else None
+
+    def bind(self, buffer: TensorBuffer) -> None:
+        """Registers and attaches a buffer, then takes off the one before, as LiteRT does.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; the one before stays bound,
+            as it does when the vendor cannot register the new one. If it cannot attach it, nothing is bound.
+        """
+        handlers = self._device.vendor.dispatch.buffer_handlers
+        misfit = find_misfit(buffer, self.requirements, self._tensor_type, handlers)
+        if misfit:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the buffer does not fit: {misfit}",
+                f"{self.name}{self._of_call}",
+                "Allocate buffers by the requirements.",
+            )
+        registration = self._device.acquire(buffer)
+        former, self._registration = self._registration, registration
+        try:
+            self._call("attach", registration)
+        except BaseException:
+            self._registration = None
+            clean_up([lambda: self._call("detach", registration)])
+            self._device.release(registration)
+            raise
+        finally:
+            if former is not None:
+                old = former
+                clean_up([lambda: self._call("detach", old), lambda: self._device.release(old)])
+
+    def detach(self) -> None:
+        """Takes the buffer off the call; it stays registered until `release`."""
+        if self._registration is not None:
+            self._call("detach", self._registration)
+
+    def release(self) -> None:
+        """Lets go of the buffer, which is detached."""
+        if self._registration is not None:
+            self._device.release(self._registration)
+            self._registration = None
+
+    def _call(self, verb: str, registration: KnownBuffer) -> None:
+        with self._device.lock:  # the vendor looks the handle up among the device's
+            self._device.vendor.call(
+                f"{verb}_{self._kind}",
+                self._context,
+                self._index,
+                registration.handle,
+                detail=f" {self._index}{self._of_call}",
+            )

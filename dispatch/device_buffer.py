@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from dispatch.buffer_handlers import BufferHandlers, LockMode
+from dispatch.parts import BufferHandlers, LockMode
 from dispatch.tensor_buffer import TensorBuffer
 from dispatch.vendor import Vendor, clean_up
 from litert.core.errors import LiteRtError

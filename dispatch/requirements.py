@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dispatch.buffer_handlers import BufferHandlers
 from dispatch.device_buffer import DeviceBuffer
+from dispatch.parts import BufferHandlers
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from litert.core.tensor_type import RankedTensorType
 

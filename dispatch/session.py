@@ -12,10 +12,9 @@ from typing import Any
 
 from dispatch.api import Dispatch
 from dispatch.call import Call
-from dispatch.device import Device
-from dispatch.initialization import initialize_once
+from dispatch.device import OpenDevice
 from dispatch.mem_buffer import MemBuffer
-from dispatch.vendor import Vendor, clean_up
+from dispatch.vendor import Vendor, clean_up, initialize_once
 from dispatch.worker import Worker
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -55,7 +54,7 @@ class Session:
         vendor.call(
             "check_runtime_compatibility", DISPATCH_API_VERSION, environment_options, options
         )
-        self._device = Device(vendor, vendor.create("device_context_create", options))
+        self._device = OpenDevice(vendor, vendor.create("device_context_create", options))
         self._worker = Worker("dispatch")
         self._assets = tuple(assets)
         self._calls: dict[object, Call] = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dispatch.api import AsyncInterface, BufferHandlers, Capability, Dispatch, is_filled
-from dispatch.graph_interface import GraphInterface
+from dispatch.parts import GraphInterface
 from dispatch.tensor_buffer import BufferType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -1,15 +1,17 @@
-"""What a dispatch library's functions answer: a status, text, values."""
+"""What a dispatch library's functions answer: a status, text, values, metrics."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from dispatch.api import Metric
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _MOST = 4096  # bytes of a text
+_MOST_METRICS = 1 << 16  # of one collection
 _NONE, _BOOL, _INT, _REAL, _STRING, _POINTER = 0, 1, 2, 3, 8, 9  # LiteRtAnyType
 
 
@@ -48,3 +50,30 @@ def read_any(value: Any, what: str) -> bool | int | float | str:
     if kind == _POINTER:
         return int(ffi.cast("uintptr_t", value.ptr_value))
     raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is of type {kind}")
+
+
+def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
+    """What a collection has; the object is destroyed.
+
+    Args:
+      functions: cffi's `LiteRtDispatchInterface*`.
+      metrics: cffi's `LiteRtDispatchMetrics`.
+
+    Raises:
+      LiteRtError: the library's, or that it returned nonsense.
+    """
+    try:
+        number = ffi.new("int*")
+        check_answer(functions.get_num_metrics(metrics, number))
+        if not 0 <= number[0] <= _MOST_METRICS:
+            raise LiteRtError(Status.RUNTIME_FAILURE, f"it has {number[0]} metrics")
+        return [_read(functions, metrics, index) for index in range(number[0])]
+    finally:
+        check_answer(functions.destroy_metrics(metrics))
+
+
+def _read(functions: Any, metrics: Any, index: int) -> Metric:
+    found = ffi.new("LiteRtMetric*")
+    check_answer(functions.get_metric(metrics, index, found))
+    name = decode(found.name, f"the name of metric {index}")
+    return Metric(name, read_any(found.value, f"metric '{name}'"))

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.api import Dispatch, is_filled
-from dispatch.native.exported.arguments import need
 from dispatch.native.exported.async_functions import AsyncFunctions
 from dispatch.native.exported.functions import Functions
 from dispatch.native.exported.graph_functions import GraphFunctions
-from dispatch.native.exported.metrics import MetricsFunctions
+from dispatch.native.exported.host import need
+from dispatch.native.exported.metrics_functions import MetricsFunctions
 from dispatch.table_check import check_table
 from litert.abi.definitions import ffi
 from litert.abi.tables import make_callback

@@ -19,18 +19,15 @@ from dispatch.api import (
     TensorBuffer,
     TensorBufferRequirements,
 )
-from dispatch.native.answers import check_answer, decode
-from dispatch.native.async_part import NativeAsyncInterface
-from dispatch.native.buffer_handlers import NativeBufferHandlers
+from dispatch.native.answers import check_answer, decode, read_metrics
 from dispatch.native.contexts import NativeCall, NativeDevice, NativeRegistration
-from dispatch.native.graph_part import NativeGraphInterface
 from dispatch.native.library import DispatchLibrary
-from dispatch.native.metrics import read_metrics
-from dispatch.native.options import options_payloads
+from dispatch.native.parts import NativeAsyncInterface, NativeBufferHandlers, NativeGraphInterface
 from dispatch.native.runtime_context import RuntimeContext
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.tensor_types import to_c
+from litert.abi.vendor_flags import dispatch_payloads
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -279,7 +276,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         self.capabilities = capabilities
 
     def _put_options(self, options: Mapping[str, str]) -> int:
-        return self._options.put_options(options_payloads(self._library.name, options))
+        return self._options.put_options(dispatch_payloads(self._library.name, options))
 
     def _requirements(
         self, function: Any, call: NativeCall, index: int, tensor_type: RankedTensorType

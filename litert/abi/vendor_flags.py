@@ -147,6 +147,35 @@ def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[st
     }
 
 
+def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
+    """What a dispatch library finds of the runtime's options: a payload for each vendor whose options are set.
+
+    Args:
+      vendor: whose options those are that name no vendor.
+      options: `tiles`, or `acme.tiles` for vendor acme's; entries of its maps as `acme.configs_map.KEY`.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.
+    """
+    by_vendor: dict[str, dict[str, str]] = {}
+    for name, value in options.items():
+        owner, dot, field = name.partition(".")
+        if not dot:
+            owner, field = vendor.lower(), name
+        flags = by_vendor.setdefault(owner, {})
+        table, dot, key = field.partition(".")
+        flag = FLAGS_OF_FIELDS.get(f"{owner}_{table}", f"{owner}_{table}")
+        if dot:
+            former = flags.get(flag)
+            value = ",".join(filter(None, [former, f"{key}={value}"]))
+        flags[flag] = value
+    return {
+        identifier: payload
+        for owner, flags in by_vendor.items()
+        for identifier, payload in vendor_payloads(owner, flags).items()
+    }
+
+
 def _identifier(manufacturer: str, name: str) -> str:
     """The part of a flag's name that is the vendor's."""
     for known in (_INTEL, *_FLAGS):

@@ -13,15 +13,15 @@ from typing import Any
 from dispatch.api import Dispatch
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
-from dispatch.native.buffer_handlers import NativeBufferHandlers
 from dispatch.native.buffers import Buffers
-from dispatch.native.options import options_payloads
+from dispatch.native.parts import NativeBufferHandlers
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.options import options_table
+from litert.abi.vendor_flags import dispatch_payloads
 from litert.conformance.guarded_memory import GuardedMemory
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -79,7 +79,7 @@ class DispatchHost:
 
     def options(self, vendor: str, values: Mapping[str, str]) -> Any:
         """A `LiteRtOptions` with a vendor's options, for the rest of the process."""
-        handle = options_table().put_options(options_payloads(vendor, values))
+        handle = options_table().put_options(dispatch_payloads(vendor, values))
         return ffi.cast("LiteRtOptions", handle)
 
     def requirements(self, handle: Any) -> TensorBufferRequirements:

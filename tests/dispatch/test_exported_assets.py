@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dispatch.mem_buffer import MemBuffer
-from dispatch.native.exported.assets import ModelAssets, from_asset
+from dispatch.native.exported.model_assets import ModelAssets, from_asset
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset, set_assets

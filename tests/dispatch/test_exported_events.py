@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dispatch.api import Event
-from dispatch.native.exported.events import VendorEvents
+from dispatch.native.exported.async_functions import VendorEvents
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

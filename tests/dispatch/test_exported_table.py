@@ -22,11 +22,11 @@ from dispatch.api import (
     TensorBufferRequirements,
 )
 from dispatch.native.export import export_table
-from dispatch.native.exported.contexts import (
-    DeviceContext,
-    InvocationContext,
-    Port,
-    Registration,
+from dispatch.native.exported.objects import (
+    ExportedCall,
+    ExportedDevice,
+    ExportedPort,
+    ExportedRegistration,
 )
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.session import Session
@@ -85,7 +85,7 @@ def test_nothing_is_left_of_models_that_are_closed() -> None:
     vendor = through_c(StrictDispatch())
     use(vendor)
     gc.collect()
-    kinds = (DeviceContext, InvocationContext, Registration, Port)
+    kinds = (ExportedDevice, ExportedCall, ExportedRegistration, ExportedPort)
     assert not [found for found in gc.get_objects() if isinstance(found, kinds)]
 
 

@@ -1,17 +1,137 @@
-"""The functions of `LiteRtDispatchAsyncInterface` over a table in Python."""
+"""The functions of `LiteRtDispatchAsyncInterface` over a table in Python, and events across the border.
+
+The host's events are Python's here, and a vendor's are the host's (`LiteRtEvent`).
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dispatch.event import Event
-from dispatch.native.exported.arguments import need
-from dispatch.native.exported.contexts import InvocationContext
-from dispatch.native.exported.events import HostEvent, VendorEvents
 from dispatch.native.exported.functions import Functions
+from dispatch.native.exported.host import Host, need
+from dispatch.native.exported.objects import ExportedCall
+from litert.abi.definitions import ffi
+from litert.abi.status_codes import answering, status_of
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+
+_LOG = logging.getLogger(__name__)
+_CUSTOM = 5  # LiteRtEventType
+
+
+class HostEvent(Event):
+    """An event of the host's, which keeps it until the run that waits for it has ended."""
+
+    def __init__(self, host: Host, handle: int) -> None:
+        super().__init__()
+        self._host = host
+        self._handle = handle
+
+    def is_signaled(self) -> bool:
+        try:
+            self.wait(0)
+        except LiteRtError as error:
+            return error.status is not Status.TIMEOUT_EXPIRED
+        return True
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        milliseconds = -1 if timeout_s is None else int(timeout_s * 1000)
+        self._host.call("wait_event", self._handle, milliseconds)
+
+
+class VendorEvents:
+    """Makes the host's events of a vendor's, as custom events: each lives until the host releases it."""
+
+    def __init__(self) -> None:
+        self._events: dict[int, _CustomEvent] = {}
+        signatures = {
+            "Retain": "void(*)(uintptr_t)",
+            "Release": "void(*)(uintptr_t)",
+            "Wait": "void(*)(uintptr_t, int64_t)",
+            "IsSignaled": "int(*)(uintptr_t)",
+            "GetNative": "void*(*)(uintptr_t)",
+        }
+        functions = {
+            "Retain": self._retain,
+            "Release": self._release,
+            "Wait": self._wait,
+            "IsSignaled": self._is_signaled,
+            "GetNative": lambda _: ffi.NULL,
+        }
+        self._callbacks = {
+            name: ffi.callback(signatures[name], function) for name, function in functions.items()
+        }
+
+    def hand_over(self, event: Event, host: Host, environment: int) -> int:
+        """A new event of the host's for a vendor's.
+
+        A host that cannot take custom events gets one that has happened, once the vendor's has.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for a host without any events; the vendor's, where it had to be waited for.
+        """
+        handle = ffi.new("LiteRtEvent*")
+        try:
+            host.call("create_managed_event", environment, _CUSTOM, handle)
+            custom = _CustomEvent(event, self._callbacks)
+            self._events[custom.address] = custom
+            try:
+                host.call("set_custom_event", handle[0], custom.struct)
+            except LiteRtError:
+                del self._events[custom.address]
+                raise
+        except LiteRtError as error:
+            if error.status not in (Status.UNSUPPORTED, Status.INVALID_ARGUMENT):
+                raise
+            event.wait()
+            signaled = os.eventfd(1) if hasattr(os, "eventfd") else _readable_pipe()
+            host.call("create_event_from_sync_fence_fd", environment, signaled, True, handle)
+        return int(ffi.cast("uintptr_t", handle[0]))
+
+    def _retain(self, address: int) -> None:
+        self._events[address].uses += 1
+
+    def _release(self, address: int) -> None:
+        custom = self._events[address]
+        custom.uses -= 1
+        if custom.uses <= 0:
+            del self._events[address]
+
+    def _wait(self, address: int, milliseconds: int) -> None:
+        timeout_s = None if milliseconds < 0 else milliseconds / 1000
+        # The host learns only that it waited: what went wrong is in the log.
+        answering(self._events[address].event.wait, "wait", _LOG)(timeout_s)
+
+    def _is_signaled(self, address: int) -> int:
+        try:
+            return int(self._events[address].event.is_signaled())
+        except Exception as error:  # who waits for it then is not kept waiting
+            status_of(error, _LOG, "is_signaled")
+            return 1
+
+
+class _CustomEvent:
+    """A `LiteRtCustomEventT`, and the vendor's event that it stands for."""
+
+    def __init__(self, event: Event, callbacks: dict[str, Any]) -> None:
+        self.event = event
+        self.uses = 0  # the host retains what it is given
+        self.struct = ffi.new("LiteRtCustomEvent")
+        self.address = int(ffi.cast("uintptr_t", self.struct))
+        types = dict(ffi.typeof(self.struct).item.fields)
+        for name, callback in callbacks.items():
+            setattr(self.struct, name, ffi.cast(types[name].type, callback))
+
+
+def _readable_pipe() -> int:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"\1")
+    os.close(write_end)
+    return read_end
 
 
 class AsyncFunctions:
@@ -26,7 +146,7 @@ class AsyncFunctions:
         return {"attach_input_event": self._attach_input_event, "invoke_async": self._invoke_async}
 
     def _attach_input_event(self, handle: int, index: int, event: int) -> None:
-        call = self._functions.handles.get(handle, InvocationContext)
+        call = self._functions.handles.get(handle, ExportedCall)
         call.port("input", index)
         if not event:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the event is NULL")
@@ -35,7 +155,7 @@ class AsyncFunctions:
         )
 
     def _invoke_async(self, handle: int, num_events: int, out: Any) -> None:
-        call = self._functions.handles.get(handle, InvocationContext)
+        call = self._functions.handles.get(handle, ExportedCall)
         if num_events != len(call.outputs):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,

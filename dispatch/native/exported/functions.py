@@ -10,17 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from dispatch.api import Dispatch, ExecutableType
-from dispatch.initialization import initialize_once
 from dispatch.mem_buffer import MemBuffer
-from dispatch.native.exported.arguments import need, read_text
-from dispatch.native.exported.assets import from_asset, to_mem_buffer
-from dispatch.native.exported.contexts import DeviceContext, InvocationContext, Port, Registration
-from dispatch.native.exported.host import Host
-from dispatch.native.exported.memory import MemoryFunctions
-from dispatch.native.exported.options import options_identifier, parse_options, parse_text
+from dispatch.native.exported.host import Host, need, read_text
+from dispatch.native.exported.memory_functions import MemoryFunctions
+from dispatch.native.exported.model_assets import from_asset, to_mem_buffer
+from dispatch.native.exported.objects import (
+    ExportedCall,
+    ExportedDevice,
+    ExportedPort,
+    ExportedRegistration,
+)
+from dispatch.native.exported.option_text import options_identifier, parse_options, parse_text
 from dispatch.requirements import find_misfit, find_nonsense
 from dispatch.scheduling import SchedulingInfo
-from dispatch.vendor import Vendor
+from dispatch.vendor import Vendor, initialize_once
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.tensor_types import from_c
@@ -51,7 +54,7 @@ class Functions:
         self.environment = 0
         self._ids = [ffi.new("char[]", t.encode()) for t in (dispatch.vendor_id, dispatch.build_id)]
         self._identifier = options_identifier(dispatch.vendor_id)
-        self._calls: dict[int, InvocationContext] = {}  # by handle: looked up at each run
+        self._calls: dict[int, ExportedCall] = {}  # by handle: looked up at each run
 
     def initialize(self, runtime_context: Any, environment: int, options: int) -> None:
         self.host = host = Host(runtime_context)
@@ -86,10 +89,10 @@ class Functions:
         host = Host(runtime_context)
         need(out)
         context = self.vendor.create("device_context_create", self._options(host, options))
-        out[0] = self.handles.put(DeviceContext(context, host))
+        out[0] = self.handles.put(ExportedDevice(context, host))
 
     def device_context_destroy(self, handle: int) -> None:
-        device = self.handles.get(handle, DeviceContext)
+        device = self.handles.get(handle, ExportedDevice)
         self.handles.drop(handle)
         try:
             self.vendor.call("device_context_destroy", device.context)
@@ -97,7 +100,7 @@ class Functions:
             device.found.close()
 
     def register_asset(self, handle: int, name: Any, buffer: Any) -> None:
-        device = self.handles.get(handle, DeviceContext)
+        device = self.handles.get(handle, ExportedDevice)
         asset_name = read_text(name, "asset's name")
         device.takes_assets = True
         self._register(device, asset_name, to_mem_buffer(need(buffer)))
@@ -109,16 +112,16 @@ class Functions:
         self._get_requirements("output", handle, index, tensor_type, out)
 
     def register_tensor_buffer(self, handle: int, tensor_buffer: int, out: Any) -> None:
-        device = self.handles.get(handle, DeviceContext)
+        device = self.handles.get(handle, ExportedDevice)
         need(out)
         if not tensor_buffer:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the tensor buffer is NULL")
         buffer = device.host.wrap_buffer(tensor_buffer, self.memory)
         known = self.vendor.create("register_tensor_buffer", device.context, buffer)
-        out[0] = self.handles.put(Registration(device, buffer, known))
+        out[0] = self.handles.put(ExportedRegistration(device, buffer, known))
 
     def unregister_tensor_buffer(self, device_handle: int, handle: int) -> None:
-        device = self.handles.get(device_handle, DeviceContext)
+        device = self.handles.get(device_handle, ExportedDevice)
         registration = self._registration(handle, device)
         for port in list(registration.ports):
             self._detach(port, registration)
@@ -136,7 +139,7 @@ class Functions:
         num_outputs: int,
         out: Any,
     ) -> None:
-        device = self.handles.get(device_handle, DeviceContext)
+        device = self.handles.get(device_handle, ExportedDevice)
         need(out)
         name = read_text(function_name, "function's name")
         if num_inputs < 0 or num_outputs < 0:
@@ -154,9 +157,9 @@ class Functions:
             device.context, kind, module, name, num_inputs, num_outputs, detail=detail,
         )  # fmt: skip
         run = self.vendor.bind("invoke", context, detail=detail)
-        self.put_call(InvocationContext(context, device, name, run), num_inputs, num_outputs, out)
+        self.put_call(ExportedCall(context, device, name, run), num_inputs, num_outputs, out)
 
-    def open_module(self, device: DeviceContext, byte_code: Any) -> MemBuffer:
+    def open_module(self, device: ExportedDevice, byte_code: Any) -> MemBuffer:
         """The byte code in a `LiteRtMemBuffer*`; assets that come with it are registered."""
         file_offset = int(byte_code.alloc_base_file_offset)
         module, assets = device.found.open(
@@ -167,18 +170,16 @@ class Functions:
                 self._register(device, asset.name, from_asset(asset))
         return module
 
-    def put_call(
-        self, call: InvocationContext, num_inputs: int, num_outputs: int, out: Any
-    ) -> None:
+    def put_call(self, call: ExportedCall, num_inputs: int, num_outputs: int, out: Any) -> None:
         """Gives the host a handle of a new call."""
-        call.inputs = [Port("input", index, call) for index in range(num_inputs)]
-        call.outputs = [Port("output", index, call) for index in range(num_outputs)]
+        call.inputs = [ExportedPort("input", index, call) for index in range(num_inputs)]
+        call.outputs = [ExportedPort("output", index, call) for index in range(num_outputs)]
         handle = self.handles.put(call)
         self._calls[handle] = call
         out[0] = handle
 
     def invocation_context_destroy(self, handle: int) -> None:
-        call = self.handles.get(handle, InvocationContext)
+        call = self.handles.get(handle, ExportedCall)
         self.handles.drop(handle)
         del self._calls[handle]
         for port in (*call.inputs, *call.outputs):
@@ -188,7 +189,7 @@ class Functions:
         self.vendor.call("invocation_context_destroy", call.context, detail=_of(call))
 
     def set_scheduling_info(self, handle: int, info: Any) -> None:
-        call = self.handles.get(handle, InvocationContext)
+        call = self.handles.get(handle, ExportedCall)
         info = need(info)
         mask = int(info.fields_mask)
         given = SchedulingInfo(
@@ -204,7 +205,7 @@ class Functions:
         )
 
     def set_options(self, handle: int, options: int) -> None:
-        call = self.handles.get(handle, InvocationContext)
+        call = self.handles.get(handle, ExportedCall)
         given = parse_text(call.device.host.read_payload(options, self._identifier)) or None
         self.vendor.call("set_options", call.context, given, detail=_of(call))
 
@@ -223,7 +224,7 @@ class Functions:
     def invoke(self, handle: int) -> None:
         call = self._calls.get(handle)
         if call is None:
-            call = self.handles.get(handle, InvocationContext)
+            call = self.handles.get(handle, ExportedCall)
         if not call.is_ready:
             call.check_ready()
         call.run()
@@ -231,14 +232,14 @@ class Functions:
     def _options(self, host: Host, options: int) -> Mapping[str, str]:
         return parse_options(host.read_payload(options, self._identifier))
 
-    def _register(self, device: DeviceContext, name: str, buffer: Any) -> None:
+    def _register(self, device: ExportedDevice, name: str, buffer: Any) -> None:
         self.vendor.call("register_asset", device.context, name, buffer, detail=f" '{name}'")
         device.asset_names.add(name)
 
     def _get_requirements(
         self, kind: str, handle: int, index: int, tensor_type: Any, out: Any
     ) -> None:
-        call = self.handles.get(handle, InvocationContext)
+        call = self.handles.get(handle, ExportedCall)
         port = call.port(kind, index)
         wanted = from_c(tensor_type)
         need(out)
@@ -253,7 +254,7 @@ class Functions:
         port.requirements, port.tensor_type = requirements, wanted
 
     def _attach(self, kind: str, handle: int, index: int, buffer: int) -> None:
-        call = self.handles.get(handle, InvocationContext)
+        call = self.handles.get(handle, ExportedCall)
         port = call.port(kind, index)
         registration = self._registration(buffer, call.device)
         if port.requirements is not None and port.tensor_type is not None:
@@ -285,13 +286,13 @@ class Functions:
         registration.ports.append(port)
 
     def _detach_handle(self, kind: str, handle: int, index: int, buffer: int) -> None:
-        call = self.handles.get(handle, InvocationContext)
+        call = self.handles.get(handle, ExportedCall)
         port = call.port(kind, index)
         registration = self._registration(buffer, call.device)
         if registration is port.attached or registration in port.replaced:
             self._detach(port, registration)
 
-    def _detach(self, port: Port, registration: Registration) -> None:
+    def _detach(self, port: ExportedPort, registration: ExportedRegistration) -> None:
         call = port.call
         registration.ports.remove(port)
         if port.attached is registration:
@@ -307,8 +308,8 @@ class Functions:
             detail=f" {port.index}{_of(call)}",
         )
 
-    def _registration(self, handle: int, device: DeviceContext) -> Registration:
-        registration = self.handles.get(handle, Registration)
+    def _registration(self, handle: int, device: ExportedDevice) -> ExportedRegistration:
+        registration = self.handles.get(handle, ExportedRegistration)
         if registration.device is not device:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -317,5 +318,5 @@ class Functions:
         return registration
 
 
-def _of(call: InvocationContext) -> str:
+def _of(call: ExportedCall) -> str:
     return f" of '{call.function_name}'"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.api import ExecutableType, GraphInterface, NodeType
-from dispatch.native.exported.arguments import need, read_text
-from dispatch.native.exported.contexts import DeviceContext, InvocationContext
 from dispatch.native.exported.functions import Functions
+from dispatch.native.exported.host import need, read_text
+from dispatch.native.exported.objects import ExportedCall, ExportedDevice
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -19,7 +19,7 @@ class _Graph:
     """A graph of the vendor's, the device that it is for, and the edges at its ends."""
 
     graph: Any
-    device: DeviceContext
+    device: ExportedDevice
     inputs: set[int] = field(default_factory=set)
     outputs: set[int] = field(default_factory=set)
 
@@ -61,7 +61,7 @@ class GraphFunctions:
         }
 
     def _create(self, device_handle: int, out: Any) -> None:
-        device = self._handles.get(device_handle, DeviceContext)
+        device = self._handles.get(device_handle, ExportedDevice)
         need(out)
         out[0] = self._handles.put(_Graph(self._interface.graph_create(device.context), device))
 
@@ -103,7 +103,7 @@ class GraphFunctions:
         graph.outputs.add(index)
 
     def _load(self, device_handle: int, executable_type: int, byte_code: Any, out: Any) -> None:
-        device = self._handles.get(device_handle, DeviceContext)
+        device = self._handles.get(device_handle, ExportedDevice)
         need(out)
         module = self._functions.open_module(device, need(byte_code))
         try:
@@ -114,7 +114,7 @@ class GraphFunctions:
         out[0] = self._handles.put(_Executable(number))
 
     def _unload(self, device_handle: int, handle: int) -> None:
-        device = self._handles.get(device_handle, DeviceContext)
+        device = self._handles.get(device_handle, ExportedDevice)
         executable = self._handles.get(handle, _Executable)
         self._handles.drop(handle)
         self._interface.unload_executable(device.context, executable.number)
@@ -126,16 +126,16 @@ class GraphFunctions:
         self._interface.assign_node_function(graph.graph, node_id, executable.number, function)
 
     def _create_call(self, device_handle: int, handle: int, out: Any) -> None:
-        device = self._handles.get(device_handle, DeviceContext)
+        device = self._handles.get(device_handle, ExportedDevice)
         graph = self._handles.get(handle, _Graph)
         need(out)
         context = self._interface.invocation_context_create_from_graph(device.context, graph.graph)
         if context is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, "the vendor made no context of the graph")
         run = self._functions.vendor.bind("invoke", context, detail=" of a graph")
-        call = InvocationContext(context, device, "graph", run, graph=handle)
+        call = ExportedCall(context, device, "graph", run, graph=handle)
         self._functions.put_call(call, len(graph.inputs), len(graph.outputs), out)
 
     def _get_graph(self, handle: int, out: Any) -> None:
-        call = self._handles.get(handle, InvocationContext)
+        call = self._handles.get(handle, ExportedCall)
         need(out)[0] = call.graph

@@ -1,11 +1,11 @@
-"""The host that has loaded an exported table, as its runtime context shows it."""
+"""The host that has loaded an exported table: its runtime context, and the arguments that it gives."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from dispatch.native.exported.memory import MemoryFunctions
+from dispatch.native.exported.memory_functions import MemoryFunctions
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
@@ -175,3 +175,25 @@ def _text(pointer: Any) -> str:
 def _signature(slot: str) -> tuple[int, tuple[Any, ...]]:
     table = ffi.typeof("LiteRtRuntimeContext")
     return ffi.offsetof(table, slot), dict(table.fields)[slot].type.args
+
+
+def need(pointer: Any) -> Any:
+    """A pointer that has to be given.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for NULL.
+    """
+    if not pointer:
+        raise LiteRtError(Status.INVALID_ARGUMENT, "an argument is a NULL pointer")
+    return pointer
+
+
+def read_text(pointer: Any, what: str) -> str:
+    """A C string.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for NULL.
+    """
+    if not pointer:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
+    return str(ffi.string(pointer), "utf-8", "surrogateescape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.native.options import options_payloads
+from litert.abi.vendor_flags import dispatch_payloads
 from litert.core.errors import LiteRtError
 from litert.options import Options
 
@@ -12,12 +12,12 @@ from litert.options import Options
 def test_an_option_without_a_vendor_is_the_library_s() -> None:
     options = {"tiles": "4", "allow_native_assets": "true", "name": "a b"}
     expected = b'tiles = 4\nallow_native_assets = true\nname = "a b"\n'
-    assert options_payloads("Acme", options) == {"acme": expected}
+    assert dispatch_payloads("Acme", options) == {"acme": expected}
 
 
 def test_options_of_several_vendors_are_apart() -> None:
     options = {"acme.tiles": "4", "other.mode": "fast", "tiles": "5"}
-    assert options_payloads("Acme", {"mode": "x", **options}) == {
+    assert dispatch_payloads("Acme", {"mode": "x", **options}) == {
         "acme": b'mode = "x"\ntiles = 5\n',  # one name, whoever says it: the last one holds
         "other": b'mode = "fast"\n',
     }
@@ -29,7 +29,7 @@ def test_stock_s_option_group_is_what_its_vendor_reads() -> None:
     group.graph_backend = group.GRAPH_BACKEND.NPU  # which its flag calls graph_backends
     group.performance_mode = 1  # throughput
     group.configs_map = {"INFERENCE_PRECISION_HINT": "f32", "CACHE_DIR": "/tmp/x"}
-    assert options_payloads("IntelOpenvino", options.all_dispatch_options()) == {
+    assert dispatch_payloads("IntelOpenvino", options.all_dispatch_options()) == {
         "intel_openvino": b"graph.-1.graph_backend = 2\n"
         b"performance_mode = 1\n"
         b'configs_map.INFERENCE_PRECISION_HINT = "f32"\nconfigs_map.CACHE_DIR = "/tmp/x"\n'
@@ -37,9 +37,9 @@ def test_stock_s_option_group_is_what_its_vendor_reads() -> None:
 
 
 def test_no_options_are_no_payload() -> None:
-    assert options_payloads("Acme", {}) == {}
+    assert dispatch_payloads("Acme", {}) == {}
 
 
 def test_a_value_that_no_payload_can_have_is_refused() -> None:
     with pytest.raises(LiteRtError, match="text in one line"):
-        options_payloads("Acme", {"tiles": "4\nother = 5"})
+        dispatch_payloads("Acme", {"tiles": "4\nother = 5"})

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.api import Metric
-from dispatch.native.exported.arguments import need
-from dispatch.native.exported.contexts import InvocationContext, Metrics
 from dispatch.native.exported.functions import Functions
+from dispatch.native.exported.host import need
+from dispatch.native.exported.objects import ExportedCall, ExportedMetrics
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -34,12 +34,12 @@ class MetricsFunctions:
         }
 
     def _start(self, handle: int, detail_level: int) -> None:
-        call = self._handles.get(handle, InvocationContext)
+        call = self._handles.get(handle, ExportedCall)
         self._vendor.call("start_metrics_collection", call.context, detail_level)
         call.is_measured = True
 
     def _stop(self, handle: int, out: Any) -> None:
-        call = self._handles.get(handle, InvocationContext)
+        call = self._handles.get(handle, ExportedCall)
         need(out)
         if not call.is_measured:
             raise LiteRtError(
@@ -49,13 +49,13 @@ class MetricsFunctions:
             )
         call.is_measured = False
         measured = self._vendor.call("stop_metrics_collection", call.context)
-        out[0] = self._handles.put(Metrics(list(measured)))
+        out[0] = self._handles.put(ExportedMetrics(list(measured)))
 
     def _count(self, handle: int, out: Any) -> None:
-        need(out)[0] = len(self._handles.get(handle, Metrics).values)
+        need(out)[0] = len(self._handles.get(handle, ExportedMetrics).values)
 
     def _get(self, handle: int, index: int, out: Any) -> None:
-        metrics = self._handles.get(handle, Metrics)
+        metrics = self._handles.get(handle, ExportedMetrics)
         need(out)
         if not 0 <= index < len(metrics.values):
             raise LiteRtError(
@@ -64,7 +64,7 @@ class MetricsFunctions:
         _write(metrics.values[index], out, metrics.texts)
 
     def _destroy(self, handle: int) -> None:
-        self._handles.get(handle, Metrics)
+        self._handles.get(handle, ExportedMetrics)
         self._handles.drop(handle)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.native.exported.options import parse_options, parse_text
+from dispatch.native.exported.option_text import parse_options, parse_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

@@ -1,14 +1,62 @@
-"""What a vendor measures of a call's runs, between a start and a stop."""
+"""What a call's runs have beside them: settings before each, and metrics between a start and a stop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dispatch.api import Metric
+from dispatch.api import Metric, is_filled
+from dispatch.scheduling import SchedulingInfo
 from dispatch.vendor import Vendor
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+
+_LOG = logging.getLogger(__name__)
+
+
+class RunSettings:
+    """The settings of one call's runs.
+
+    Attributes:
+      scheduling_info: complete, as LiteRT gives it.
+      options: None is none.
+      are_taken: whether the vendor has a function of its own for one of them. The defaults do nothing, and are
+        not called.
+    """
+
+    __slots__ = ("_set_options", "_set_scheduling_info", "are_taken", "options", "scheduling_info")
+
+    def __init__(self, vendor: Vendor, invocation_context: Any, of_call: str) -> None:
+        def bind(function: str) -> Callable[[object], object] | None:
+            if not is_filled(vendor.dispatch, function):
+                return None
+            return vendor.bind(function, invocation_context, detail=of_call)
+
+        self.scheduling_info = SchedulingInfo().with_defaults()
+        self.options: Mapping[str, str] | None = None
+        self._set_scheduling_info = bind("set_scheduling_info")
+        self._set_options = bind("set_options")
+        self.are_taken = bool(self._set_scheduling_info or self._set_options)
+
+    def give(self) -> None:
+        """Tells the vendor, before a run.
+
+        Raises:
+          LiteRtError: the vendor's, for options. Without its scheduling info a run goes on, as in LiteRT.
+        """
+        if self._set_scheduling_info:
+            try:
+                self._set_scheduling_info(self.scheduling_info)
+            except LiteRtError as error:
+                if error.status is not Status.UNSUPPORTED:
+                    _LOG.warning("A run goes on without its scheduling info: %s", error)
+        if self._set_options:
+            try:
+                self._set_options(self.options)
+            except LiteRtError as error:
+                if error.status is not Status.UNSUPPORTED or self.options is not None:
+                    raise
 
 
 class RunMetrics:

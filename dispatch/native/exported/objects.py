@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.api import Metric
-from dispatch.native.exported.assets import ModelAssets
 from dispatch.native.exported.host import Host
+from dispatch.native.exported.model_assets import ModelAssets
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -16,7 +16,7 @@ from litert.core.tensor_type import RankedTensorType
 
 
 @dataclass(slots=True, eq=False)
-class DeviceContext:
+class ExportedDevice:
     """A loaded model on the device.
 
     Attributes:
@@ -35,7 +35,7 @@ class DeviceContext:
 
 
 @dataclass(slots=True, eq=False)
-class Registration:
+class ExportedRegistration:
     """A tensor buffer that the device knows.
 
     Attributes:
@@ -45,14 +45,14 @@ class Registration:
       ports: what it is attached to.
     """
 
-    device: DeviceContext
+    device: ExportedDevice
     buffer: TensorBuffer
     handle: Any
-    ports: list[Port] = field(default_factory=list)
+    ports: list[ExportedPort] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
-class Port:
+class ExportedPort:
     """One input or output of a call.
 
     Attributes:
@@ -66,15 +66,15 @@ class Port:
 
     kind: str
     index: int
-    call: InvocationContext
+    call: ExportedCall
     requirements: TensorBufferRequirements | None = None
     tensor_type: RankedTensorType | None = None
-    attached: Registration | None = None
-    replaced: list[Registration] = field(default_factory=list)
+    attached: ExportedRegistration | None = None
+    replaced: list[ExportedRegistration] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
-class InvocationContext:
+class ExportedCall:
     """One NPU call.
 
     Attributes:
@@ -89,16 +89,16 @@ class InvocationContext:
     """
 
     context: Any
-    device: DeviceContext
+    device: ExportedDevice
     function_name: str
     run: Callable[[], object]
-    inputs: Sequence[Port] = ()
-    outputs: Sequence[Port] = ()
+    inputs: Sequence[ExportedPort] = ()
+    outputs: Sequence[ExportedPort] = ()
     is_ready: bool = False
     is_measured: bool = False
     graph: int = 0
 
-    def port(self, kind: str, index: int) -> Port:
+    def port(self, kind: str, index: int) -> ExportedPort:
         """An input or output.
 
         Raises:
@@ -132,7 +132,7 @@ class InvocationContext:
 
 
 @dataclass(slots=True, eq=False)
-class Metrics:
+class ExportedMetrics:
     """What was measured; `texts` keeps what C reads."""
 
     values: Sequence[Metric]

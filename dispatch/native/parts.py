@@ -1,17 +1,67 @@
-"""The graph part of a dispatch library."""
+"""The optional parts of a dispatch library, as parts of a dispatch table: each function calls the library's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from dispatch.api import ExecutableType, GraphInterface, MemBuffer, NodeType
+from dispatch.api import (
+    AsyncInterface,
+    BufferHandlers,
+    Event,
+    ExecutableType,
+    GraphInterface,
+    LockMode,
+    MemBuffer,
+    NodeType,
+)
 from dispatch.native.answers import check_answer
 from dispatch.native.contexts import NativeCall, NativeDevice
+from dispatch.native.events import CustomEvent, FenceEvent
+from dispatch.native.runtime_context import RuntimeContext
+from dispatch.tensor_buffer import BufferType
 from litert.abi.definitions import ffi
 from litert.abi.handles import address_of
+from litert.abi.tensor_types import to_c
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+
+class NativeAsyncInterface(AsyncInterface[NativeCall]):
+    """Starts runs on a library's device."""
+
+    def __init__(self, functions: Any, runtime: RuntimeContext) -> None:
+        """Takes cffi's `LiteRtDispatchAsyncInterface*`, and what its events are made with."""
+        self._functions = functions
+        self._runtime = runtime
+
+    def attach_input_event(self, invocation_context: NativeCall, index: int, event: Event) -> None:
+        if not isinstance(event, (CustomEvent, FenceEvent)):
+            event.wait()  # of a thread of the host's, which no driver can wait for
+            return
+        handle = self._runtime.handles.put(event)
+        invocation_context.input_events.append(handle)
+        check_answer(
+            self._functions.attach_input_event(
+                invocation_context.handle, index, ffi.cast("LiteRtEvent", handle)
+            )
+        )
+
+    def invoke_async(self, invocation_context: NativeCall) -> Sequence[Event]:
+        number = invocation_context.num_outputs
+        made = ffi.new("LiteRtEvent[]", number)
+        handles = self._runtime.handles
+        # The library may look at a run's events until the next one begins.
+        for handle in invocation_context.run_events:
+            handles.drop(handle)
+        invocation_context.run_events = invocation_context.input_events
+        invocation_context.input_events = []
+        check_answer(self._functions.invoke_async(invocation_context.handle, number, made))
+        invocation_context.run_events += map(address_of, made)
+        return [handles.get(handle, Event) for handle in made]
 
 
 @dataclass(slots=True, eq=False)
@@ -134,3 +184,69 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         if graph is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, f"{found[0]} is no graph that it has made")
         return graph
+
+
+_new_address = partial(ffi.new, ffi.typeof("void**"))  # types by name take longer to find
+_as_number = partial(ffi.cast, ffi.typeof("uintptr_t"))
+_NEEDED = ("create_func", "destroy_func", "lock_func", "unlock_func")
+
+
+class NativeBufferHandlers(BufferHandlers[Any]):
+    """Handlers of a library. Memory is cffi's `HwMemoryInfo*`."""
+
+    def __init__(self, definition: Any, where: str) -> None:
+        """Looks at the handlers.
+
+        Args:
+          definition: cffi's `LiteRtCustomTensorBufferHandlersDef*`.
+          where: the library's file, for messages.
+
+        Raises:
+          LiteRtError: DYNAMIC_LOADING, if something is missing.
+        """
+        missing = [name for name in _NEEDED if not getattr(definition, name)]
+        if missing:
+            raise _broken(f"its buffer handlers have no {', '.join(missing)}", where)
+        self._functions = definition
+        self._lock, self._unlock = definition.lock_func, definition.unlock_func
+        self.supported_types = _types(definition, where)
+
+    def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Any:
+        c_type, info = ffi.new("LiteRtRankedTensorType*"), ffi.new("HwMemoryInfoPtr*")
+        to_c(tensor_type, c_type)
+        # No device, no queue: those are for handlers that stand on a graphics environment.
+        check_answer(
+            self._functions.create_func(
+                ffi.NULL, ffi.NULL, c_type, buffer_type, size, tensor_type.size_bytes, info
+            )
+        )
+        return info[0] or None
+
+    def destroy(self, memory: Any) -> None:
+        check_answer(self._functions.destroy_func(memory))
+
+    def lock(self, memory: Any, mode: LockMode) -> int:
+        address = _new_address()
+        status = self._lock(memory, mode, address)
+        if status:
+            check_answer(status)
+        return int(_as_number(address[0]))
+
+    def unlock(self, memory: Any) -> None:
+        status = self._unlock(memory)
+        if status:
+            check_answer(status)
+
+
+def _types(definition: Any, where: str) -> Sequence[int]:
+    number, types = int(definition.num_supported_buffer_types), definition.supported_buffer_types
+    if not 0 < number <= len(types):
+        raise _broken(f"its buffer handlers are for {number} types of memory", where)
+    found = [int(types[i]) for i in range(number)]
+    if min(found) <= BufferType.HOST_MEMORY:
+        raise _broken(f"its buffer handlers are for the types of memory {found}", where)
+    return found
+
+
+def _broken(what: str, where: str) -> LiteRtError:
+    return LiteRtError(Status.DYNAMIC_LOADING, what, where, "This is the vendor's to repair.")
