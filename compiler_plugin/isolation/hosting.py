@@ -35,20 +35,20 @@ class Hosting:
 
     in_process: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
-    started: dict[str, Session] = field(default_factory=dict, compare=False, repr=False)
+    started: dict[str, PluginProcess] = field(default_factory=dict, compare=False, repr=False)
 
     def start(self, paths: Sequence[str]) -> None:
         """Starts a process for each library, by its path, and waits for none."""
         if not self.in_process:
             for path in paths:
-                self.started[path] = Session(path, self.timeout_s)
+                self.started[path] = PluginProcess(path, self.timeout_s)
 
-    def take(self, path: str) -> Session:
+    def take(self, path: str) -> PluginProcess:
         """The process that was started for a library, or a new one; the caller's from now on."""
-        return self.started.pop(path, None) or Session(path, self.timeout_s)
+        return self.started.pop(path, None) or PluginProcess(path, self.timeout_s)
 
 
-class Session:
+class PluginProcess:
     """A child process that loads a plugin, and the bytes that it has in common with this one.
 
     It ends when nobody has it.
@@ -70,7 +70,7 @@ class Session:
         self._load = [loader, path]
         self._exchange: Exchange | None = None
         self._service = Service(
-            "compiler_plugin.isolation.serving:serve_plugin",
+            "compiler_plugin.isolation.served_plugin:serve_plugin",
             timeout_s=timeout_s,
             subject=f"the compiler plugin {os.path.basename(path)}",
             where=path,

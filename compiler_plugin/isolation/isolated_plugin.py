@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from compiler_plugin.isolation.hosting import DEFAULT_TIMEOUT_S, NATIVE_LOADER, Session
-from compiler_plugin.isolation.options_transport import pack_environment, pack_options, unpack_infos
+from compiler_plugin.isolation.hosting import DEFAULT_TIMEOUT_S, NATIVE_LOADER, PluginProcess
 from compiler_plugin.isolation.transport import (
+    pack_environment,
     pack_model,
+    pack_options,
     pack_subgraphs,
     replace_model,
     unpack_companions,
+    unpack_infos,
     unpack_model,
     unpack_result,
 )
@@ -46,7 +48,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         loader: str = NATIVE_LOADER,
-        session: Session | None = None,
+        session: PluginProcess | None = None,
     ) -> None:
         """Has the plugin loaded, and asks who it is.
 
@@ -62,7 +64,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         self.path = path
         self._loader = loader
         self._timeout_s = timeout_s
-        session = session or Session(path, timeout_s, loader)
+        session = session or PluginProcess(path, timeout_s, loader)
         with _ending_on_error(session):
             said = session.load()
         self.api_version = ApiVersion(*said["api_version"])
@@ -70,7 +72,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         self.soc_models = said["soc_models"]
         self.supported_hardware = Hardware(said["supported_hardware"])
         self.sdk_version = said["sdk_version"]
-        self._idle: Session | None = session
+        self._idle: PluginProcess | None = session
 
     def check_compiler_compatibility(
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
@@ -88,11 +90,11 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         with _ending_on_error(session):
             return IsolatedPlugin(session, environment_options, compiler_options)
 
-    def _take_session(self) -> Session:
+    def _take_session(self) -> PluginProcess:
         """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
         session, self._idle = self._idle, None
         if session is None:
-            session = Session(self.path, self._timeout_s, self._loader)
+            session = PluginProcess(self.path, self._timeout_s, self._loader)
             with _ending_on_error(session):
                 session.load()
         return session
@@ -103,7 +105,7 @@ class IsolatedPlugin(CompilerPlugin):
 
     def __init__(
         self,
-        session: Session,
+        session: PluginProcess,
         environment_options: EnvironmentOptions,
         compiler_options: CompilerOptions,
     ) -> None:
@@ -159,7 +161,7 @@ class IsolatedPlugin(CompilerPlugin):
 
 
 @contextmanager
-def _ending_on_error(session: Session) -> Iterator[None]:
+def _ending_on_error(session: PluginProcess) -> Iterator[None]:
     """Ends a session that an error leaves without use, though the error's traceback still has it."""
     try:
         yield

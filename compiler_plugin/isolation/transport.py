@@ -1,4 +1,4 @@
-"""Models, partitions and results for another process, as JSON and references to bytes.
+"""What goes to another process and back: models, partitions and results, as JSON and references to bytes; options.
 
 A graph goes as a flatbuffer without its constants; these are references. So what arrives is a graph as from a
 file: whole, checked, and with the same order of subgraphs, ops and tensors.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
 from compiler_plugin.isolation.exchange import Exchange
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
+from litert.core.environment_options import EnvironmentOptions
 from litert.model.graph import Buffer, Model, Op, Subgraph
 from litert.model.model_tables import all_buffers
 from litert.model.reader import read_model
@@ -143,3 +146,43 @@ def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None
             buffer.blob = blob
         for op, (blob, is_large) in zip(ops, options, strict=True):
             op.custom_options, op.has_large_custom_options = blob, is_large
+
+
+def pack_environment(options: EnvironmentOptions) -> object:
+    """An environment's options."""
+    return {field.name: getattr(options, field.name) for field in fields(options)}
+
+
+def unpack_environment(packed: Mapping[str, Any]) -> EnvironmentOptions:
+    """What `pack_environment` packed."""
+    return EnvironmentOptions(**packed)
+
+
+def pack_options(options: CompilerOptions) -> object:
+    """What a plugin may read of the user's wishes."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    dump = options.dump
+    return {
+        **values,
+        "custom_op_infos": pack_infos(options.custom_op_infos),
+        "vendor_options": dict(options.vendor_options),
+        "custom_layers": list(options.custom_layers),
+        "shape_bounds": {name: list(shape) for name, shape in options.shape_bounds.items()},
+        "dump": {field.name: getattr(dump, field.name) for field in fields(dump)},
+    }
+
+
+def unpack_options(packed: Mapping[str, Any]) -> CompilerOptions:
+    """What `pack_options` packed."""
+    infos, dump = unpack_infos(packed["custom_op_infos"]), DumpOptions(**packed["dump"])
+    return CompilerOptions(**{**packed, "custom_op_infos": infos, "dump": dump})
+
+
+def pack_infos(infos: Sequence[CustomOpInfo]) -> object:
+    """Ops, with the files of their assets."""
+    return [[info.op_name, info.asset_path] for info in infos]
+
+
+def unpack_infos(packed: Sequence[Any]) -> list[CustomOpInfo]:
+    """What `pack_infos` packed."""
+    return [CustomOpInfo(name, path) for name, path in packed]

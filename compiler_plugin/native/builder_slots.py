@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from compiler_plugin.native.builder import BuiltOp, GraphBuilder
-from compiler_plugin.native.builder_options import OPTIONS, schema_name
+from compiler_plugin.native.graph_builder import BuiltOp, GraphBuilder
 from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import Slots
+from compiler_plugin.native.option_slots import schema_name
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import from_c
 from litert.core.errors import LiteRtError
@@ -17,6 +17,60 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
 from litert.model.graph import Buffer, Op, Tensor
+
+_ACT = "fused_activation"
+_STRIDES = ("stride_w", "stride_h")
+_POOL = ("padding", *_STRIDES, "filter_width", "filter_height", _ACT)
+_REDUCE = ("keep_dims",)
+_CORNERS = ("align_corners", "half_pixel_centers")
+
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "add": (_ACT,),
+    "average_pool_2d": _POOL,
+    "batch_matmul": ("adj_x", "adj_y", "asymmetric_quantize_input"),
+    "concatenation": (_ACT, "axis"),
+    "conv_2d": ("padding", *_STRIDES, "dilation_w", "dilation_h", _ACT),
+    "conv_3d": (
+        "padding", *_STRIDES, "stride_d", "dilation_w", "dilation_h", "dilation_d", _ACT,
+    ),
+    "cumsum": ("exclusive", "reverse"),
+    "depth_to_space": ("block_size",),
+    "depthwise_conv_2d": (
+        "padding", *_STRIDES, "depth_multiplier", _ACT, "dilation_w", "dilation_h",
+    ),
+    "div": (_ACT,),
+    "fully_connected": (
+        _ACT, "weights_format", "keep_num_dims", "quantized_bias_type", "asymmetric_quantize_input",
+    ),
+    "gather": ("axis", "batch_dims"),
+    "gelu": ("approximate",),
+    "l2_pool_2d": _POOL,
+    "leaky_relu": ("alpha",),
+    "max_pool_2d": _POOL,
+    "mean": _REDUCE,
+    "mirror_pad": ("mode",),
+    "mul": (_ACT,),
+    "one_hot": ("axis",),
+    "pack": ("axis", "values_count"),
+    "reduce_all": _REDUCE,
+    "reduce_any": _REDUCE,
+    "reduce_max": _REDUCE,
+    "reduce_min": _REDUCE,
+    "resize_bilinear": _CORNERS,
+    "resize_nearest_neighbor": _CORNERS,
+    "softmax": ("beta",),
+    "space_to_depth": ("block_size",),
+    "split": ("num_splits",),
+    "split_v": ("num_splits",),
+    "strided_slice": (
+        "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask", "offset",
+    ),
+    "sub": (_ACT,),
+    "sum": _REDUCE,
+    "transpose_conv": ("padding", *_STRIDES, _ACT),
+    "unpack": ("axis", "num"),
+}  # fmt: skip
+"""By the op's name in the slots; RESHAPE, SQUEEZE and composites, which have lists, are not here."""
 
 _RANKED = 0
 
@@ -37,33 +91,6 @@ def builder_slots(handles: GraphHandles) -> Slots:
 
 def _graph_slots(handles: GraphHandles) -> Slots:
     get, of = handles.get, handles.of
-
-    def build_tensor(
-        builder: int,
-        type_id: int,
-        ranked: Any,
-        _unranked: Any,
-        weights: int,
-        quantization_id: int,
-        per_tensor: Any,
-        per_channel: Any,
-        block_wise: Any,
-        name: Any,
-        new_tensor: Any,
-    ) -> None:
-        build = get(builder, GraphBuilder)
-        if type_id != _RANKED:
-            raise LiteRtError(
-                Status.UNSUPPORTED, "a new tensor without a rank", hint="Give its dimensions."
-            )
-        tensor_type = from_c(ffi.cast("LiteRtRankedTensorType*", ffi.addressof(ranked)))
-        buffer = get(weights, Buffer) if weights else build.empty_buffer
-        if weights and buffer.blob is None:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a new tensor with weights without data")
-        quantization = _quantization(handles, quantization_id, per_tensor, per_channel, block_wise)
-        tensor = _tensor(tensor_type, buffer, quantization, name)
-        build.add_tensor(tensor)
-        new_tensor[0] = of(tensor)
 
     def build_weights(builder: int, data: Any, size: int, tensor: int, new_weights: Any) -> None:
         if size and not data:
@@ -93,11 +120,44 @@ def _graph_slots(handles: GraphHandles) -> Slots:
         get(builder, GraphBuilder).erase(get(op, Op))
 
     return {
-        "build_tensor": build_tensor,
+        "build_tensor": _tensor_slot(handles),
         "build_weights": build_weights,
         "build_op": build_op,
         "erase_op": erase_op,
     }
+
+
+def _tensor_slot(handles: GraphHandles) -> Callable[..., None]:
+    get, of = handles.get, handles.of
+
+    def build_tensor(
+        builder: int,
+        type_id: int,
+        ranked: Any,
+        _unranked: Any,
+        weights: int,
+        quantization_id: int,
+        per_tensor: Any,
+        per_channel: Any,
+        block_wise: Any,
+        name: Any,
+        new_tensor: Any,
+    ) -> None:
+        build = get(builder, GraphBuilder)
+        if type_id != _RANKED:
+            raise LiteRtError(
+                Status.UNSUPPORTED, "a new tensor without a rank", hint="Give its dimensions."
+            )
+        tensor_type = from_c(ffi.cast("LiteRtRankedTensorType*", ffi.addressof(ranked)))
+        buffer = get(weights, Buffer) if weights else build.empty_buffer
+        if weights and buffer.blob is None:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "a new tensor with weights without data")
+        quantization = _quantization(handles, quantization_id, per_tensor, per_channel, block_wise)
+        tensor = _tensor(tensor_type, buffer, quantization, name)
+        build.add_tensor(tensor)
+        new_tensor[0] = of(tensor)
+
+    return build_tensor
 
 
 def _tensor(

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from compiler_plugin.native.exported import constant_inputs
 from compiler_plugin.native.exported.constant_inputs import dequantize_for
+from compiler_plugin.native.exported.exported_plugin import ExportedPlugin, Wishes
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.host_options import (
     find_custom_op_infos,
@@ -21,7 +22,6 @@ from compiler_plugin.native.exported.host_options import (
     read_flags,
 )
 from compiler_plugin.native.exported.options import read_options
-from compiler_plugin.native.exported.plugin import ExportedPlugin, Wishes
 from compiler_plugin.plugin import CompiledResult, CompilerPluginFactory
 from compiler_plugin.registry import RegisteredPlugin, check_factory
 from litert.abi.definitions import ffi

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from compiler_plugin.native.library import PluginLibrary
-from compiler_plugin.native.plugin import NativePlugin
+from compiler_plugin.native.native_plugin import NativePlugin
+from compiler_plugin.native.plugin_library import PluginLibrary
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions

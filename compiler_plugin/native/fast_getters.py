@@ -1,7 +1,9 @@
 """The getters that plugins ask most, for each op and tensor and more than once, in machine code.
 
 What is in the table that a getter is shown takes a few instructions; whatever else it is asked goes on to Python.
-The code is in a library of our own, which one context has.
+The code is in a library of our own, which one context has. Each function reads two pointers in the data of the
+library: the table that it answers from, NULL for none, and where it goes on with what is not in the table, a wrong
+handle above all, as if it had not been called.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from compiler_plugin.native.getter_code import SLOT_SIZE, column_code, index_code
 from litert.abi.definitions import ffi
-from litert.abi.elf_library import CODE, DATA, elf_library, load_library
+from litert.abi.elf_library import CODE, DATA, Code, elf_library, load_library
+from litert.abi.handles import STEP
 
 INDEX = "get_subgraph_op"
 COLUMNS = {
@@ -29,6 +31,11 @@ COLUMNS = {
 """What the answers are, by slot."""
 
 FUNCTIONS = (INDEX, *COLUMNS)
+
+SLOT_SIZE = 16
+"""Bytes of a function's two pointers."""
+
+assert STEP == 1 << 4  # what the code shifts by
 
 _SONAME = "liblitert_npu_getters.so"
 _SLOTS = {name: SLOT_SIZE * number for number, name in enumerate(FUNCTIONS)}
@@ -125,3 +132,131 @@ def _load() -> Any:
     functions = [(f"litert_npu_{name}", codes[name]) for name in FUNCTIONS]
     image = elf_library(_SONAME, functions, SLOT_SIZE * len(functions))
     return load_library(image, _SONAME, ffi.RTLD_LOCAL)
+
+
+def index_code(slot: int) -> Code:
+    """`get(owner, index, handle*)`, where the handles are in a row.
+
+    The table: the owner's handle, how many there are, the first one's handle; each 8 bytes.
+
+    Args:
+      slot: where the pointers are, from the start of the data.
+    """
+
+    def code(machine: str, at: int) -> bytes:
+        if machine == "x86_64":
+            return _x86_64(
+                at,
+                slot,
+                b"\x48\x3b\x38\x75",  # cmp rdi, [rax]; jne
+                b"\x48\x3b\x70\x08\x73",  # cmp rsi, [rax + 8]; jae
+                b"\x48\x85\xd2\x74",  # test rdx, rdx; jz
+                b"\x48\xc1\xe6\x04"  # shl rsi, 4
+                b"\x48\x03\x70\x10"  # add rsi, [rax + 16]
+                b"\x48\x89\x32",  # mov [rdx], rsi
+            )
+        return _aarch64(
+            at,
+            slot,
+            (0xF940012A,),  # ldr x10, [x9]
+            (0xEB0A001F, 0x54000001),  # cmp x0, x10; b.ne
+            (0xA940AD2A, 0xEB0A003F, 0x54000002),  # ldp x10, x11, [x9, 8]; cmp x1, x10; b.hs
+            (0xB4000002,),  # cbz x2
+            (0x8B01116A, 0xF900004A),  # add x10, x11, x1, lsl 4; str x10, [x2]
+        )
+
+    return code
+
+
+def column_code(slot: int, size: int) -> Code:
+    """`get(handle, answer*)`, where the handles are in a row.
+
+    The table: the first handle and how many there are, each 8 bytes; then their answers.
+
+    Args:
+      slot: where the pointers are, from the start of the data.
+      size: of an answer: 4 bytes, or a multiple of 8 below 80.
+    """
+    assert size == 4 or (size % 8 == 0 and size < 80)  # jumps and distances of one byte
+
+    def code(machine: str, at: int) -> bytes:
+        if machine == "x86_64":
+            return _x86_64(
+                at,
+                slot,
+                b"\x48\x89\xf9"  # mov rcx, rdi
+                b"\x48\x2b\x08"  # sub rcx, [rax]
+                b"\xf6\xc1\x0f\x75",  # test cl, 15; jnz
+                b"\x48\xc1\xe9\x04"  # shr rcx, 4
+                b"\x48\x3b\x48\x08\x73",  # cmp rcx, [rax + 8]; jae
+                b"\x48\x85\xf6\x74",  # test rsi, rsi; jz
+                _copy_x86_64(size),
+            )
+        return _aarch64(
+            at,
+            slot,
+            (0xA9402D2A, 0xCB0A000C),  # ldp x10, x11, [x9]; sub x12, x0, x10
+            (0xF2400D9F, 0x54000001),  # tst x12, 15; b.ne
+            (0xD344FD8C, 0xEB0B019F, 0x54000002),  # lsr x12, x12, 4; cmp x12, x11; b.hs
+            (0xB4000001,),  # cbz x1
+            _copy_aarch64(size),
+        )
+
+    return code
+
+
+def _copy_x86_64(size: int) -> bytes:
+    """Copies answer number rcx of the table at rax to [rsi]."""
+    if size == 4:
+        return b"\x8b\x44\x88\x10\x89\x06"  # mov eax, [rax + 4 * rcx + 16]; mov [rsi], eax
+    code = b"\x48\x6b\xc9" + bytes([size])  # imul rcx, rcx, size
+    code += b"\x48\x01\xc8"  # add rax, rcx
+    for offset in range(0, size, 8):
+        code += b"\x48\x8b\x48" + bytes([16 + offset])  # mov rcx, [rax + 16 + offset]
+        code += b"\x48\x89\x4e" + bytes([offset])  # mov [rsi + offset], rcx
+    return code
+
+
+def _copy_aarch64(size: int) -> Sequence[int]:
+    """Copies answer number x12 of the table at x9 to [x1]."""
+    if size == 4:  # add x9, x9, 16; ldr w10, [x9, x12, lsl 2]; str w10, [x1]
+        return (0x91004129, 0xB86C792A, 0xB900002A)
+    words = [0xD280000A | size << 5, 0x9B0A2589]  # mov x10, size; madd x9, x12, x10, x9
+    for offset in range(0, size, 8):
+        words.append(0xF940012A | (16 + offset) // 8 << 10)  # ldr x10, [x9, 16 + offset]
+        words.append(0xF900002A | offset // 8 << 10)  # str x10, [x1, offset]
+    return words
+
+
+def _x86_64(at: int, slot: int, *steps: bytes) -> bytes:
+    """Code with the table in rax; all steps but the last end in a jump, whose distance is put behind it."""
+    body = b"\x48\x85\xc0\x74"  # test rax, rax; jz
+    *tests, answer = (body, *steps)
+    size = 7 + sum(len(test) + 1 for test in tests) + len(answer) + 3
+    code = b"\x48\x8b\x05" + struct.pack("<i", DATA + slot - (at + 7))  # mov rax, [table]
+    for test in tests:
+        code += test
+        code += struct.pack("b", size - (len(code) + 1))
+    code += answer + b"\x31\xc0\xc3"  # xor eax, eax; ret
+    return code + b"\xff\x25" + struct.pack("<i", DATA + slot + 8 - (at + size + 6))  # jmp [...]
+
+
+def _aarch64(at: int, slot: int, *steps: Sequence[int]) -> bytes:
+    """Code with the table in x9; each step but the first and last ends in a jump to where it goes on."""
+    words = [_label(0x58000009, DATA + slot - at), 0xB4000009]  # ldr x9, table; cbz x9
+    jumps = [1]
+    for number, step in enumerate(steps, 1):
+        words += step
+        if number < len(steps) and step[-1] >> 24 in (0x54, 0xB4):
+            jumps.append(len(words) - 1)
+    words += [0x52800000, 0xD65F03C0]  # mov w0, 0; ret
+    end = len(words)
+    for jump in jumps:
+        words[jump] = _label(words[jump], 4 * (end - jump))
+    words.append(_label(0x58000010, DATA + slot + 8 - (at + 4 * end)))  # ldr x16, ...
+    words.append(0xD61F0200)  # br x16
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def _label(word: int, distance: int) -> int:
+    return word | (distance // 4 & 0x7FFFF) << 5

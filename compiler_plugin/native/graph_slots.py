@@ -116,7 +116,16 @@ def op_slots(handles: GraphHandles) -> Slots:
 
 def tensor_slots(handles: GraphHandles) -> Slots:
     """Tensors: their types, quantization, neighbours and data; without the plain answers."""
-    get, of = handles.get, handles.of
+    return {
+        **_type_slots(handles),
+        **_quantization_slots(handles),
+        **_neighbour_slots(handles),
+        **_weights_slots(handles),
+    }
+
+
+def _type_slots(handles: GraphHandles) -> Slots:
+    get = handles.get
 
     def get_tensor_index(tensor: int, index: Any) -> None:
         index[0] = handles.place(get(tensor, Tensor))
@@ -128,6 +137,12 @@ def tensor_slots(handles: GraphHandles) -> Slots:
     def get_unranked_tensor_type(tensor: int, tensor_type: Any) -> Status:
         get(tensor, Tensor)
         return Status.INVALID_IR_TYPE
+
+    return _named(locals())
+
+
+def _quantization_slots(handles: GraphHandles) -> Slots:
+    get, of = handles.get, handles.of
 
     def get_per_tensor_quantization(tensor: int, parameters: Any) -> Status | None:
         quantization = _of_kind(get(tensor, Tensor), QuantizationKind.PER_TENSOR)
@@ -168,6 +183,12 @@ def tensor_slots(handles: GraphHandles) -> Slots:
         parameters.block_size = blockwise.block_size
         return None
 
+    return _named(locals())
+
+
+def _neighbour_slots(handles: GraphHandles) -> Slots:
+    get, of = handles.get, handles.of
+
     def uses_of(tensor: int) -> Sequence[tuple[Op, int]]:
         found = get(tensor, Tensor)
         uses: Sequence[tuple[Op, int]] = handles.memory(found, "uses", lambda: _find_uses(found))
@@ -187,6 +208,12 @@ def tensor_slots(handles: GraphHandles) -> Slots:
         if producer is not None:
             defining_op.op = ffi.cast("LiteRtOp", of(producer))
             defining_op.op_output_index = list(producer.outputs).index(found)
+
+    return _named(locals())
+
+
+def _weights_slots(handles: GraphHandles) -> Slots:
+    get = handles.get
 
     def get_weights_buffer_id(weights: int, buffer_id: Any) -> None:
         buffer_id[0] = handles.buffer_id(get(weights, Buffer))

@@ -14,7 +14,7 @@ from litert.abi.definitions import ffi
 from litert.model.builtin_options import BUILTIN_NUMBERS, find_options_type
 from litert.model.schema_types import table_schema
 
-_FIELDS = {
+_SCHEMA_NAMES = {
     "fused_activation": "fused_activation_function",
     "dilation_d": "dilation_d_factor",
     "dilation_w": "dilation_w_factor",
@@ -51,6 +51,11 @@ class OptionSlot:
     is_vector: bool
 
 
+def schema_name(option: str) -> str:
+    """What the TFLite schema calls an option."""
+    return _SCHEMA_NAMES.get(option, option)
+
+
 @cache
 def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
     """The slots by the operator's name: `CONV_2D`."""
@@ -63,7 +68,7 @@ def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
         operator = next(o for o in operators if words.startswith(f"{o.lower()}_"))
         name = words[len(operator) + 1 :]
         is_vector = len(field.type.args) == 3
-        found.setdefault(operator, []).append(OptionSlot(slot, _FIELDS.get(name, name), is_vector))
+        found.setdefault(operator, []).append(OptionSlot(slot, schema_name(name), is_vector))
     return {operator: tuple(slots) for operator, slots in found.items()}
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler_plugin.native.builder import GraphBuilder
-from compiler_plugin.native.context import CompilerContext
-from compiler_plugin.native.library import PluginLibrary
+from compiler_plugin.native.compiler_context import CompilerContext
+from compiler_plugin.native.graph_builder import GraphBuilder
+from compiler_plugin.native.plugin_library import PluginLibrary
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -21,7 +21,7 @@ from dispatch.api import (
 )
 from dispatch.native.answers import check_answer, decode, read_metrics
 from dispatch.native.contexts import NativeCall, NativeDevice, NativeRegistration
-from dispatch.native.library import DispatchLibrary
+from dispatch.native.dispatch_library import DispatchLibrary
 from dispatch.native.parts import NativeAsyncInterface, NativeBufferHandlers, NativeGraphInterface
 from dispatch.native.runtime_context import RuntimeContext
 from litert.abi.definitions import ffi

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import PushedOps
-from compiler_plugin.native.plugin import option_payloads
+from compiler_plugin.native.native_plugin import option_payloads
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.symbol_library import load_symbols

@@ -9,11 +9,10 @@ from typing import Any
 
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
-from compiler_plugin.native.library import FUNCTIONS, GET_REFUSAL
+from compiler_plugin.native.plugin_library import FUNCTIONS, GET_REFUSAL, plugin_loading_flags
 from compiler_plugin.outline import Partition, extract, make_partition
 from compiler_plugin.partition import find_partitions
 from litert.abi.definitions import ffi
-from litert.abi.plugin_loading import plugin_loading_flags
 from litert.conformance.checks import BrokenRuleError, UnseenError
 from litert.conformance.plugin_host import PluginHost
 from litert.conformance.vendor_calls import (

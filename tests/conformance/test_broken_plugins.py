@@ -75,7 +75,7 @@ def test_a_crash_a_hang_and_an_exit_are_findings(
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", rule)
     findings = run_in_children(
-        "litert.conformance.serving:check_plugin",
+        "litert.conformance.checking:check_plugin",
         argument(broken_vendor, FOUND_BY.get(rule, rule)),
         timeout_s=5 if rule == "hang" else 60,
         subject="the plugin",
@@ -88,7 +88,7 @@ def test_a_crash_a_hang_and_an_exit_are_findings(
 def test_a_crash_at_the_process_s_end_is_a_finding(
     broken_vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = "litert.conformance.serving:check_plugin"
+    target = "litert.conformance.checking:check_plugin"
     asked = argument(broken_vendor, "compile.ok")
     found = {}
     for broken in ("", "plugin.ends", "create.again"):

@@ -11,12 +11,12 @@ import pytest
 
 from litert.conformance.case import add_expected
 from litert.conformance.case_files import write_cases
+from litert.conformance.checking import check_dispatch
 from litert.conformance.checks import Outcome
 from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.conformance.models import custom_op_models, default_models
 from litert.conformance.plugin_host import PluginHost
 from litert.conformance.plugin_subject import PluginSubject, load_functions
-from litert.conformance.serving import check_dispatch
 from litert.conformance.vendor_calls import CallTrace
 from tests.conformance.broken_libraries import DISPATCH, PLUGIN, rules_of
 
@@ -101,7 +101,7 @@ def test_a_crash_is_a_finding(
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", rule)
     findings = run_in_children(
-        "litert.conformance.serving:check_dispatch",
+        "litert.conformance.checking:check_dispatch",
         {**argument, "rules": [rule]},
         timeout_s=60,
         subject="the library",
@@ -115,7 +115,7 @@ def test_another_exit_status_is_a_finding(
     argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", "dispatch.ends")
-    target = "litert.conformance.serving:check_dispatch"
+    target = "litert.conformance.checking:check_dispatch"
     asked = {**argument, "rules": ["dispatch.runs"]}
     found = check_end("dispatch.ends", target, asked, timeout_s=60, subject="the library")
     assert (found.outcome, found.text) == (

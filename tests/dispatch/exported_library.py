@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dispatch.api import Dispatch
+from dispatch.native.dispatch_library import DispatchLibrary
 from dispatch.native.export import ExportedTable, export_table
-from dispatch.native.library import DispatchLibrary
 from dispatch.native.table import NativeDispatch
 from litert.abi.definitions import ffi
 

@@ -43,10 +43,10 @@ class _Side:
 
 
 _PLUGIN = _Side(
-    "litert.conformance.serving:check_plugin", "the plugin", "plugin.ends", "compile.ok"
+    "litert.conformance.checking:check_plugin", "the plugin", "plugin.ends", "compile.ok"
 )
 _DISPATCH = _Side(
-    "litert.conformance.serving:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
+    "litert.conformance.checking:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
 )
 END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
 """Those that are looked at by how a process ends."""
@@ -153,7 +153,7 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
     refusals: list[Any] = []
     with suppress(LiteRtError):
         refusals += call_in_child(
-            "litert.conformance.serving:refuse_settings",
+            "litert.conformance.checking:refuse_settings",
             argument,
             timeout_s=options.timeout_s,
             subject=_PLUGIN.subject,
@@ -180,7 +180,7 @@ def _compile(
     remarks: list[str] = []
     try:
         for answer in call_in_child(
-            "litert.conformance.serving:compile_cases",
+            "litert.conformance.checking:compile_cases",
             {**argument, "folder": folder, "trace": ""},
             timeout_s=options.timeout_s,
             subject="the plugin",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler_plugin.native.library import GET_REFUSAL
+from compiler_plugin.native.plugin_library import GET_REFUSAL
 from litert.abi.definitions import ffi
 from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
 from litert.conformance.plugin_subject import PluginSubject, model_of_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from compiler_plugin.native.library import GET_REFUSAL
+from compiler_plugin.native.plugin_library import GET_REFUSAL
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
 from litert.abi.definitions import ffi

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler_plugin.native.library import FUNCTIONS
+from compiler_plugin.native.plugin_library import FUNCTIONS
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.plugin_subject import PluginSubject, text_of

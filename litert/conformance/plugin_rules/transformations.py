@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler_plugin.native.builder import GraphBuilder
+from compiler_plugin.native.graph_builder import GraphBuilder
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.plugin_subject import Plugin, PluginSubject, text_of

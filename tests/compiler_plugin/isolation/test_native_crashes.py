@@ -16,7 +16,7 @@ import pytest
 
 from compiler_plugin.commands import list_plugins
 from compiler_plugin.isolation.hosting import Hosting, find_libraries
-from compiler_plugin.native.library import FUNCTIONS
+from compiler_plugin.native.plugin_library import FUNCTIONS
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.registry import load_point
 from litert.abi.headers import INCLUDE_FOLDER

@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.isolation.exchange import Exchange
-from compiler_plugin.isolation.options_transport import (
-    pack_environment,
-    pack_options,
-    unpack_environment,
-    unpack_options,
-)
 from compiler_plugin.isolation.transport import (
+    pack_environment,
     pack_model,
+    pack_options,
     pack_result,
     pack_subgraphs,
     replace_model,
+    unpack_environment,
     unpack_model,
+    unpack_options,
     unpack_result,
 )
 from compiler_plugin.plugin import CallInfo, CompiledResult

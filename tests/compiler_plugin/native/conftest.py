@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compiler_plugin.native.builder_options import OPTIONS
+from compiler_plugin.native.builder_slots import OPTIONS
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
 from litert.abi.definitions import ffi

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.fast_getters import (
     FUNCTIONS,
     INDEX,

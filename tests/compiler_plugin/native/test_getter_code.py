@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import arm64_const, x86_const
 
-from compiler_plugin.native.getter_code import column_code, index_code
+from compiler_plugin.native.fast_getters import column_code, index_code
 from litert.abi.elf_library import DATA, Code
 
 LIBRARY, MEMORY, STACK, RETURN, PYTHON = 0x100000, 0x300000, 0x400000, 0x500000, 0x600000

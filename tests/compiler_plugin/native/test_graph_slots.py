@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler_plugin.native import graph_slots
-from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.compiler_context import CompilerContext
 from litert.abi.definitions import ffi
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder

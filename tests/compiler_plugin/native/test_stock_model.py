@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
 from compiler_plugin.native.option_slots import hidden_options, option_slots

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiler_plugin.native.builder_options import OPTIONS
-from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.builder_slots import OPTIONS
+from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.transformations import Pattern, apply_patterns
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError

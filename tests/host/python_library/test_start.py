@@ -239,7 +239,7 @@ LOGGING = """
     if sys.argv[2] == "keeps a log":
         logging.basicConfig(level=logging.WARNING)
     assert CDLL(sys.argv[1]).LiteRtDispatchGetApi(create_string_buffer(56)) == 0
-    logging.getLogger("compiler_plugin.native.exported.plugin").info("a report")
+    logging.getLogger("compiler_plugin.native.exported.exported_plugin").info("a report")
 """
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler_plugin.native.builder import GraphBuilder
-from compiler_plugin.native.op_order import order_ops
+from compiler_plugin.native.graph_builder import GraphBuilder, order_ops
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

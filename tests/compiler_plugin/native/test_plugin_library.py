@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.native.factory import NativePluginFactory
-from compiler_plugin.native.library import FUNCTIONS, PluginLibrary
+from compiler_plugin.native.plugin_library import FUNCTIONS, PluginLibrary
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo

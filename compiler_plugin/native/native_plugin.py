@@ -6,10 +6,10 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from compiler_plugin.native.context import CompilerContext
+from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
-from compiler_plugin.native.library import GET_REFUSAL, PluginLibrary
+from compiler_plugin.native.plugin_library import GET_REFUSAL, PluginLibrary
 from compiler_plugin.native.transformations import Pattern, apply_patterns, read_patterns
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
 from litert.abi.definitions import ffi

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from compiler_plugin.isolation.exchange import Exchange
-from compiler_plugin.isolation.options_transport import (
-    pack_infos,
-    unpack_environment,
-    unpack_options,
-)
 from compiler_plugin.isolation.transport import (
     pack_companions,
+    pack_infos,
     pack_model,
     pack_result,
+    unpack_environment,
     unpack_model,
+    unpack_options,
 )
 from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory, OpList, has_optional
 from litert.core.errors import LiteRtError

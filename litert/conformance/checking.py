@@ -71,7 +71,7 @@ def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
     """
     from compiler_plugin.native.factory import NativePluginFactory
     from compiler_plugin.registry import check_factory
-    from litert.conformance.settings import find_refusal
+    from litert.conformance.user_settings import find_refusal
 
     origin = argument["origin"]
     vendor = find_checked(origin, argument["manufacturer"], "PLUGIN", CallTrace(""))

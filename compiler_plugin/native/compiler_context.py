@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from compiler_plugin.native.fast_getters import (
 )
 from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import (
+    Slots,
     item,
     model_slots,
     op_slots,
@@ -24,12 +26,13 @@ from compiler_plugin.native.graph_slots import (
     tensor_slots,
 )
 from compiler_plugin.native.option_getters import option_getters
-from compiler_plugin.native.serialization import serialization_slots
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.tables import fill
 from litert.core.errors import LiteRtError
-from litert.model.graph import Subgraph
+from litert.core.status import Status
+from litert.model.graph import Model, Signature, Subgraph
+from litert.model.writer import to_bytes
 
 VERSION = (1, 3)
 """Of the table: LiteRT 2.3.0's."""
@@ -133,3 +136,57 @@ class CompilerContext:
     def _set_slots(self, functions: Mapping[str, Any]) -> None:
         for name, function in functions.items():
             setattr(self.table, name, function)
+
+
+def serialization_slots(handles: GraphHandles) -> Slots:
+    """The one slot."""
+
+    def serialize_model_with_signatures(
+        model: int,
+        buffer: Any,
+        size: Any,
+        offset: Any,
+        _destroy_model: bool,
+        signature_keys: Any,
+        num_signatures: int,
+        _options: Any,
+    ) -> None:
+        found = handles.get(model, Model)
+        if num_signatures != len(found.subgraphs):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{num_signatures} signatures for {len(found.subgraphs)} subgraphs",
+            )
+        keys = [
+            ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")
+            for i in range(num_signatures)
+            if signature_keys[i]
+        ]
+        found.signatures = [
+            _signature(key, subgraph) for key, subgraph in zip(keys, found.subgraphs, strict=False)
+        ]
+        data = to_bytes(found)
+        buffer[0], size[0], offset[0] = _malloc(data), len(data), 0
+
+    return {"serialize_model_with_signatures": serialize_model_with_signatures}
+
+
+def _signature(key: str, subgraph: Subgraph) -> Signature:
+    return Signature(
+        key,
+        subgraph,
+        [(tensor.name, tensor) for tensor in subgraph.inputs],
+        [(tensor.name, tensor) for tensor in subgraph.outputs],
+    )
+
+
+def _malloc(data: bytes) -> Any:
+    """A copy that the caller frees."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    address = libc.malloc(max(len(data), 1))
+    if not address:
+        raise MemoryError
+    pointer = ffi.cast("uint8_t*", address)
+    ffi.memmove(pointer, data, len(data))
+    return pointer
