@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import Row, compare, seconds
+from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.running import Transformations
-from compiler_plugin.transformations.transform_options import TransformOptions
 from corpus.downloads import networks
 from corpus.stock_outputs import (
     interpreter_of,

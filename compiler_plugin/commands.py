@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.checks import check_output, check_required, read_uncompiled
 from compiler_plugin.compiling import Prepare
 from compiler_plugin.composites import forget_decompositions
@@ -16,7 +17,6 @@ from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import Partition, extract, replace_partitions
 from compiler_plugin.pipeline import (
-    ApplyOptions,
     Progress,
     choose_plugin,
     create_plugin,

@@ -11,9 +11,8 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.asset_files import companion_paths, embed_assets, open_assets
 from compiler_plugin.checks import (
     check_native_assets,
@@ -23,7 +22,6 @@ from compiler_plugin.checks import (
 )
 from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
 from compiler_plugin.custom_layers import find_custom_layers
-from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import replace_partitions
 from compiler_plugin.plan import SubgraphPlan, plan_model, unused_decompositions
@@ -37,10 +35,10 @@ from compiler_plugin.report import Report
 from compiler_plugin.reporting import report_assets, report_calls, report_plans
 from compiler_plugin.shape_bounds import check_shape_bounds
 from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
-from compiler_plugin.transforming import prepare_partitions, transform_flags, transform_model
+from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import PARTITION_STRATEGIES, CompilerOptions, check_is_list
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.option import Goes, given_flags
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
@@ -48,47 +46,12 @@ from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
 from litert.model.stamp import Stamp, set_stamp
 from litert.model.writer import write_model
 
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.transform_options import TransformOptions
+__all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
 
 Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyOptions:
-    """What `apply_plugin` is told by its flags.
-
-    Attributes:
-      soc_manufacturer: whose NPU; "" for the reference vendor.
-      soc_model: which of its NPUs; "" for the plugin's first.
-      libs: folders searched for plugins, beside what is installed.
-      subgraphs: indices of those to compile; none for all.
-      require_npu: names of ops that must not stay on the CPU, or `all`.
-      compiler: what the plugin is told.
-      transform: what is done to the model before the plugin sees it; None for nothing.
-      hosting: how a plugin in a shared library runs.
-    """
-
-    soc_manufacturer: str = ""
-    soc_model: str = ""
-    libs: Sequence[str] = ()
-    subgraphs: Sequence[int] = ()
-    require_npu: Sequence[str] = ()
-    compiler: CompilerOptions = field(default_factory=CompilerOptions)
-    transform: TransformOptions | None = None
-    hosting: Hosting = field(default_factory=Hosting)
-
-    def __post_init__(self) -> None:
-        check_is_list("libs", self.libs)
-        check_is_list("require_npu", self.require_npu)
-
-    @property
-    def asset_paths(self) -> Sequence[str]:
-        """The user's asset files."""
-        return [info.asset_path for info in self.compiler.custom_op_infos]
 
 
 def apply_plugin(
@@ -291,16 +254,6 @@ def _manifest(
 
 def _flags(options: ApplyOptions) -> dict[str, str]:
     """The flags that shaped a file, where they differ from the defaults; none that holds a path."""
-    compiler = options.compiler
-    is_default = compiler.partition_strategy == PARTITION_STRATEGIES[0]
-    flags = {
-        "subgraphs": ",".join(map(str, options.subgraphs)),
-        "require_npu": ",".join(options.require_npu),
-        "compiler_options_max_partitions": str(compiler.max_partitions or ""),
-        "partition_strategy": "" if is_default else compiler.partition_strategy,
-        "check_kernels": "" if compiler.check_kernels else "false",
-        "allow_native_assets": "true" if compiler.allow_native_assets else "",
-        **transform_flags(options.transform),
-        **{n: v for n, v in compiler.vendor_options.items() if not {"/", "\\"} & set(v)},
-    }
-    return {name: value for name, value in flags.items() if value}
+    flags = {name: ",".join(texts) for name, texts in given_flags(options, Goes.MANIFEST)}
+    vendor = options.compiler.vendor_options.items()
+    return flags | {name: text for name, text in vendor if text and not {"/", "\\"} & set(text)}

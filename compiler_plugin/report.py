@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from textwrap import TextWrapper
 
+NO_CALLS = "no op went to the NPU"
+"""The warning about a model that is compiled, and calls no NPU."""
+
 _WIDTH = 100
 
 

@@ -6,13 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 from compiler_plugin.compiling import Compilation
 from compiler_plugin.plan import SubgraphPlan
-from compiler_plugin.report import AssetReport, CallReport, CompositeReport, OpReport, Report
+from compiler_plugin.report import (
+    NO_CALLS,
+    AssetReport,
+    CallReport,
+    CompositeReport,
+    OpReport,
+    Report,
+)
 from litert.core.compiler_options import CustomOpInfo
 from litert.model.assets import Asset
 from litert.model.blob import Blob
-
-NO_CALLS = "no op went to the NPU"
-"""The warning about a model that is compiled, and calls no NPU."""
 
 
 def report_plans(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compiler_plugin.checks import check_output, read_uncompiled
@@ -19,8 +18,8 @@ from litert.model.graph import Model
 from litert.model.writer import write_model
 
 if TYPE_CHECKING:
+    from compiler_plugin.transform_options import TransformOptions
     from compiler_plugin.transformations.running import Transformations
-    from compiler_plugin.transformations.transform_options import TransformOptions
     from litert.model.blob import Progress
 
 
@@ -100,14 +99,3 @@ def prepare_partitions(
     return layout_preparation(
         layout, transformations.custom_layouts, transformations.run_in_partition
     )
-
-
-def transform_flags(options: TransformOptions | None) -> Mapping[str, str]:
-    """The flags that shaped a file, without those that hold a path; some are empty."""
-    if options is None:
-        return {}
-    return {
-        "transformations": ",".join(options.selection),
-        "static_shape": "true" if options.static_shape else "",
-        "disable_nhwc_to_nchw": "true" if options.keep_layout else "",
-    }

@@ -28,7 +28,6 @@ from litert.runtime.events import JoinedEvent, wait_for_all
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import CallMetrics
-from litert.runtime.settings import load_settings
 from litert.runtime.signature import Argument, Direction, SignatureRunner
 from litert.tensor_buffer import TensorBuffer, type_name
 
@@ -117,7 +116,7 @@ class CompiledModel:
         if options is None:
             accelerators = HardwareAccelerator.CPU if hardware_accel is None else hardware_accel
             options = Options(accelerators)
-        return cls(load_model(source, load_settings(environment, options)), environment)
+        return cls(load_model(source, environment.options, options), environment)
 
     @property
     def environment(self) -> Environment:

@@ -6,11 +6,13 @@ classes, imported when they are asked for; what is set in them goes to the vendo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from litert.core.compiler_options import CustomOpInfo
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.option import Goes, options_of
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.cpu_options import CpuOptions
 from litert.gpu_options import GpuOptions
@@ -21,15 +23,45 @@ if TYPE_CHECKING:
 
 __all__ = ["CpuKernelMode", "CpuOptions", "GpuOptions", "HardwareAccelerator", "Options"]
 
-_STOCK_GROUPS = ("Qualcomm", "IntelOpenVino")
+_STOCK_GROUPS = ("qualcomm", "intel_openvino")
+_STOCK_NAMES = ("Qualcomm", "IntelOpenVino")
+_Options = TypeVar("_Options")
 
 
-@dataclass(init=False)
+class _Group(Generic[_Options]):
+    """A field that holds a group of options, made when it is first asked for; None in the constructor."""
+
+    def __init__(self, make: Callable[[], _Options]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> None: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> _Options: ...
+
+    def __get__(self, instance: object | None, owner: type) -> _Options | None:
+        if instance is None:  # the constructor's default
+            return None
+        value: _Options | None = vars(instance)[self._name]
+        if value is None:
+            value = vars(instance)[self._name] = self._make()
+        return value
+
+    def __set__(self, instance: object, value: _Options | None) -> None:
+        vars(instance)[self._name] = value
+
+
+@dataclass(eq=False, repr=False)
 class Options:
     """Options of one model.
 
     Attributes:
       hardware_accelerators: what may run it.
+      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: groups, each made when first asked for.
       dispatch_options: for the vendor's dispatch table, by name.
       check_digests: whether all assets and byte code are compared with the manifest's digests at load, rather
         than those of 16 MiB or less.
@@ -47,6 +79,13 @@ class Options:
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
+    cpu_options: _Group[CpuOptions] = _Group(CpuOptions)
+    gpu_options: _Group[GpuOptions] = _Group(GpuOptions)
+    qualcomm_options: _Group[QualcommOptions] = _Group(lambda: _stock("QualcommOptions")())
+    intel_openvino_options: _Group[IntelOpenVinoOptions] = _Group(
+        lambda: _stock("IntelOpenVinoOptions")()
+    )
+    _: KW_ONLY
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
     check_digests: bool = False
     allow_native_assets: bool = False
@@ -58,110 +97,78 @@ class Options:
     asset_root: str = ""
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     check_kernels: bool = True
-    _cpu_options: CpuOptions | None = None
-    _gpu_options: GpuOptions | None = None
-    _qualcomm_options: Any = None
-    _intel_openvino_options: Any = None
 
-    def __init__(
-        self,
-        hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU,
-        cpu_options: CpuOptions | None = None,
-        gpu_options: GpuOptions | None = None,
-        qualcomm_options: QualcommOptions | None = None,
-        intel_openvino_options: IntelOpenVinoOptions | None = None,
-        *,
-        dispatch_options: Mapping[str, str] | None = None,
-        check_digests: bool = False,
-        allow_native_assets: bool = False,
-        custom_op_infos: Sequence[CustomOpInfo] = (),
-        soc_manufacturer: str = "",
-        soc_model: str = "",
-        compiler_options: Mapping[str, str] | None = None,
-        custom_layers: Sequence[str] = (),
-        asset_root: str = "",
-        shape_bounds: Mapping[str, Sequence[int]] | None = None,
-        check_kernels: bool = True,
-    ) -> None:
-        self.hardware_accelerators = hardware_accelerators
-        self.dispatch_options = dispatch_options or {}
-        self.check_digests = check_digests
-        self.allow_native_assets = allow_native_assets
-        self.custom_op_infos = custom_op_infos
-        self.soc_manufacturer = soc_manufacturer
-        self.soc_model = soc_model
-        self.compiler_options = compiler_options or {}
-        self.custom_layers = custom_layers
-        self.asset_root = asset_root
-        self.shape_bounds = shape_bounds or {}
-        self.check_kernels = check_kernels
-        self._cpu_options = cpu_options
-        self._gpu_options = gpu_options
-        self._qualcomm_options = qualcomm_options
-        self._intel_openvino_options = intel_openvino_options
+    def __post_init__(self) -> None:
+        self.dispatch_options = self.dispatch_options or {}
+        self.compiler_options = self.compiler_options or {}
+        self.shape_bounds = self.shape_bounds or {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     @classmethod
     def create(cls) -> Options:
         """The defaults."""
         return cls()
 
-    @property
-    def cpu_options(self) -> CpuOptions:
-        """The CPU's, to be changed; made when first asked for, as all groups."""
-        if self._cpu_options is None:
-            self._cpu_options = CpuOptions()
-        return self._cpu_options
-
-    @property
-    def gpu_options(self) -> GpuOptions:
-        if self._gpu_options is None:
-            self._gpu_options = GpuOptions()
-        return self._gpu_options
-
-    @property
-    def qualcomm_options(self) -> QualcommOptions:
-        if self._qualcomm_options is None:
-            self._qualcomm_options = _stock("QualcommOptions")()
-        return self._qualcomm_options
-
-    @property
-    def intel_openvino_options(self) -> IntelOpenVinoOptions:
-        if self._intel_openvino_options is None:
-            self._intel_openvino_options = _stock("IntelOpenVinoOptions")()
-        return self._intel_openvino_options
-
     def all_dispatch_options(self) -> dict[str, str]:
         """`dispatch_options`, `allow_native_assets`, and what is set in stock's groups as `<group>.<field>`."""
         found = {"allow_native_assets": "true"} if self.allow_native_assets else {}
         for group, options in self._stock_groups().items():
-            found.update(_set_fields(group, options))
+            found.update(_dispatch_options(group, options))
         return {**found, **self.dispatch_options}
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
         """What is set in stock's groups as flags of `apply_plugin`, by group."""
-        from litert.stock_flags import group_flags  # here: few programs have groups
-
         groups = self._stock_groups()
-        return {group: group_flags(group, options) for group, options in groups.items()}
+        return {group: _group_flags(group, options) for group, options in groups.items()}
+
+    def for_compiler(self) -> CompilerOptions:
+        """What a plugin is told that compiles the model when it is loaded; `vendor_options` are of all vendors.
+
+        Raises:
+          LiteRtError: INVALID_TOOL_CONFIG, for options that no compiler takes.
+        """
+        declared = [o.field for o in options_of(CompilerOptions) if Goes.LOAD in o.goes]
+        given = {name: getattr(self, name) for name in declared}
+        return CompilerOptions(**given, vendor_options=self.compiler_options)
+
+    @property
+    def asks_to_compile(self) -> bool:
+        """Whether the program says what to compile for or with, so that it must know what goes wrong."""
+        return any(
+            (
+                self.soc_manufacturer,
+                self.custom_op_infos,
+                self.custom_layers,
+                self.shape_bounds,
+                self.compiler_options,
+            )
+        )
 
     def _stock_groups(self) -> dict[str, Any]:
         """By the names of their vendors' folders in the wheel."""
-        groups = {
-            "qualcomm": self._qualcomm_options,
-            "intel_openvino": self._intel_openvino_options,
-        }
+        groups = {name: vars(self)[f"_{name}_options"] for name in _STOCK_GROUPS}
         return {name: options for name, options in groups.items() if options is not None}
 
 
-def _set_fields(group: str, options: Any) -> dict[str, str]:
-    """The fields that differ from a group's defaults; enums and flags as numbers."""
+def _set_fields(options: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a group of stock's that differ from its defaults, with their values."""
     defaults = type(options)()
-    found = {}
     for member in fields(options):
         value = getattr(options, member.name)
-        if value == getattr(defaults, member.name):
-            continue
-        name = f"{group}.{member.name}"
+        if value != getattr(defaults, member.name):
+            yield member.name, value
+
+
+def _dispatch_options(group: str, options: Any) -> dict[str, str]:
+    """What is set in a group, as `<group>.<field>`; enums and flags as numbers."""
+    found = {}
+    for field_name, value in _set_fields(options):
+        name = f"{group}.{field_name}"
         if isinstance(value, Mapping):
             found.update({f"{name}.{key}": str(item) for key, item in value.items()})
         elif isinstance(value, int):
@@ -173,6 +180,26 @@ def _set_fields(group: str, options: Any) -> dict[str, str]:
     return found
 
 
+def _group_flags(group: str, options: Any) -> dict[str, str]:
+    """What is set in a group, as texts by the names of the flags: `intel_openvino_...`."""
+    from litert.abi.vendor_flags import FLAGS_OF_FIELDS  # here: few programs have groups
+
+    names = {f"{group}_{name}": value for name, value in _set_fields(options)}
+    return {FLAGS_OF_FIELDS.get(name, name): _flag_text(value) for name, value in names.items()}
+
+
+def _flag_text(value: Any) -> str:
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, str | int):
+        return str(value)
+    return ",".join(map(str, value))
+
+
 def _stock(name: str) -> Any:
     from ai_edge_litert import options
 
@@ -180,6 +207,6 @@ def _stock(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(_STOCK_GROUPS):
+    if name.startswith(_STOCK_NAMES):
         return _stock(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

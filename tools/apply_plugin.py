@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     Raises:
       LiteRtError: with no output written.
     """
-    from .apply_plugin_flags import define_flags, help_text, parse, read_command
+    from .apply_plugin_command import define_flags, execute, help_text, parse, read_command
 
     values = define_flags()
     rest = parse(values, argv)
@@ -59,8 +59,6 @@ def main(argv: Sequence[str]) -> int:
         import logging
 
         logging.basicConfig(level=logging.DEBUG)
-    from .apply_plugin_commands import execute
-
     execute(read_command(values, rest))
     return 0
 

@@ -10,14 +10,16 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 
-from .command import Command, split_arguments
+from .command import Command
+from .command_line import REPORT, SEED, split_arguments
 from .console import ProgressBar, print_text
 from .input_arrays import InputArray, TensorSpec, complete_inputs, read_inputs
-from .loading import LoadOptions, define_load_flags, load_options, open_model
+from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .native_output import native_output_to_stderr
 from .stock_model import StockModel
 from .wording import count_text, json_text, name_text
@@ -41,7 +43,7 @@ class BenchmarkOptions:
       seed: of random inputs.
     """
 
-    load: LoadOptions = field(default_factory=LoadOptions)
+    load: LoadChoice = field(default_factory=LoadChoice)
     inputs: Sequence[str] = ()
     stock_model: str = ""
     warm_up: int = 10
@@ -201,7 +203,7 @@ def benchmark_model(
         return BenchmarkReport(
             path,
             signature,
-            options.load.threads,
+            options.load.options.cpu_options.num_threads,
             f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
             SDK_VERSION,
             load_s,
@@ -267,7 +269,9 @@ def _open_stock(
                 return None, "it cannot run NPU calls; name the original with --stock_model"
     try:
         stock_path = options.stock_model or path
-        return StockModel(stock_path, signature, ours.inputs, options.load.threads), ""
+        return StockModel(
+            stock_path, signature, ours.inputs, options.load.options.cpu_options.num_threads
+        ), ""
     except LiteRtError as error:
         if options.stock_model:
             raise
@@ -289,33 +293,32 @@ def _time(run: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum, DEFINE_integer, DEFINE_multi_string, DEFINE_string
-
-    DEFINE_integer("warm_up", 10, "Runs before it is measured.", lower_bound=0, flag_values=flags)
-    DEFINE_integer("runs", 100, "Runs that are measured.", lower_bound=1, flag_values=flags)
-    DEFINE_string(
+_FLAGS = (
+    Flag("warm_up", 10, "Runs before it is measured.", least=0),
+    Flag("runs", 100, "Runs that are measured.", least=1),
+    Flag(
         "stock_model",
         "",
         "What stock LiteRT runs on the CPU in between: the model that a compiled file was made from. A file "
         "without NPU calls is measured beside itself.",
-        flag_values=flags,
-    )
-    DEFINE_multi_string(
+    ),
+    Flag(
         "input",
-        [],
-        "[input=]file: a .npy, .npz or picture for an input, by name or index. Others are random.",
-        flag_values=flags,
-    )
-    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
-    define_load_flags(flags)
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+        (),
+        "[input=]file: a .npy, .npz or picture for an input, by name or index. Others are random. May be "
+        "repeated.",
+        is_repeated=True,
+    ),
+    SEED,
+    *LOAD_FLAGS,
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = BenchmarkOptions(
-        load_options(flags, unknown),
+        read_load_flags(flags, unknown),
         flags.input,
         flags.stock_model,
         flags.warm_up,
@@ -331,7 +334,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nMeasures runs of a model, each of its NPU calls, and stock LiteRT on the CPU in between.\n"
     "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
     takes_vendor_options=True,

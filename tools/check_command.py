@@ -22,6 +22,7 @@ from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 
 from .command import Command
+from .command_line import DISPATCH_LIBRARY_PATH, REPORT
 from .console import print_text
 from .wording import count_text, counts_text, json_text, name_text
 
@@ -240,16 +241,10 @@ def _interpreter_version() -> str:
         ) from None
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum, DEFINE_string
-
-    DEFINE_string(
-        "dispatch_library_path",
-        "",
-        "A folder with dispatch tables or libraries, beside those that are installed.",
-        flag_values=flags,
-    )
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+_FLAGS = (
+    DISPATCH_LIBRARY_PATH,
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -261,7 +256,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nSays whether a compiled file will run here: its vendor, versions, device and all digests.\n"
     "No driver is loaded. The exit status is 0 if it will run, and 1 if not.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

@@ -8,21 +8,24 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError, describe
+from litert.core.option import Flag
 from litert.core.status import Status
 
+from .command_line import describe_flags, make_flags, split_arguments, usage_error
 from .console import drop_output, print_text, writing_to
-from .destinations import STDOUT
 from .interrupts import INTERRUPTED
 from .wording import count_text
 
 if TYPE_CHECKING:
-    from absl.flags import Flag, FlagValues
+    from absl.flags import FlagValues
 
-_WIDTH = 100
-_FLAG_COLUMN = 30
+_COMMON = (
+    Flag("help", False, "Shows this.", short_name="h"),
+    Flag("debug", False, "Shows where an error arose, and logs."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Command:
 
     Attributes:
       usage: arguments, then a blank line and what the command does.
-      define_flags: defines its flags.
+      flags: its own.
       run: does it, given flags and arguments; returns the exit status.
       num_arguments: how many arguments there are at most.
       num_optional: how many of them may be left out.
@@ -40,7 +43,7 @@ class Command:
     """
 
     usage: str
-    define_flags: Callable[[FlagValues], None]
+    flags: Sequence[Flag]
     run: Callable[[FlagValues, Sequence[str]], int]
     num_arguments: int = 0
     num_optional: int = 0
@@ -52,19 +55,13 @@ class Command:
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG for a wrong command line; what the command raises.
         """
-        from absl import flags as absl_flags  # here: the list of commands needs no flags
+        from absl.flags import Error  # here: the list of commands needs no flags
 
-        flags = absl_flags.FlagValues()  # type: ignore[no-untyped-call]
-        flags.set_gnu_getopt(True)  # flags may follow arguments
-        absl_flags.DEFINE_bool("help", False, "Shows this.", short_name="h", flag_values=flags)
-        absl_flags.DEFINE_bool(
-            "debug", False, "Shows where an error arose, and logs.", flag_values=flags
-        )
-        self.define_flags(flags)
+        flags = make_flags([*_COMMON, *self.flags])
         try:
             command_line = [program, *arguments]
             rest: list[str] = flags(command_line, known_only=self.takes_vendor_options)[1:]
-        except absl_flags.Error as error:
+        except Error as error:
             raise usage_error(str(error), f"{program} --help lists the flags.") from None
         if flags.help:
             print_text(self._help(program, flags), sys.stdout)
@@ -86,55 +83,6 @@ class Command:
         arguments, _, about = self.usage.partition("\n")
         lines = [f"{program} {arguments} [flags]".replace("  ", " "), about, "", "Flags:"]
         return "\n".join([*lines, *describe_flags(flags)])
-
-
-def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Positional arguments, and flags that are not the command's own; behind `--` there are no flags."""
-    paths: list[str] = []
-    unknown: list[str] = []
-    for place, argument in enumerate(rest):
-        if argument == "--":
-            paths += rest[place + 1 :]
-            break
-        (unknown if argument.startswith("-") and argument != STDOUT else paths).append(argument)
-    return paths, unknown
-
-
-def describe_flags(flags: FlagValues) -> list[str]:
-    """Lines that say what each flag does."""
-    from textwrap import wrap
-
-    lines: list[str] = []
-    for name in flags:
-        flag = flags[name]
-        if flag.name != name:  # its short name
-            continue
-        shown = f"--[no]{name}" if flag.boolean else f"--{name}"
-        text = wrap(_explanation(flag), _WIDTH - _FLAG_COLUMN)
-        if len(shown) > _FLAG_COLUMN - 4:
-            lines.append(f"  {shown}")
-            text.insert(0, "")
-        else:
-            lines.append(f"  {shown:{_FLAG_COLUMN - 4}}  {text[0]}")
-        lines += [" " * _FLAG_COLUMN + line for line in text[1:]]
-    return lines
-
-
-def _explanation(flag: Flag[Any]) -> str:
-    """A flag's help, and what it is where it is not given."""
-    text, repeats, _ = str(flag.help).partition(";\n    repeat this option")
-    if repeats:
-        text += " May be repeated."
-    default = flag.default
-    if flag.boolean or default in (None, "", []):
-        return text
-    shown = ",".join(map(str, default)) if isinstance(default, list) else default
-    return f"{text} Default: {shown}."
-
-
-def usage_error(what: str, hint: str = "See --help.") -> LiteRtError:
-    """The error of a wrong command line."""
-    return LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
 
 
 def run_guarded(

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from .command import Command, usage_error
+from .command import Command
+from .command_line import usage_error
 from .console import print_text
 
 

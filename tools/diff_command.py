@@ -13,6 +13,7 @@ from litert.model.reader import read_model
 from litert.model.subgraph_diff import Change, ModelDiff, OpPlace, SubgraphDiff
 
 from .command import Command
+from .command_line import REPORT
 from .console import print_text
 from .wording import count_text, counts_text, json_text, name_text, size_text
 
@@ -75,10 +76,7 @@ def _change_lines(changes: Sequence[Change], indent: str) -> Iterator[str]:
         yield f"{indent}{name_text(change.what)}: {before} -> {after}"
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum
-
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+_FLAGS = (REPORT,)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -97,7 +95,7 @@ COMMAND = Command(
     "BEFORE AFTER\nShows which ops of a model came, went and changed (options, inputs, types, quantization, and "
     "constants by\ndigest), and what is different in signatures, metadata and byte code.\n"
     "The exit status is 0 if nothing is different, 1 if something is, and 2 if that cannot be said.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=2,
 )

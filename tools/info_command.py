@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from compiler_plugin.commands import PluginInfo, list_plugins
 from dispatch.loader import list_dispatch, why_no_table
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.version import (
     COMPILER_PLUGIN_API_VERSION,
     DISPATCH_API_VERSION,
@@ -18,6 +19,7 @@ from litert.core.version import (
 )
 
 from .command import Command
+from .command_line import DISPATCH_LIBRARY_PATH, REPORT
 from .console import print_text
 from .opencl_drivers import list_opencl_drivers
 from .wording import json_text
@@ -126,22 +128,11 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum, DEFINE_list, DEFINE_string
-
-    DEFINE_list(
-        "libs",
-        [],
-        "Folders with compiler plugins, beside those that are installed.",
-        flag_values=flags,
-    )
-    DEFINE_string(
-        "dispatch_library_path",
-        "",
-        "A folder with dispatch tables or libraries, beside those that are installed.",
-        flag_values=flags,
-    )
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+_FLAGS = (
+    Flag("libs", (), "Folders with compiler plugins, beside those that are installed."),
+    DISPATCH_LIBRARY_PATH,
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -152,6 +143,6 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "\nLists compiler plugins, dispatch tables, OpenCL drivers and versions on this machine.",
-    _define_flags,
+    _FLAGS,
     _run,
 )

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 from litert.model.assets import ASSET_KEY_PREFIX, find_asset, read_assets
 from litert.model.blob import Blob
@@ -18,7 +19,8 @@ from litert.model.manifest import Digest, Manifest, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import Stamp, read_stamp
 
-from .command import Command, usage_error
+from .command import Command
+from .command_line import REPORT, usage_error
 from .console import print_text
 from .output_file import write_file
 from .wording import counts_text, json_text, name_text, size_text
@@ -276,20 +278,16 @@ def _digest_text(part: Part) -> str:
     return f"{size_text(part.digest.size)}, sha256 {part.digest.sha256}"
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_enum, DEFINE_string
-
-    DEFINE_bool(
-        "dump", False, "Prints the whole graph, in MLIR's manner, instead.", flag_values=flags
-    )
-    DEFINE_string(
+_FLAGS = (
+    Flag("dump", False, "Prints the whole graph, in MLIR's manner, instead."),
+    Flag(
         "extract",
         "",
         "Takes this out: an asset or companion by its name, byte_code:<index>, or metadata:<name>.",
-        flag_values=flags,
-    )
-    DEFINE_string("output", "", "The file that --extract writes.", flag_values=flags)
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+    ),
+    Flag("output", "", "The file that --extract writes."),
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -314,7 +312,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "FILE\nShows whom a file was compiled for, its NPU calls, byte code and assets with their digests.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         print_text(f"litert-npu {SDK_VERSION}", sys.stdout)
         return 0
     if name not in COMMANDS:
-        from .command import usage_error
+        from .command_line import usage_error
 
         raise usage_error(
             f"no command '{name}'", f"Give one of {', '.join(COMMANDS)}; litert-npu --help."

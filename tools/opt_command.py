@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 
-from .command import Command, usage_error
+from .command import Command
+from .command_line import usage_error
 from .console import print_text
 from .ir_passes import list_ir_passes, transform_ir
 from .output_file import write_file
@@ -20,22 +22,12 @@ if TYPE_CHECKING:
 _STANDARD = "-"
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_string
-
-    DEFINE_string(
-        "passes", "", "What to run, in order: adjust-layouts,optimize-reorders.", flag_values=flags
-    )
-    DEFINE_bool("list_passes", False, "Shows which passes there are.", flag_values=flags)
-    DEFINE_string(
-        "o", _STANDARD, "Where the result goes; - is the standard output.", flag_values=flags
-    )
-    DEFINE_string(
-        "soc_model",
-        "",
-        "Which NPU it is compiled for, in place of what the text says.",
-        flag_values=flags,
-    )
+_FLAGS = (
+    Flag("passes", "", "What to run, in order: adjust-layouts,optimize-reorders."),
+    Flag("list_passes", False, "Shows which passes there are."),
+    Flag("o", _STANDARD, "Where the result goes; - is the standard output."),
+    Flag("soc_model", "", "Which NPU it is compiled for, in place of what the text says."),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -70,7 +62,7 @@ COMMAND = Command(
     "FILE --passes=A,B,C\n"
     "Reads IR text of the reference compiler (a dump of apply_plugin --dump_ir_after=all, edited or not),\n"
     "verifies it, runs passes, and prints what they leave. Without passes, it verifies and prints.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
     num_optional=1,

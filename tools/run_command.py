@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 
-from .command import Command, split_arguments, usage_error
+from .command import Command
+from .command_line import REPORT, SEED, split_arguments, usage_error
 from .comparison import Comparison, compare
 from .console import print_text
 from .input_arrays import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
-from .loading import LoadOptions, define_load_flags, load_options, open_model
+from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .native_output import native_output_to_stderr
 from .output_arrays import plan_outputs, write_outputs
 from .pictures import Range
@@ -40,7 +42,7 @@ class RunOptions:
       value_range: what black and white are in pictures.
     """
 
-    load: LoadOptions = field(default_factory=LoadOptions)
+    load: LoadChoice = field(default_factory=LoadChoice)
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
     golden: str = ""
@@ -182,57 +184,40 @@ def _type(array: np.ndarray[Any, Any]) -> str:
     return f"{array.dtype}{list(array.shape)}"
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import (
-        DEFINE_enum,
-        DEFINE_float,
-        DEFINE_integer,
-        DEFINE_list,
-        DEFINE_multi_string,
-        DEFINE_string,
-    )
-
-    DEFINE_multi_string(
+_FLAGS = (
+    Flag(
         "input",
-        [],
+        (),
         "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. "
-        "Inputs that have none are random.",
-        flag_values=flags,
-    )
-    DEFINE_multi_string(
+        "Inputs that have none are random. May be repeated.",
+        is_repeated=True,
+    ),
+    Flag(
         "output",
-        [],
-        "[output=]file: a .npy, .npz or .png to write an output to; a .npz takes all of them.",
-        flag_values=flags,
-    )
-    DEFINE_string(
+        (),
+        "[output=]file: a .npy, .npz or .png to write an output to; a .npz takes all of them. May be "
+        "repeated.",
+        is_repeated=True,
+    ),
+    Flag(
         "golden",
         "",
         "A .npz with outputs to compare with, by name or as out0; inputs in it (in0) are used.",
-        flag_values=flags,
-    )
-    DEFINE_float(
-        "tolerance",
-        1e-4,
-        "The greatest difference from the golden outputs that passes.",
-        lower_bound=0,
-        flag_values=flags,
-    )
-    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
-    DEFINE_list(
-        "picture_range",
-        ["0", "1"],
-        "What black and white are in pictures, for real numbers.",
-        flag_values=flags,
-    )
-    define_load_flags(flags)
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+    ),
+    Flag(
+        "tolerance", 0.0001, "The greatest difference from the golden outputs that passes.", least=0
+    ),
+    SEED,
+    Flag("picture_range", ("0", "1"), "What black and white are in pictures, for real numbers."),
+    *LOAD_FLAGS,
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = RunOptions(
-        load_options(flags, unknown),
+        read_load_flags(flags, unknown),
         flags.input,
         flags.output,
         flags.golden,
@@ -260,7 +245,7 @@ COMMAND = Command(
     "FILE\nRuns a model once, and shows its outputs in numbers. With flags of apply_plugin, also a vendor's own,\n"
     "one that is not compiled is compiled when it is loaded.\n"
     "With --golden, the exit status is 1 if an output differs by more than the tolerance.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
     takes_vendor_options=True,

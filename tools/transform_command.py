@@ -6,42 +6,44 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .command import Command, usage_error
+from compiler_plugin.transform_options import WITHOUT_SELECTION, TransformOptions
+from litert.core.compiler_options import DumpOptions
+from litert.core.option import Section, options_of
+
+from .command import Command
+from .command_line import usage_error
 from .console import ProgressBar, print_text
 from .destinations import STDERR, STDOUT, check_messages, open_output, open_stream
+from .transform_flags import (
+    LIST_TRANSFORMATIONS,
+    OUTPUT,
+    REPORT_FORM,
+    REPORT_PLACE,
+    list_transformations,
+    read_transform_options,
+)
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum, DEFINE_string
-
-    from .transform_flags import define_transform_flags
-
-    DEFINE_string(
-        "o",
-        "",
-        "The output, if it is not the second argument: a path, - (standard output), -- (standard error) or none.",
-        flag_values=flags,
+_BY_DEFAULT = "Where none is named, those of ours and of --extensions that are enabled."
+_FLAGS = [
+    flag._replace(help=flag.help.replace(WITHOUT_SELECTION, _BY_DEFAULT))
+    for flag in (
+        OUTPUT,
+        *(o.flag for o in options_of(TransformOptions) if o.section is Section.TRANSFORMATIONS),
+        LIST_TRANSFORMATIONS,
+        *(o.flag for o in options_of(DumpOptions) if o.section is Section.DUMP_FOLDER),
+        REPORT_FORM,
+        REPORT_PLACE,
     )
-    define_transform_flags(
-        flags, "Where none is named, those of ours and of --extensions that are enabled."
-    )
-    DEFINE_string("dump_folder", "", "Where dumps go; OUTPUT.dump by default.", flag_values=flags)
-    DEFINE_enum("report", "text", ("text", "json"), "How the report is printed.", flag_values=flags)
-    DEFINE_string(
-        "err", "", "Where the report goes: a path, - (the default), -- or none.", flag_values=flags
-    )
+]
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    from .transform_flags import read_transform_options
-
     as_json = flags.report == "json"
     if flags.list_transformations:
-        from .transformation_list import list_transformations
-
         if arguments:
             raise usage_error(
                 f"--list_transformations takes no model, and was given {arguments[0]}"
@@ -94,7 +96,7 @@ COMMAND = Command(
     "IN OUT\n"
     "Transforms a TFLite model: what comes out runs as before, in stock LiteRT too. Says how often each\n"
     "transformation matched, and how long it took.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=2,
     num_optional=2,

@@ -1,68 +1,39 @@
-"""The flags of transformations: of `apply_plugin` and of `litert-npu transform`."""
+"""What `apply_plugin` and `litert-npu transform` are told of transformations, output and report."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from absl import flags
+from compiler_plugin.transform_options import TransformOptions
+from litert.core.option import Flag, Section, options_of, values_by_field
 
-from .command import usage_error
+from .command_line import REPORT, usage_error
 from .destinations import NOWHERE, STDERR, STDOUT
+from .wording import json_text
 
 if TYPE_CHECKING:
-    from compiler_plugin.transformations.transform_options import TransformOptions
+    from absl.flags import FlagValues
 
-_FOLD_LIMIT = "fold_limit"
+if TYPE_CHECKING:
+    pass
 
-
-def define_transform_flags(values: flags.FlagValues, by_default: str) -> None:
-    """Defines the flags.
-
-    Args:
-      values: gets them.
-      by_default: a sentence: what runs where nothing is named.
-    """
-
-    def many(name: str, explanation: str) -> None:
-        flags.DEFINE_multi_string(name, [], "", flag_values=values)
-        values[name].help = f"{explanation} May be repeated."  # without what absl adds
-
-    many("extensions", "A folder of transformations and ops in Python: ops, front, middle, back.")
-    flags.DEFINE_list(
-        "transformations",
-        [],
-        "Which transformations run, and of a phase in which order: names; all; front, middle or back for those "
-        f"of a phase; with a - in front, which do not. {by_default}",
-        flag_values=values,
-    )
-    many("transformations_config", "A file of JSON that says which sub-graphs are replaced.")
-    flags.DEFINE_string(
-        "ops_mapping", "", "A file of JSON that declares custom ops.", flag_values=values
-    )
-    flags.DEFINE_bool(
-        "static_shape", False, "Take shapes for constants: the model is not resizable any more.",
-        flag_values=values,
-    )  # fmt: skip
-    flags.DEFINE_integer(
-        _FOLD_LIMIT, None, "How many bytes folded constants may add to the file; 1048576 by default.",
-        lower_bound=0, flag_values=values,
-    )  # fmt: skip
-    flags.DEFINE_string(
-        "dump_model_after",
-        "",
-        "Write the model after this transformation, or after all, to --dump_folder.",
-        flag_values=values,
-    )
-    flags.DEFINE_bool(
-        "list_transformations",
-        False,
-        "Show which transformations there are, also those of --extensions.",
-        flag_values=values,
-    )
+OUTPUT = Flag(
+    "o",
+    "",
+    "The output, if it is not the second argument: a path, - (standard output), -- (standard error) or "
+    "none.",
+)
+REPORT_FORM = REPORT._replace(help="How the report is printed.")
+REPORT_PLACE = Flag("err", "", "Where the report goes: a path, - (the default), -- or none.")
+LIST_TRANSFORMATIONS = Flag(
+    "list_transformations",
+    False,
+    "Show which transformations there are, also those of --extensions.",
+)
 
 
 def read_transform_options(
-    values: flags.FlagValues, output: str, selection: list[str], keep_layout: bool = False
+    values: FlagValues, output: str, selection: list[str], keep_layout: bool = False
 ) -> TransformOptions | None:
     """What the flags ask for; None where they ask for nothing.
 
@@ -76,33 +47,24 @@ def read_transform_options(
       LiteRtError: INVALID_TOOL_CONFIG, for flags that are at odds.
     """
     asked = [values.extensions, selection, values.transformations_config, values.ops_mapping]
+    declared = options_of(TransformOptions)
     if not any(asked):
-        for name in ("static_shape", _FOLD_LIMIT, "dump_model_after"):
-            if values[name].value != values[name].default:
+        for option in declared:
+            flag = values[option.flag.name]
+            if option.section is Section.TRANSFORMATIONS and flag.value != flag.default:
                 raise usage_error(
-                    f"--{name}, and no transformation runs",
+                    f"--{flag.name}, and no transformation runs",
                     "Name some with --transformations, or all.",
                 )
         if not keep_layout:
             return None
-    # Here, since most command lines ask for none.
-    from compiler_plugin.transformations.transform_options import (
-        DEFAULT_FOLD_LIMIT,
-        TransformOptions,
-    )
-
-    limit = values.fold_limit
-    return TransformOptions(
-        values.extensions,
-        selection,
-        values.transformations_config,
-        values.ops_mapping,
-        values.static_shape,
-        keep_layout,
-        DEFAULT_FOLD_LIMIT if limit is None else limit,
-        values.dump_model_after,
-        dump_folder(values.dump_folder, output) if values.dump_model_after else "",
-    )
+    given = {
+        **values.flag_values_dict(),
+        "transformations": selection,
+        "disable_nhwc_to_nchw": keep_layout,
+    }
+    folder = dump_folder(values.dump_folder, output) if values.dump_model_after else ""
+    return TransformOptions(**values_by_field(declared, given), dump_folder=folder)
 
 
 def dump_folder(folder: str, output: str) -> str:
@@ -114,3 +76,26 @@ def dump_folder(folder: str, output: str) -> str:
     if not folder and output in ("", STDOUT, STDERR, NOWHERE):
         raise usage_error("a dump needs a folder", "Give one with --dump_folder.")
     return folder or f"{output}.dump"
+
+
+def list_transformations(options: TransformOptions | None, as_json: bool) -> str:
+    """The transformations that there are, ours and those of the extensions, phase by phase in running order.
+
+    Raises:
+      LiteRtError: of extensions that cannot be loaded.
+    """
+    from dataclasses import asdict
+
+    from compiler_plugin.transformations.transformation_plan import describe_transformations
+
+    infos, notes = describe_transformations(options.extensions if options else ())
+    if as_json:
+        return json_text([asdict(info) for info in infos])
+    width = max((len(info.name) for info in infos), default=0)
+    lines = []
+    for info in infos:
+        state = "" if info.enabled else " (runs where it is named)"
+        origin = f" [{info.path}]" if info.path else ""
+        text = f"  {info.description}" if info.description else ""
+        lines.append(f"{info.phase:6}  {info.name:{width}}{text}{state}{origin}")
+    return "\n".join([*lines, *(f"Note: {note}" for note in notes)]) or "no transformations"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from litert.host.extensions import find_files
+from litert.core.option import Flag, Section, option
 
 if TYPE_CHECKING:
     from compiler_plugin.isolation.exchange import Exchange
@@ -28,13 +28,29 @@ class Hosting:
     """How plugins in shared libraries run.
 
     Attributes:
-      in_process: in this process, where a crash is its end; otherwise each in one of its own.
       timeout_s: for each call into another process.
+      in_process: in this process, where a crash is its end; otherwise each in one of its own.
       started: processes that were started ahead of time, by the library's path.
     """
 
-    in_process: bool = False
-    timeout_s: float = DEFAULT_TIMEOUT_S
+    timeout_s: float = option(
+        Flag(
+            "plugin_timeout",
+            DEFAULT_TIMEOUT_S,
+            "Seconds that each call of a plugin in a shared library may take.",
+            least=0.001,
+            is_duration=True,
+        ),
+        Section.PLUGINS,
+    )
+    in_process: bool = option(
+        Flag(
+            "plugin_in_process",
+            False,
+            "Run a plugin in a shared library in this process, where a crash is its end.",
+        ),
+        Section.PLUGINS,
+    )
     started: dict[str, PluginProcess] = field(default_factory=dict, compare=False, repr=False)
 
     def start(self, paths: Sequence[str]) -> None:
@@ -103,4 +119,6 @@ def find_libraries(folders: Sequence[str]) -> list[str]:
     Raises:
       LiteRtError: NOT_FOUND, if a folder is missing or is none.
     """
+    from litert.host.extensions import find_files  # here: --help must not wait for it
+
     return find_files(folders, [SHARED_LIBRARY])

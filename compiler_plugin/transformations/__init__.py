@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from compiler_plugin.transform_options import Phase, TransformOptions
     from compiler_plugin.transformations.custom_ops import (
         Extractor,
         OpLibrary,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         GeneralReplacement,
         SubgraphReplacement,
     )
-    from compiler_plugin.transformations.transform_options import Phase, TransformOptions
     from compiler_plugin.transformations.transformation import Transformation
     from litert.model.raw_options import RawField, raw_fields
 
@@ -71,12 +71,12 @@ _MODULES = {
     "OpReplacement": "replacement",
     "OutPort": "node",
     "PatternReplacement": "replacement",
-    "Phase": "transform_options",
+    "Phase": "compiler_plugin.transform_options",
     "PortData": "node",
     "RawField": "litert.model.raw_options",
     "SubgraphMatch": "sub_graph_match",
     "SubgraphReplacement": "sub_graph_replacement",
-    "TransformOptions": "transform_options",
+    "TransformOptions": "compiler_plugin.transform_options",
     "Transformation": "transformation",
     "edit_model": "editing",
     "flexbuffer_options": "custom_ops",

@@ -15,11 +15,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
 
 from compiler_plugin.leftovers import drop_buffers, drop_operator_codes, find_dead_tensors
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.custom_ops import write_attributes, write_options
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.node import Node, OutPort
-from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

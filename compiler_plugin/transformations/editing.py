@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.clean_up import emit, tidy
 from compiler_plugin.transformations.custom_ops import OpLibrary
 from compiler_plugin.transformations.extensions import load_extensions
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.partial_inference import PartialInference
-from compiler_plugin.transformations.transform_options import Phase
 from litert.model.graph import Model
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.custom_ops import Extractor
 from compiler_plugin.transformations.op import Op
-from compiler_plugin.transformations.transform_options import Phase
 from compiler_plugin.transformations.transformation import Transformation, find_rules
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transform_options import DEFAULT_FOLD_LIMIT, Phase
 from compiler_plugin.transformations.graph_view import not_in_graph
 from compiler_plugin.transformations.inferred_graph import Inference, InferredGraph
 from compiler_plugin.transformations.node import InPort, InputLike, Node, OutPort, not_an_output
@@ -26,7 +27,6 @@ from compiler_plugin.transformations.op_request import (
     check_request,
     find_plain_type,
 )
-from compiler_plugin.transformations.transform_options import DEFAULT_FOLD_LIMIT, Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

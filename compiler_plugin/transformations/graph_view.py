@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph_ops import GraphOps
 from compiler_plugin.transformations.node import InPort, Node, NodeGraph, OutPort
 from compiler_plugin.transformations.node_attributes import (
@@ -19,7 +20,6 @@ from compiler_plugin.transformations.node_attributes import (
     VARIABLE,
     is_same_value,
 )
-from compiler_plugin.transformations.transform_options import Phase
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Op, Subgraph, Tensor

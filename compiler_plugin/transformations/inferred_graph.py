@@ -11,9 +11,9 @@ from operator import index
 from typing import Any, Protocol
 
 from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph_view import GraphView
 from compiler_plugin.transformations.node import Array, Node, OutPort
-from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

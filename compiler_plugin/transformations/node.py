@@ -16,9 +16,9 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.node_attributes import RESULT, NodeAttributes
 from compiler_plugin.transformations.op_request import check_name
-from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

@@ -27,10 +27,10 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.node import InputLike, Node, NodeGraph
 from compiler_plugin.transformations.op_request import check_inputs
-from compiler_plugin.transformations.transform_options import Phase
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import TransformationReport
+from compiler_plugin.transform_options import Phase, TransformOptions
 from compiler_plugin.transformations.clean_up import dump_model, emit, tidy
 from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.custom_ops import OpLibrary
@@ -36,7 +37,6 @@ from compiler_plugin.transformations.sub_graph_replacement import (
     configure_replacements,
     find_unmatched,
 )
-from compiler_plugin.transformations.transform_options import Phase, TransformOptions
 from compiler_plugin.transformations.transformation import Transformation, snake_case
 from compiler_plugin.transformations.transformation_plan import plan_transformations
 from litert.core.errors import LiteRtError, describe

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extensions import LoadedTransformation, Origin, check_names
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
@@ -35,7 +36,6 @@ from compiler_plugin.transformations.replacement_config import (
 )
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_search import matching_instances
-from compiler_plugin.transformations.transform_options import Phase
 from compiler_plugin.transformations.transformation import Transformation, snake_case
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

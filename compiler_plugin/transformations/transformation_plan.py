@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extensions import ALL, LoadedTransformation, load_extensions
-from compiler_plugin.transformations.transform_options import Phase
 from compiler_plugin.transformations.transformation import (
     find_rules,
     order_transformations,

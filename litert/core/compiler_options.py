@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag, Goes, Section, option
 from litert.core.status import Status
 
 PARTITION_STRATEGIES = ("default", "weakly_connected")
 """How ops become partitions: as a plugin has it, or those that data join; the names are stock's, in its order."""
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
-_NO_BOUNDS: Mapping[str, Sequence[int]] = MappingProxyType({})
+_TO_PLUGIN = Goes.ENVIRONMENT | Goes.PAYLOAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,46 @@ class CustomOpInfo:
         return cls(op_name, asset_path)
 
 
+def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Reads `--shape_bounds`, each the largest shape of one tensor: `input:1x3x300`.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
+    """
+    bounds: dict[str, Sequence[int]] = {}
+    for text in texts:
+        name, bound = _parse_shape_bound(text)
+        if bounds.setdefault(name, bound) != bound:
+            both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"two --shape_bounds for '{name}': {both}",
+                hint="Give each tensor one bound.",
+            )
+    return bounds
+
+
+def _parse_shape_bound(text: str) -> tuple[str, Sequence[int]]:
+    """The name may hold colons."""
+    name, _, shape = text.rpartition(":")
+    sizes = shape.split("x")
+    if not name or not all(size.isdecimal() and int(size) for size in sizes):
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"--shape_bounds has '{text}', which is no bound",
+            hint="Write it as input:100x3x300x300.",
+        )
+    return name, [int(size) for size in sizes]
+
+
+def _write_shape_bounds(bounds: Mapping[str, Sequence[int]]) -> list[str]:
+    return [f"{name}:{'x'.join(map(str, bound))}" for name, bound in bounds.items()]
+
+
+def _parse_custom_op_infos(texts: Sequence[str]) -> list[CustomOpInfo]:
+    return [CustomOpInfo.parse(text) for text in texts]
+
+
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
     """What a vendor's compiler writes for people to read.
@@ -56,9 +97,29 @@ class DumpOptions:
       kernels: whether each kernel is written as its compiler gets it.
     """
 
-    folder: str = ""
-    ir_after: str = ""
-    kernels: bool = False
+    folder: str = option(
+        Flag("dump_folder", "", "Where dumps go; OUTPUT.dump by default."),
+        Section.DUMP_FOLDER,
+        _TO_PLUGIN,
+    )
+    ir_after: str = option(
+        Flag(
+            "dump_ir_after",
+            "",
+            "Write the vendor's IR after this pass, or after all, to --dump_folder.",
+        ),
+        Section.DUMPS,
+        _TO_PLUGIN,
+    )
+    kernels: bool = option(
+        Flag(
+            "dump_kernels",
+            False,
+            "Write each kernel as its compiler gets it to --dump_folder.",
+        ),
+        Section.DUMPS,
+        _TO_PLUGIN,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +140,85 @@ class CompilerOptions:
       partition_strategy: one of `PARTITION_STRATEGIES`.
     """
 
-    custom_op_infos: Sequence[CustomOpInfo] = ()
-    max_partitions: int = 0
-    check_kernels: bool = True
-    allow_native_assets: bool = False
+    custom_op_infos: Sequence[CustomOpInfo] = option(
+        Flag(
+            "npu_custom_op_info",
+            (),
+            "op,path: the asset of a custom op. Once for each op; the path may hold commas and spaces.",
+            is_repeated=True,
+        ),
+        Section.ASSETS,
+        Goes.LOAD | Goes.ENVIRONMENT,  # our host hands assets over by functions of their own
+        read=_parse_custom_op_infos,
+    )
+    max_partitions: int = option(
+        Flag(
+            "compiler_options_max_partitions",
+            0,
+            "The most partitions, of which the largest are kept; 0 is no limit.",
+            least=0,
+        ),
+        Section.PARTITIONS,
+        Goes.ENVIRONMENT | Goes.MANIFEST,
+    )
+    check_kernels: bool = option(
+        Flag("check_kernels", True, "Build each kernel once, so that its errors show now."),
+        Section.LAYERS,
+        _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
+    )
+    allow_native_assets: bool = option(
+        Flag(
+            "allow_native_assets",
+            False,
+            "Let machine code in assets run here, with all that you may do.",
+        ),
+        Section.ASSETS,
+        _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
+    )
     vendor_options: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
-    custom_layers: Sequence[str] = ()
-    asset_root: str = ""
-    shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=lambda: _NO_BOUNDS)
+    custom_layers: Sequence[str] = option(
+        Flag(
+            "custom_layers",
+            (),
+            "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated.",
+            is_repeated=True,
+        ),
+        Section.LAYERS,
+        Goes.LOAD | Goes.ENVIRONMENT,  # a plugin in C has no layers for any model
+    )
+    asset_root: str = option(
+        Flag(
+            "asset_root",
+            "",
+            "The folder that the files which assets name may lie in; each asset's own by default.",
+        ),
+        Section.LAYERS,
+        _TO_PLUGIN | Goes.LOAD,
+    )
+    shape_bounds: Mapping[str, Sequence[int]] = option(
+        Flag(
+            "shape_bounds",
+            (),
+            "input:100x3x300x300: the largest shape of an input of dynamic shape. Once for each.",
+            is_repeated=True,
+        ),
+        Section.LAYERS,
+        _TO_PLUGIN | Goes.LOAD,
+        default=MappingProxyType[str, Sequence[int]]({}),
+        read=parse_shape_bounds,
+        write=_write_shape_bounds,
+    )
     dump: DumpOptions = DumpOptions()
-    partition_strategy: str = PARTITION_STRATEGIES[0]
+    partition_strategy: str = option(
+        Flag(
+            "partition_strategy",
+            PARTITION_STRATEGIES[0],
+            "How ops become partitions: as the plugin has it, or all that data join, as far as no cycle closes.",
+            choices=PARTITION_STRATEGIES,
+        ),
+        Section.PARTITIONS,
+        Goes.MANIFEST,
+    )
 
     def __post_init__(self) -> None:
         check_is_list("custom_layers", self.custom_layers)
@@ -150,35 +280,3 @@ def check_is_list(name: str, value: Sequence[str]) -> None:
             f"{name} is the text {value!r:.100}, not a list of texts",
             hint=f"Write {name}=[{value!r:.100}].",
         )
-
-
-def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Reads `--shape_bounds`, each the largest shape of one tensor: `input:1x3x300`.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
-    """
-    bounds: dict[str, Sequence[int]] = {}
-    for text in texts:
-        name, bound = _parse_shape_bound(text)
-        if bounds.setdefault(name, bound) != bound:
-            both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
-            raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG,
-                f"two --shape_bounds for '{name}': {both}",
-                hint="Give each tensor one bound.",
-            )
-    return bounds
-
-
-def _parse_shape_bound(text: str) -> tuple[str, Sequence[int]]:
-    """The name may hold colons."""
-    name, _, shape = text.rpartition(":")
-    sizes = shape.split("x")
-    if not name or not all(size.isdecimal() and int(size) for size in sizes):
-        raise LiteRtError(
-            Status.INVALID_TOOL_CONFIG,
-            f"--shape_bounds has '{text}', which is no bound",
-            hint="Write it as input:100x3x300x300.",
-        )
-    return name, [int(size) for size in sizes]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import operator
+import os
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from dispatch.call import Call
 from dispatch.mem_buffer import MemBuffer
@@ -14,18 +16,27 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.model.blob import MappedFile
+from litert.cpu_kernel_mode import CpuKernelMode
+from litert.hardware_accelerator import HardwareAccelerator
+from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
+from litert.model.graph import Model
+from litert.model.reader import read_model
+from litert.model.stamp import STAMP_KEY
+from litert.options import CpuOptions, Options
 from litert.runtime.entries import make_signatures
-from litert.runtime.interpreter import CpuSettings, GraphInterpreter
-from litert.runtime.jit_settings import JitSettings
+from litert.runtime.interpreter import CpuKernels, CpuSettings, GraphInterpreter
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
-from litert.runtime.opened_model import OpenedModel, open_model
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 _LOG = logging.getLogger(__name__)
+_KERNELS = {
+    CpuKernelMode.DELEGATE: CpuKernels.XNNPACK,
+    CpuKernelMode.BUILTIN: CpuKernels.BUILTIN,
+    CpuKernelMode.REFERENCE: CpuKernels.REFERENCE,
+}
 
 _COMPILE_IT = "Compile it with apply_plugin."
 _NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
@@ -36,67 +47,92 @@ _LEFT_ON_CPU = (
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSettings:
-    """How a model is loaded.
+class _OpenedModel:
+    """A model that was read, and what it lies in.
 
     Attributes:
-      environment: where dispatch tables are.
-      dispatch_options: the vendor's own, by name.
-      cpu: how the CPU runs its part.
-      is_cpu_allowed: whether ops may run on the CPU at all.
-      is_npu_wanted: whether it is worth a word when none runs on the NPU.
-      check_all_digests: also of parts so large that reading them is felt.
-      jit: how a model that is not compiled is compiled; None where it is not.
+      model: whose constants are views of the source.
+      source: its file, or its bytes.
+      why_not_compiled: why compiling it came to nothing; "" where that was not tried.
     """
 
-    environment: EnvironmentOptions
-    dispatch_options: Mapping[str, str] = field(default_factory=dict)
-    cpu: CpuSettings = field(default_factory=CpuSettings)
-    is_cpu_allowed: bool = True
-    is_npu_wanted: bool = False
-    check_all_digests: bool = False
-    jit: JitSettings | None = None
+    model: Model
+    source: MappedFile | bytes
+    why_not_compiled: str = ""
+
+    @property
+    def whole(self) -> Blob:
+        """All of it."""
+        return Blob(self.source) if isinstance(self.source, bytes) else self.source.blob()
+
+    @property
+    def stock_source(self) -> str | bytes:
+        """What stock's interpreter reads it from."""
+        return self.source if isinstance(self.source, bytes) else _path_of_open(self.source)
+
+    @property
+    def has_npu_calls(self) -> bool:
+        return any(map(is_dispatch_op, self.model.ops()))
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiler has made it, be it that all ops stayed on the CPU."""
+        return self.model.find_metadata(STAMP_KEY) is not None or self.has_npu_calls
+
+    def why_on_cpu(self, unless_tried: str) -> str:
+        """Why a model that is not compiled is not, or what to do about it."""
+        if self.why_not_compiled:
+            return f"Nor was it when it was loaded: {self.why_not_compiled}."
+        return unless_tried
 
 
-def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
-    """Loads a model.
+def load_model(
+    source: str | bytes, environment: EnvironmentOptions, options: Options
+) -> LoadedModel:
+    """Loads a model; one that is not compiled is first compiled, where the NPU may run it.
 
     Args:
       source: a path, or the model's bytes.
-      settings: how.
+      environment: where plugins and dispatch tables are.
+      options: how. What this runtime cannot do is refused, or left out with a warning.
 
     Raises:
-      LiteRtError: what is wrong with the file, that its vendor is not there, or what that one raised. Nothing is
-        left open.
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be met; what is wrong with the file,
+        that its vendor is not there, or what that one raised. Nothing is left open.
     """
+    accelerators, cpu = _accelerators(options), _cpu_settings(options.cpu_options)
+    if HardwareAccelerator.NPU in accelerators:
+        _check_compiler_options(options)
     where = source if isinstance(source, str) else "model from a buffer"
     with ExitStack() as resources, ExitStack() as graph:
         given = resources.enter_context(ExitStack())
-        opened = open_model(MappedFile(source) if isinstance(source, str) else source, given, graph)
-        if settings.jit is not None and not opened.is_compiled:
+        opened = _open_model(
+            MappedFile(source) if isinstance(source, str) else source, given, graph
+        )
+        if HardwareAccelerator.NPU in accelerators and not opened.is_compiled:
             # Here, since it is the compiler: most programs load what is compiled.
-            from litert.runtime.jit import compiled_at_load
-            from litert.runtime.jit_cache import Nothing
+            from litert.runtime.compile_at_load import compiled_at_load
+            from litert.runtime.compile_cache import Nothing
 
-            jit = compiled_at_load(opened.source, where, settings.jit, settings.environment)
-            found = graph.enter_context(jit)
+            compiling = compiled_at_load(opened.source, where, options, environment)
+            found = graph.enter_context(compiling)
             if isinstance(found, Nothing):
                 opened = replace(opened, why_not_compiled=found.why)
             else:
-                opened = open_model(found, resources, graph)
+                opened = _open_model(found, resources, graph)
                 graph.callback(given.close)
-        _check_accelerators(opened, settings, where)
+        _check_accelerators(opened, accelerators, where)
         model, whole = opened.model, opened.whole
-        digests = settings.check_all_digests
+        digests = options.check_digests
         parts = read_npu_parts(model, whole, where, check_all_digests=digests)
         kernels = _Kernels(where)
         if parts is not None:
-            session = open_session(parts, settings.environment, settings.dispatch_options)
+            session = open_session(parts, environment, options.all_dispatch_options())
             kernels.use(parts, resources.enter_context(session))
         interpreter = GraphInterpreter(
             opened.stock_source,
             where,
-            settings.cpu,
+            cpu,
             kernels.make,
             custom_op_hint=_LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED),
         )
@@ -116,6 +152,71 @@ def load_model(source: str | bytes, settings: LoadSettings) -> LoadedModel:
             resources.pop_all(),
             is_fully_delegated=is_fully_delegated,
         )
+
+
+def _accelerators(options: Options) -> HardwareAccelerator:
+    """What may run a model, of what this runtime has."""
+    accelerators = HardwareAccelerator(int(options.hardware_accelerators))
+    if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
+        raise LiteRtError(
+            Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
+            "this runtime has no GPU" if accelerators else "no hardware is given to run on",
+            hint="Add HardwareAccelerator.CPU.",
+        )
+    if accelerators & HardwareAccelerator.GPU:
+        _LOG.warning("This runtime has no GPU: the rest of %r runs the model", accelerators)
+    return accelerators
+
+
+def _check_compiler_options(options: Options) -> None:
+    if options.soc_model and not options.soc_manufacturer:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"a SoC model, '{options.soc_model}', and no manufacturer",
+            "Options.soc_model",
+            "Name the manufacturer in Options.soc_manufacturer.",
+        )
+    options.for_compiler()
+
+
+def _cpu_settings(options: CpuOptions) -> CpuSettings:
+    try:
+        mode = CpuKernelMode(options.kernel_mode or CpuKernelMode.DELEGATE)
+    except ValueError as error:
+        raise LiteRtError(Status.INVALID_ARGUMENT, str(error), "CpuOptions.kernel_mode") from None
+    if options.xnnpack_flags is not None or options.xnnpack_weight_cache_path:
+        _LOG.warning("XNNPACK runs with stock's own flags, and without a weight cache")
+    return CpuSettings(max(1, operator.index(options.num_threads)), _KERNELS[mode])
+
+
+def _open_model(source: MappedFile | bytes, resources: ExitStack, graph: ExitStack) -> _OpenedModel:
+    """Reads a model.
+
+    Args:
+      source: its file, which `resources` then owns, or its bytes.
+      resources: of the loaded model.
+      graph: takes the graph apart, once the model is loaded.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER.
+    """
+    if isinstance(source, MappedFile):
+        resources.enter_context(source)
+    model = read_model(source)
+    graph.callback(_take_apart, model)
+    return _OpenedModel(model, source)
+
+
+def _path_of_open(file: MappedFile) -> str:
+    """A path of the file that is open, whatever takes its name meanwhile, and in whatever letters that is."""
+    path = f"/proc/self/fd/{file.fd}"
+    return path if os.path.exists(path) else file.path
+
+
+def _take_apart(model: Model) -> None:
+    """Opens the graph's circles, which would keep the mapped file until the next garbage collection."""
+    for op in model.ops():
+        op.release()
 
 
 class _Kernels:
@@ -160,10 +261,12 @@ class _Kernels:
         return kernel
 
 
-def _check_accelerators(opened: OpenedModel, settings: LoadSettings, where: str) -> None:
+def _check_accelerators(
+    opened: _OpenedModel, accelerators: HardwareAccelerator, where: str
+) -> None:
     """Refuses what may not run on the CPU; says where nothing runs on the NPU."""
     cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
-    if cpu_ops and not settings.is_cpu_allowed:
+    if cpu_ops and HardwareAccelerator.CPU not in accelerators:
         count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
         raise LiteRtError(
@@ -174,7 +277,7 @@ def _check_accelerators(opened: OpenedModel, settings: LoadSettings, where: str)
             if opened.is_compiled
             else f"{opened.why_on_cpu(_COMPILE_IT)} HardwareAccelerator.CPU would run it.",
         )
-    if settings.is_npu_wanted and not opened.has_npu_calls:
+    if HardwareAccelerator.NPU in accelerators and not opened.has_npu_calls:
         _LOG.warning(
             "%s has no op for the NPU, as apply_plugin has reported: all of it runs on the CPU."
             if opened.is_compiled

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from absl.flags import FlagValues
 
 import compiler_plugin.transformations as transformations
+from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.transformation_plan import describe_transformations
-from tools.transform_flags import define_transform_flags
+from litert.core.option import options_of
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "transformations.md"
 HEAD, END = "|---|---|---|---|\n", "<!-- end of the list -->"
@@ -41,10 +41,9 @@ def test_the_list_of_built_in_transformations_is_theirs(request: pytest.FixtureR
 
 
 def test_all_flags_are_explained() -> None:
-    flags: FlagValues = FlagValues()  # type: ignore[no-untyped-call]
-    define_transform_flags(flags, "")
+    names = [option.flag.name for option in options_of(TransformOptions)]
     table = GUIDE.read_text().split("## Flags", 1)[1].split("\n## ", 1)[0]
-    for name in flags:
+    for name in [*names, "list_transformations"]:
         assert f"`--{name}" in table, name
 
 

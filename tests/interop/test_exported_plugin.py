@@ -90,7 +90,7 @@ def test_why_ops_stay_on_the_cpu_is_in_our_report(
         options = ApplyOptions(
             libs=libs,
             compiler=CompilerOptions([kernel], vendor_options={"reference_ops": "MUL"}),
-            hosting=Hosting(in_process),
+            hosting=Hosting(in_process=in_process),
         )
         report = apply_plugin(tmp_path / "model.tflite", tmp_path / "npu.tflite", options)
         assert [op.name for op in report.npu_ops] == ["Sinh"]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler_plugin import pipeline
 from compiler_plugin.pipeline import apply_in_memory
 from litert.compiled_model import CompiledModel
 from litert.core.compiler_options import CustomOpInfo
@@ -26,8 +27,8 @@ from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 from litert.options import Options
-from litert.runtime import jit_compiler, model_digest
-from litert.runtime.jit_cache import JitCache, Nothing
+from litert.runtime import compile_key
+from litert.runtime.compile_cache import CompileCache, Nothing
 from tests.runtime.npu_models import FLOAT, VENDORS
 
 CPU, NPU = HardwareAccelerator.CPU, HardwareAccelerator.NPU
@@ -112,7 +113,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(options.soc_manufacturer)
         return apply_in_memory(source, options)
 
-    monkeypatch.setattr(jit_compiler, "apply_in_memory", count)
+    monkeypatch.setattr(pipeline, "apply_in_memory", count)
     return asked
 
 
@@ -479,7 +480,7 @@ def test_a_cache_that_cannot_be_written_costs_a_compilation_each_time(
 def test_the_cache_drops_what_was_used_least_recently(tmp_path: Path) -> None:
     data = raw("ADD", weights=1000)
     folder = tmp_path / "cache"
-    cache = JitCache(str(folder), limit_bytes=2 * len(data) + 500)
+    cache = CompileCache(str(folder), limit_bytes=2 * len(data) + 500)
     keys = [str(i) * 64 for i in range(3)]
     for age, key in zip((300, 200), keys, strict=False):
         with read_model(data) as model:
@@ -519,7 +520,7 @@ def test_a_result_that_cannot_be_removed_stays_and_the_next_oldest_goes(
 ) -> None:
     """A folder for several users may let each remove only what is their own."""
     unlink = os.unlink
-    cache = JitCache(str(tmp_path), limit_bytes=5)
+    cache = CompileCache(str(tmp_path), limit_bytes=5)
     paths = [tmp_path / f"{number * 64}.nothing" for number in "012"]
     for age, path in enumerate(paths[:2], 1):
         path.write_text("why")
@@ -553,14 +554,14 @@ def test_processes_share_a_cache_and_a_plugin_is_not_imported_for_what_is_in_it(
 def test_a_large_file_is_read_once_for_its_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_digest, "_LARGE_FILE", 4)
-    monkeypatch.setattr(model_digest, "_CLOCK_NS", -(10**12))  # as if the file were old
+    monkeypatch.setattr(compile_key, "_LARGE_FILE", 4)
+    monkeypatch.setattr(compile_key, "_CLOCK_NS", -(10**12))  # as if the file were old
     path = tmp_path / "model.tflite"
     path.write_bytes(b"a large model")
 
     def digest() -> str:
         with MappedFile(path) as file:
-            return model_digest.model_digest(file, str(tmp_path))
+            return compile_key.model_digest(file, str(tmp_path))
 
     assert digest() == sha256(b"a large model").hexdigest()
     (kept,) = tmp_path.glob("*.digest")
@@ -573,11 +574,11 @@ def test_a_large_file_is_read_once_for_its_digest(
 def test_the_digest_of_a_file_that_is_just_being_written_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_digest, "_LARGE_FILE", 4)
+    monkeypatch.setattr(compile_key, "_LARGE_FILE", 4)
     path = tmp_path / "model.tflite"
     path.write_bytes(b"a large model")
     with MappedFile(path) as file:
-        model_digest.model_digest(file, str(tmp_path))
+        compile_key.model_digest(file, str(tmp_path))
     assert not list(tmp_path.glob("*.digest"))
 
 

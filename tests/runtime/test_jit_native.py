@@ -14,7 +14,6 @@ from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.builder import ModelBuilder
 from litert.model.writer import to_bytes
 from litert.options import Options
-from litert.stock_flags import group_flags
 
 CPU, NPU = HardwareAccelerator.CPU, HardwareAccelerator.NPU
 X = np.array([[1, 2, 3, 4]], np.float32)
@@ -65,12 +64,13 @@ def test_option_groups_have_the_names_of_stock_s_flags() -> None:
     qualcomm.use_fold_relu = False
     qualcomm.num_hvx_threads = 2
     qualcomm.dump_tensor_ids = [1, 2]
-    assert group_flags("intel_openvino", intel) == {
+    flags = options.stock_compiler_flags()
+    assert flags["intel_openvino"] == {
         "intel_openvino_graph_backends": "npu",
         "intel_openvino_performance_mode": "cumulative_throughput",
         "intel_openvino_configs_map": "CACHE_DIR=a,INFERENCE_PRECISION_HINT=f16",
     }
-    assert group_flags("qualcomm", qualcomm) == {
+    assert flags["qualcomm"] == {
         "qualcomm_use_fold_relu": "false",
         "qualcomm_num_hvx_thread": "2",
         "qualcomm_dump_tensor_ids": "1,2",

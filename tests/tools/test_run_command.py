@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from litert_npu_tools.apply_plugin import main as apply_plugin
-from litert_npu_tools.loading import LoadOptions
+from litert_npu_tools.load_flags import LoadChoice
 from litert_npu_tools.output_file import write_file
 from litert_npu_tools.run_command import RunOptions, run_model
 
@@ -279,7 +279,7 @@ def test_each_signature_can_be_run(in_folder: Path) -> None:
     write_model(b.build(), "two.tflite")
     np.save("in.npy", np.array([-1, 2], np.float32))
     for key, expected in (("negate", [1, -2]), ("absolute", [1, 2])):
-        options = RunOptions(LoadOptions(signature=key), ["in.npy"], ["out.npy"])
+        options = RunOptions(LoadChoice(signature=key), ["in.npy"], ["out.npy"])
         run_model("two.tflite", options)
         assert np.load("out.npy").tolist() == expected
 

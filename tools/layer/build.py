@@ -6,11 +6,13 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from litert.core.option import Flag
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
-from ..command import Command, usage_error
-from .layer_flags import define_layer_flags, layer_request, open_layer
+from ..command import Command
+from ..command_line import usage_error
+from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .safe_process import answer, check_asset, run_safely, stage
 
 if TYPE_CHECKING:
@@ -32,17 +34,13 @@ def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     yield answer(True, built.to_text(request["output"]), values)
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_string
-
-    define_layer_flags(flags)
-    DEFINE_string("o", "", "The .bin to write.", flag_values=flags)
-    DEFINE_bool(
-        "source",
-        True,
-        "Whether the sources go into the file, for devices that it has no code for.",
-        flag_values=flags,
-    )
+_FLAGS = (
+    *LAYER_FLAGS,
+    Flag("o", "", "The .bin to write."),
+    Flag(
+        "source", True, "Whether the sources go into the file, for devices that it has no code for."
+    ),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -61,7 +59,7 @@ COMMAND = Command(
     "FILE -o OUT.bin\nCompiles a layer ahead on each device that is here: for the different ops of a model, or\n"
     "for given shapes. The .bin takes the place of FILE in --npu_custom_op_info; where it has no code for a\n"
     "device, or machine code is not allowed, its source is built.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

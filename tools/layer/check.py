@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from litert.core.option import Flag
+
 from ..command import Command
-from .layer_flags import define_layer_flags, layer_request, open_frozen_layer, open_layer
-from .op_arrays import define_input_flags, read_op_inputs
+from ..command_line import REPORT
+from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer, open_layer
+from .op_arrays import INPUT_FLAGS, read_op_inputs
 from .safe_process import answer, check_asset, compiling, run_safely, stage
-from .watch import define_watch_flag, run_watched
+from .watch import WATCH, run_watched
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -52,23 +55,19 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     )
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_enum
-
-    define_layer_flags(flags)
-    DEFINE_bool(
-        "show_kernel", False, "Prints all that the OpenCL compiler gets.", flag_values=flags
-    )
-    DEFINE_bool(
+_FLAGS = (
+    *LAYER_FLAGS,
+    Flag("show_kernel", False, "Prints all that the OpenCL compiler gets."),
+    Flag(
         "sanitize",
         False,
-        "Runs the layer on Oclgrind instead, which finds accesses out of bounds, races and reads of what nobody "
-        "wrote.",
-        flag_values=flags,
-    )
-    define_input_flags(flags)
-    define_watch_flag(flags)
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+        "Runs the layer on Oclgrind instead, which finds accesses out of bounds, races and reads of what "
+        "nobody wrote.",
+    ),
+    *INPUT_FLAGS,
+    WATCH,
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -87,7 +86,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nReads a layer, binds it to each different op of a model (or to given shapes), builds it, and shows\n"
     "what its kernel will get. The exit status is 1 if it does not fit an op.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

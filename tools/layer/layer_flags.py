@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 from litert.model.reader import read_model
+from vendor_reference.authoring.vendor_options import OPTIONS, check_options
 
-from ..command import usage_error
+from ..command_line import usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +39,7 @@ class Layer:
 
 @contextmanager
 def open_ops(model_path: str, op: str) -> Iterator[tuple[str, Sequence[Subject]]]:
-    """The name of the ops that the flags of `define_op_flags` mean, and each different one.
+    """The name of the ops that the flags of `OP_FLAGS` mean, and each different one.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG without a model; NOT_FOUND, if there is no such op.
@@ -54,22 +56,16 @@ def open_ops(model_path: str, op: str) -> Iterator[tuple[str, Sequence[Subject]]
         yield name, find_subjects(choice, name, model)
 
 
-def define_op_flags(flags: FlagValues) -> None:
-    """Defines the flags that say which op is meant, and the reference vendor's own."""
-    from absl.flags import DEFINE_string
-
-    from vendor_reference.authoring.vendor_options import OPTIONS
-
-    DEFINE_string("model", "", "A model whose ops the layer is for.", flag_values=flags)
-    DEFINE_string(
+OP_FLAGS = (
+    Flag("model", "", "A model whose ops the layer is for."),
+    Flag(
         "op",
         "",
-        "The op: its name, or its index in the main subgraph; by default the one named like FILE, or the only "
-        "custom op.",
-        flag_values=flags,
-    )
-    for name, explanation in OPTIONS.items():
-        DEFINE_string(name, "", explanation, flag_values=flags)
+        "The op: its name, or its index in the main subgraph; by default the one named like FILE, or the "
+        "only custom op.",
+    ),
+    *(Flag(name, "", explanation) for name, explanation in OPTIONS.items()),
+)
 
 
 def given_vendor_options(flags: FlagValues) -> dict[str, str]:
@@ -78,60 +74,42 @@ def given_vendor_options(flags: FlagValues) -> dict[str, str]:
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a value that one cannot have.
     """
-    from vendor_reference.authoring.vendor_options import OPTIONS, check_options
-
     given = {name: str(flags[name].value) for name in OPTIONS if flags[name].present}
     check_options(given)
     return given
 
 
-def define_layer_flags(flags: FlagValues) -> None:
-    """Defines the flags that say how a layer is compiled, and for what."""
-    from absl.flags import DEFINE_bool, DEFINE_multi_string, DEFINE_string
-
-    from ..seconds_flag import define_seconds
-
-    define_op_flags(flags)
-    DEFINE_string(
-        "inputs",
-        "",
-        "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32.",
-        flag_values=flags,
-    )
-    DEFINE_string("outputs", "", "Likewise its outputs.", flag_values=flags)
-    DEFINE_string(
+LAYER_FLAGS = (
+    *OP_FLAGS,
+    Flag("inputs", "", "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32."),
+    Flag("outputs", "", "Likewise its outputs."),
+    Flag(
         "options",
         "",
         "Likewise its options: JSON of a FlexBuffer map, or @FILE with the bytes of a C struct.",
-        flag_values=flags,
-    )
-    DEFINE_multi_string(
+    ),
+    Flag(
         "shape_bounds",
-        [],
-        "input:100x3x300x300: the largest shape of an input of the op that has a dynamic one. Once for each.",
-        flag_values=flags,
-    )
-    DEFINE_string("soc_model", "", "For which SoC model; EMU8 by default.", flag_values=flags)
-    DEFINE_string(
-        "asset_root",
-        "",
-        "The folder that files named by FILE may lie in, in place of its own.",
-        flag_values=flags,
-    )
-    DEFINE_bool(
-        "allow_native_assets", False, "Whether machine code in FILE may run.", flag_values=flags
-    )
-    define_seconds(
+        (),
+        "input:100x3x300x300: the largest shape of an input of the op that has a dynamic one. Once for each. "
+        "May be repeated.",
+        is_repeated=True,
+    ),
+    Flag("soc_model", "", "For which SoC model; EMU8 by default."),
+    Flag("asset_root", "", "The folder that files named by FILE may lie in, in place of its own."),
+    Flag("allow_native_assets", False, "Whether machine code in FILE may run."),
+    Flag(
         "timeout_s",
         60.0,
         "Seconds after which a build or a run is stopped.",
         least=0.1,
-        values=flags,
-    )
+        is_duration=True,
+    ),
+)
 
 
 def layer_request(flags: FlagValues, path: str) -> dict[str, object]:
-    """What the flags of `define_layer_flags` say, for `open_layer` in a child process."""
+    """What the flags of `LAYER_FLAGS` say, for `open_layer` in a child process."""
     return {
         "path": path,
         "vendor_options": given_vendor_options(flags),

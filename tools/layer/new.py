@@ -7,27 +7,27 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from litert.core.option import Flag
+
 from ..command import Command
 from ..console import print_text
 from ..new_files import write_new_files
-from .layer_flags import define_op_flags, given_vendor_options, open_ops
+from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum, DEFINE_string
-
-    define_op_flags(flags)
-    DEFINE_enum(
+_FLAGS = (
+    *OP_FLAGS,
+    Flag(
         "kind",
         "",
-        ["", "cl", "json", "xml"],
         "Of asset; by default cl, and json for an op whose options are a C struct.",
-        flag_values=flags,
-    )
-    DEFINE_string("o", "", "The folder to write to; by default the op's name.", flag_values=flags)
+        choices=["", "cl", "json", "xml"],
+    ),
+    Flag("o", "", "The folder to write to; by default the op's name."),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -47,6 +47,6 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a working skeleton of a layer: kernel with the op's arguments, its options,\n"
     "a description where one is wanted, a reference in NumPy, and the commands. It builds and runs at once.",
-    _define_flags,
+    _FLAGS,
     _run,
 )

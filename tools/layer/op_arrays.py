@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 
+from ..command_line import SEED
 from ..input_arrays import (
     InputArray,
     TensorSpec,
@@ -17,8 +19,6 @@ from ..input_arrays import (
 )
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
     from litert.model.graph import Op, Tensor
     from vendor_reference.authoring.subject import Subject
 
@@ -26,18 +26,16 @@ VALUE_RANGE = (-1.0, 1.0)
 """Of random real numbers."""
 
 
-def define_input_flags(flags: FlagValues) -> None:
-    """Defines the flags of `read_op_inputs`."""
-    from absl.flags import DEFINE_integer, DEFINE_multi_string
-
-    DEFINE_multi_string(
+INPUT_FLAGS = (
+    Flag(
         "input",
-        [],
-        "[input=]file: a .npy or .npz for an input, by name or index; without one, for the next. Inputs that have "
-        "none are random, real ones from -1 to 1.",
-        flag_values=flags,
-    )
-    DEFINE_integer("seed", 0, "Of random inputs.", lower_bound=0, flag_values=flags)
+        (),
+        "[input=]file: a .npy or .npz for an input, by name or index; without one, for the next. Inputs that "
+        "have none are random, real ones from -1 to 1. May be repeated.",
+        is_repeated=True,
+    ),
+    SEED,
+)
 
 
 def read_op_inputs(subject: Subject, files: Sequence[str], seed: int) -> dict[str, InputArray]:

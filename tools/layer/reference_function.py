@@ -9,7 +9,7 @@ from typing import Any
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
-from ..command import usage_error
+from ..command_line import usage_error
 
 
 def load_reference(text: str) -> Callable[..., Any]:

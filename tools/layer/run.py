@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from litert.core.option import Flag
+
 from ..command import Command
+from ..command_line import REPORT
 from ..comparison import Comparison, compare
 from ..input_arrays import InputArray
 from ..output_arrays import plan_outputs, write_outputs
 from ..wording import name_text
-from .layer_flags import define_layer_flags, layer_request, open_frozen_layer
+from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
 from .op_arrays import (
+    INPUT_FLAGS,
     VALUE_RANGE,
     all_inputs,
-    define_input_flags,
     read_golden,
     read_op_inputs,
     tensor_names,
@@ -23,7 +26,7 @@ from .op_arrays import (
 )
 from .reference_function import call_reference, load_reference
 from .safe_process import answer, check_asset, compiling, run_safely, stage
-from .watch import define_watch_flag, run_watched
+from .watch import WATCH, run_watched
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -139,55 +142,37 @@ def _range_text(array: Any) -> str:
     return f"{float(array.min()):.6g} to {float(array.max()):.6g}, mean {float(array.mean()):.6g}"
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import (
-        DEFINE_enum,
-        DEFINE_float,
-        DEFINE_integer,
-        DEFINE_multi_string,
-        DEFINE_string,
-    )
-
-    define_layer_flags(flags)
-    define_input_flags(flags)
-    define_watch_flag(flags)
-    DEFINE_string(
+_FLAGS = (
+    *LAYER_FLAGS,
+    *INPUT_FLAGS,
+    WATCH,
+    Flag(
         "reference",
         "",
-        "file.py:function to compare with: it gets a list of all inputs, constants too, and the op's options (a "
-        "dictionary, or the bytes of a C struct), and returns the outputs.",
-        flag_values=flags,
-    )
-    DEFINE_multi_string(
+        "file.py:function to compare with: it gets a list of all inputs, constants too, and the op's options "
+        "(a dictionary, or the bytes of a C struct), and returns the outputs.",
+    ),
+    Flag(
         "golden",
-        [],
-        "[output=]file: a .npy or .npz with outputs to compare with.",
-        flag_values=flags,
-    )
-    DEFINE_float(
-        "tolerance",
-        1e-4,
-        "The greatest difference that passes.",
-        lower_bound=0,
-        flag_values=flags,
-    )
-    DEFINE_multi_string(
-        "output", [], "[output=]file: a .npy or .npz to write an output to.", flag_values=flags
-    )
-    DEFINE_integer(
-        "repeat",
-        20,
-        "Runs that are measured; 0 measures nothing.",
-        lower_bound=0,
-        flag_values=flags,
-    )
-    DEFINE_string(
+        (),
+        "[output=]file: a .npy or .npz with outputs to compare with. May be repeated.",
+        is_repeated=True,
+    ),
+    Flag("tolerance", 0.0001, "The greatest difference that passes.", least=0),
+    Flag(
+        "output",
+        (),
+        "[output=]file: a .npy or .npz to write an output to. May be repeated.",
+        is_repeated=True,
+    ),
+    Flag("repeat", 20, "Runs that are measured; 0 measures nothing.", least=0),
+    Flag(
         "flops",
         "",
         "Floating-point operations of a run: a formula over B, F, Y, X of output 0, such as 2*B*F*Y*X.",
-        flag_values=flags,
-    )
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+    ),
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -206,7 +191,7 @@ COMMAND = Command(
     "FILE\nRuns a layer on one op, on the device, compares it with a reference or golden arrays, and measures it\n"
     "beside the device's own limits. The exit status is 1 if an output differs by more than the tolerance,\n"
     "or the kernel does what it must not: it writes past its tensors, or leaves part of an output unwritten.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

@@ -6,20 +6,21 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from litert.core.option import Flag
+
 from ..command import Command
 from ..console import print_text
 from ..new_files import write_new_files
-from .layer_flags import define_op_flags, given_vendor_options, open_ops
+from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_string
-
-    define_op_flags(flags)
-    DEFINE_string("o", ".", "The folder to write to.", flag_values=flags)
+_FLAGS = (
+    *OP_FLAGS,
+    Flag("o", ".", "The folder to write to."),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -44,6 +45,6 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a layer that does nothing, and so is infinitely fast: compiled and run,\n"
     "it tells what a network would gain before a kernel is written.",
-    _define_flags,
+    _FLAGS,
     _run,
 )

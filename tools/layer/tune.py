@@ -10,14 +10,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
+from ..command_line import REPORT
 from ..console import print_text
 from ..wording import json_text
-from .layer_flags import define_layer_flags, layer_request, open_frozen_layer
-from .op_arrays import define_input_flags, read_op_inputs
+from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
+from .op_arrays import INPUT_FLAGS, read_op_inputs
 from .safe_process import answer, check_asset, compiling, run_safely, stage
 
 if TYPE_CHECKING:
@@ -181,16 +183,13 @@ def _table(candidates: Sequence[Candidate], old: LocalSize) -> Iterator[str]:
         yield f"{local_text(candidate.local_size):12} {final:>10} {alone:>10}{own}  {problem}".rstrip()
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_enum, DEFINE_integer
-
-    define_layer_flags(flags)
-    define_input_flags(flags)
-    DEFINE_integer(
-        "candidates", 16, "How many local sizes are tried.", lower_bound=1, flag_values=flags
-    )
-    DEFINE_bool("dry_run", False, "Writes nothing.", flag_values=flags)
-    DEFINE_enum("report", "text", ["text", "json"], "text or json.", flag_values=flags)
+_FLAGS = (
+    *LAYER_FLAGS,
+    *INPUT_FLAGS,
+    Flag("candidates", 16, "How many local sizes are tried.", least=1),
+    Flag("dry_run", False, "Writes nothing."),
+    REPORT,
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -219,7 +218,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nMeasures a kernel with different local sizes, each in a process of its own, then the best in turn,\n"
     "and writes the best into the description (.json, .xml) where it is clearly better. Its other text stays.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 
 from ..console import print_text
 from ..wording import count_text
@@ -20,16 +21,11 @@ _INTERVAL_S = 0.2
 _SETTLE_S = 0.1  # an editor writes a file in several steps
 
 
-def define_watch_flag(flags: FlagValues) -> None:
-    """Defines the flag that `run_watched` looks at."""
-    from absl.flags import DEFINE_bool
-
-    DEFINE_bool(
-        "watch",
-        False,
-        "Does it again whenever FILE, or a file that it names or includes, changes; until Ctrl-C.",
-        flag_values=flags,
-    )
+WATCH = Flag(
+    "watch",
+    False,
+    "Does it again whenever FILE, or a file that it names or includes, changes; until Ctrl-C.",
+)
 
 
 def run_watched(

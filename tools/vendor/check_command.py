@@ -6,61 +6,64 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..command import Command, usage_error
+from compiler_plugin.apply_options import ApplyOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.option import Flag, Section, options_of
+
+from ..command import Command
+from ..command_line import usage_error
 from ..console import print_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_bool, DEFINE_float, DEFINE_multi_string
-
-    from ..compile_flags import define_asset_flags, define_soc_model
-    from ..seconds_flag import define_seconds
-
-    DEFINE_multi_string(
+_DECLARED = options_of(ApplyOptions, CompilerOptions)
+_FLAGS = (
+    Flag(
         "model",
-        [],
+        (),
         "A TFLite model to check with, before small ones of common ops. Custom ops that are in none of them "
-        "are checked with one float input and output.",
-        flag_values=flags,
-    )
-    define_asset_flags(flags)
-    DEFINE_multi_string(
+        "are checked with one float input and output. May be repeated.",
+        is_repeated=True,
+    ),
+    *(o.flag for o in _DECLARED if o.section is Section.ASSETS),
+    Flag(
         "companion",
-        [],
-        "op/relative/path,path: a file that an asset names, for a vendor in C.",
-        flag_values=flags,
-    )
-    DEFINE_multi_string("option", [], "name=value: an option of the vendor's.", flag_values=flags)
-    define_soc_model(flags)
-    DEFINE_multi_string(
-        "rule", [], "A rule to look at, or what is before its dot; all.", flag_values=flags
-    )
-    DEFINE_float(
+        (),
+        "op/relative/path,path: a file that an asset names, for a vendor in C. May be repeated.",
+        is_repeated=True,
+    ),
+    Flag("option", (), "name=value: an option of the vendor's. May be repeated.", is_repeated=True),
+    *(o.flag for o in _DECLARED if o.field == "soc_model"),
+    Flag(
+        "rule",
+        (),
+        "A rule to look at, or what is before its dot; all. May be repeated.",
+        is_repeated=True,
+    ),
+    Flag(
         "tolerance",
         0.01,
         "How far floats may be from LiteRT's on the CPU, as a part of the largest.",
-        lower_bound=0,
-        flag_values=flags,
-    )
-    define_seconds("timeout", 60, "Seconds that each check may take.", least=0.1, values=flags)
-    DEFINE_bool("strict", False, "Recommendations are rules, too.", flag_values=flags)
-    DEFINE_bool("verbose", False, "Shows the checks that passed, too.", flag_values=flags)
-    DEFINE_bool("json", False, "The report as JSON.", flag_values=flags)
+        least=0,
+    ),
+    Flag("timeout", 60.0, "Seconds that each check may take.", least=0.1, is_duration=True),
+    Flag("strict", False, "Recommendations are rules, too."),
+    Flag("verbose", False, "Shows the checks that passed, too."),
+    Flag("json", False, "The report as JSON."),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from litert.conformance.children import CheckOptions
 
-    from ..compile_flags import read_custom_op_infos
     from .conformance import check_vendor
     from .vendor_libraries import find_libraries
 
     if not arguments:
         raise usage_error("no vendor is named", "Give its name, or its libraries.")
-    infos = read_custom_op_infos(flags)
+    infos = [CustomOpInfo.parse(text) for text in flags.npu_custom_op_info]
     report = check_vendor(
         find_libraries(arguments),
         CheckOptions(
@@ -108,7 +111,7 @@ COMMAND = Command(
     "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, against each rule of "
     "the contract:\nan installed vendor by name, or a folder, or one or two files. Crashes, hangs and exits\n"
     "are findings. The exit status is 1 where a rule is broken.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=2,
     num_optional=2,

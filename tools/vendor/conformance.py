@@ -20,7 +20,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
-from ..command import usage_error
+from ..command_line import usage_error
 from ..console import print_text
 from .check_report import CheckedLibrary, ConformanceReport, with_recommendations
 from .vendor_libraries import VendorLibraries

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 
-from ..command import Command, usage_error
+from ..command import Command
+from ..command_line import usage_error
 from ..console import print_text
 
 if TYPE_CHECKING:
@@ -144,17 +146,10 @@ def read_origin(path: str) -> Origin:
     )
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_string
-
-    DEFINE_string("manufacturer", "", "Of an installed vendor.", flag_values=flags)
-    DEFINE_string(
-        "output",
-        "",
-        "The folder to write to; by default this one.",
-        short_name="o",
-        flag_values=flags,
-    )
+_FLAGS = (
+    Flag("manufacturer", "", "Of an installed vendor."),
+    Flag("output", "", "The folder to write to; by default this one.", short_name="o"),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -195,7 +190,7 @@ def _needs() -> str:
 COMMAND = Command(
     "(--manufacturer=NAME | FILES)\nMakes libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so of a "
     "Python vendor,\nwhich unmodified LiteRT loads, with the C compiler that is here. Each is tried at once.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=2,
     num_optional=2,

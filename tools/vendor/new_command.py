@@ -13,6 +13,7 @@ from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 
 from ..command import Command
@@ -89,13 +90,10 @@ def _renamed(text: str, lang: str, name: str) -> str:
     return text
 
 
-def _define_flags(flags: FlagValues) -> None:
-    from absl.flags import DEFINE_enum, DEFINE_string
-
-    DEFINE_enum("lang", "python", sorted(_NAMES), "What it is written in.", flag_values=flags)
-    DEFINE_string(
-        "o", "", "The folder to write to; by default the name, small, with _npu.", flag_values=flags
-    )
+_FLAGS = (
+    Flag("lang", "python", "What it is written in.", choices=sorted(_NAMES)),
+    Flag("o", "", "The folder to write to; by default the name, small, with _npu."),
+)
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -110,7 +108,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "NAME\nWrites a vendor that works: compiler plugin, dispatch table, a package with entry "
     "points,\na model to try and tests. Comments that say YOUR are where your own goes.",
-    _define_flags,
+    _FLAGS,
     _run,
     num_arguments=1,
 )

@@ -14,26 +14,27 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from litert.core.compiler_options import (
     CompilerOptions,
     CustomOpInfo,
     DumpOptions,
-    parse_shape_bounds,
 )
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag, Goes, given_flags, options_of, values_by_field
 from litert.core.status import Status
 
 CUSTOM_OP_INFO_VARIABLE = "LITERT_NPU_CUSTOM_OP_INFO"
 OPTIONS_VARIABLE = "LITERT_NPU_OPTIONS"
 PAYLOAD_IDENTIFIER = "litert_npu"
 
-_ONCE = (
-    "compiler_options_max_partitions", "check_kernels", "allow_native_assets", "asset_root",
-    "dump_ir_after", "dump_kernels", "dump_folder",
-)  # fmt: skip
-_REPEATED = ("npu_custom_op_info", "custom_layers", "shape_bounds")
-FLAGS = (*_ONCE, *_REPEATED)
+_OPTIONS = {
+    option.flag.name: option
+    for option in options_of(CompilerOptions, DumpOptions)
+    if Goes.ENVIRONMENT in option.goes
+}
+FLAGS = tuple(_OPTIONS)
 """Flags of `apply_plugin` that reach a plugin; the others are the host's."""
 
 _logger = logging.getLogger(__name__)
@@ -61,21 +62,9 @@ def read_options(
     ]
     known = {info.op_name for info in host_infos}
     infos = [info for info in map(CustomOpInfo.parse, assets) if info.op_name not in known]
-    return CompilerOptions(
-        [*host_infos, *infos],
-        flags.number("compiler_options_max_partitions"),
-        flags.switch("check_kernels", True),
-        flags.switch("allow_native_assets", False),
-        flags.vendor_options,
-        flags.all("custom_layers"),
-        flags.text("asset_root"),
-        parse_shape_bounds(flags.all("shape_bounds")),
-        DumpOptions(
-            flags.text("dump_folder"),
-            flags.text("dump_ir_after"),
-            flags.switch("dump_kernels", False),
-        ),
-    )
+    given = flags.of(CompilerOptions) | {"custom_op_infos": [*host_infos, *infos]}
+    dump = DumpOptions(**flags.of(DumpOptions))
+    return CompilerOptions(**given, vendor_options=flags.vendor_options, dump=dump)
 
 
 def environment_parts(variable: str) -> Sequence[str]:
@@ -91,17 +80,8 @@ def write_flags(options: CompilerOptions) -> bytes:
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a value with a line break.
     """
-    flags = {
-        "check_kernels": "" if options.check_kernels else "false",
-        "allow_native_assets": "true" if options.allow_native_assets else "",
-        "asset_root": options.asset_root,
-        "dump_folder": options.dump.folder,
-        "dump_ir_after": options.dump.ir_after,
-        "dump_kernels": "true" if options.dump.kernels else "",
-    }
-    lines = [f"{name}={value}" for name, value in flags.items() if value]
-    for name, bound in options.shape_bounds.items():
-        lines.append(f"shape_bounds={name}:{'x'.join(map(str, bound))}")
+    given = given_flags(options, Goes.PAYLOAD)
+    lines = [f"{name}={text}" for name, texts in given for text in texts]
     for line in lines:
         if len(line.splitlines()) > 1:
             raise LiteRtError(
@@ -135,7 +115,7 @@ class _Flags:
             if name in FLAGS:
                 values, _ = found.setdefault(name, ([], where))
                 values.append(value)
-                if name in _ONCE and len(values) > 1:
+                if not _OPTIONS[name].flag.is_repeated and len(values) > 1:
                     raise LiteRtError(
                         Status.INVALID_TOOL_CONFIG,
                         f"'{name}' is given twice",
@@ -155,24 +135,29 @@ class _Flags:
         """The values of a flag that may be repeated."""
         return self._values.get(name, ([], ""))[0]
 
-    def text(self, name: str) -> str:
-        """The value of a flag; "" where it is not given."""
-        values = self.all(name)
-        return values[0] if values else ""
+    def of(self, kind: type) -> dict[str, Any]:
+        """The values of a dataclass's fields that a plugin may read."""
+        declared = [option for option in options_of(kind) if option.flag.name in FLAGS]
+        return values_by_field(
+            declared, {option.flag.name: self._value(option.flag) for option in declared}
+        )
 
-    def number(self, name: str) -> int:
-        """The value of a flag that is a number; 0 where it is not given."""
-        text = self.text(name) or "0"
-        if not text.isdecimal():
-            raise self._wrong(name, "a number")
-        return int(text)
-
-    def switch(self, name: str, default: bool) -> bool:
-        """The value of a flag that is true or false."""
-        text = self.text(name) or str(default).lower()
-        if text not in ("true", "false"):
-            raise self._wrong(name, "true or false")
-        return text == "true"
+    def _value(self, flag: Flag) -> Any:
+        texts = self.all(flag.name)
+        if flag.is_repeated:
+            return texts
+        if not texts:
+            return flag.default
+        (text,) = texts
+        if isinstance(flag.default, bool):
+            if text not in ("true", "false"):
+                raise self._wrong(flag.name, "true or false")
+            return text == "true"
+        if isinstance(flag.default, int):
+            if not text.isdecimal():
+                raise self._wrong(flag.name, "a number")
+            return int(text)
+        return text
 
     def _wrong(self, name: str, wanted: str) -> LiteRtError:
         values, where = self._values[name]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.partial_inference import PartialInference
-from compiler_plugin.transformations.transform_options import Phase
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from litert.model.writer import write_model

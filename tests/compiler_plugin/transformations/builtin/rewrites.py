@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
+from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.running import Transformations
-from compiler_plugin.transformations.transform_options import TransformOptions
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model, Tensor
 from litert.model.writer import to_bytes

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.running import Transformations
-from compiler_plugin.transformations.transform_options import TransformOptions
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from tests.compiler_plugin.transformations.builtin.rewrites import check_same, transform

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.running import Transformations
-from compiler_plugin.transformations.transform_options import TransformOptions
 from corpus.stock_outputs import Opened, largest_difference, open_model, run_values
 from litert.model.graph import Model
 from litert.model.reader import read_model

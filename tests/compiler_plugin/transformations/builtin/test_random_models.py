@@ -9,12 +9,12 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from hypothesis import HealthCheck, given, settings
 
+from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.clean_up import emit, tidy
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.partial_inference import PartialInference
 from compiler_plugin.transformations.running import Transformations
-from compiler_plugin.transformations.transform_options import TransformOptions
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes

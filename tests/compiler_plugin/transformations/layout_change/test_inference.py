@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.layout_change.change import change_layout
 from compiler_plugin.transformations.partial_inference import PartialInference
-from compiler_plugin.transformations.transform_options import Phase
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model

@@ -1,4 +1,9 @@
-"""Compiles a model for the first vendor that takes an op of it, of those that may be asked."""
+"""Compiles a model when it is loaded, as stock LiteRT does: for the first vendor that takes an op of it.
+
+Stock hands the model to one plugin after the other; here a file is for one vendor, whose stamp it has, so the
+first that takes an op has all of it. The result is kept where the environment names a folder for it: a load that
+finds it there imports no compiler.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +11,89 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from compiler_plugin.pipeline import ApplyOptions, apply_in_memory
-from compiler_plugin.report import Report
-from compiler_plugin.reporting import NO_CALLS
-from compiler_plugin.vendor_options import options_of
-from dispatch.loader import find_dispatch
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
-from litert.model.writer import to_bytes, write_model
-from litert.runtime.jit_cache import JitCache, Nothing
-from litert.runtime.jit_candidates import Candidates, name_manufacturers
-from litert.runtime.jit_settings import JitSettings
+from litert.options import Options
+from litert.runtime.compile_cache import CompileCache, Nothing
+from litert.runtime.compile_key import (
+    environment_asset_root,
+    environment_infos,
+    layer_files,
+    make_key,
+)
+from litert.runtime.load_candidates import Candidates, find_candidates, name_manufacturers
+
+if TYPE_CHECKING:
+    from compiler_plugin.apply_options import ApplyOptions
+    from compiler_plugin.report import Report
 
 _SHOWN = 3  # of ops, and of reasons
 _LOG = logging.getLogger(__name__)
 
 
-class JitCompiler:
-    """Compiles one model."""
+@contextmanager
+def compiled_at_load(
+    source: MappedFile | bytes,
+    where: str,
+    options: Options,
+    environment: EnvironmentOptions,
+) -> Iterator[MappedFile | bytes | Nothing]:
+    """Compiles a model, or finds it compiled.
+
+    Args:
+      source: the model, which is not compiled.
+      where: its name, for the log.
+      options: what the program has asked for.
+      environment: where plugins and dispatch tables are, and where results are kept.
+
+    Yields:
+      The compiled model, whose file is the caller's to close, and may have lost its name at the end of the block;
+      `Nothing`, where no vendor takes an op of it.
+
+    Raises:
+      LiteRtError: what went wrong, if the program has named a vendor, assets or options; else that is logged, and
+        the next vendor is asked.
+    """
+    candidates = find_candidates(options, environment)
+    if not candidates:
+        yield Nothing("no vendor's compiler plugin is installed, and the environment names none")
+        return
+    cache, key = None, ""
+    if environment.compiler_cache_dir:
+        cache = CompileCache(
+            environment.compiler_cache_dir, environment.compiler_cache_max_total_size
+        )
+        key = make_key(source, options, candidates, environment)
+        infos = options.custom_op_infos
+        infos = [*infos, *environment_infos(infos)]
+        root = options.asset_root or environment_asset_root()
+        found = cache.find(key, infos, root, layer_files(options.custom_layers))
+        if isinstance(found, MappedFile):
+            _LOG.info("%s was compiled before: %s", where, found.path)
+        if found is not None:
+            yield found
+            return
+    with ExitStack() as stack:
+        compiler = _LoadCompiler(source, where, options, environment, stack)
+        yield compiler.compile(candidates, cache, key)
+
+
+class _LoadCompiler:
+    """Compiles one model, for the first vendor that takes an op of it."""
 
     def __init__(
         self,
         source: MappedFile | bytes,
         where: str,
-        settings: JitSettings,
+        options: Options,
         environment: EnvironmentOptions,
         stack: ExitStack,
     ) -> None:
@@ -45,18 +102,18 @@ class JitCompiler:
         Args:
           source: the model.
           where: its name, for the log.
-          settings: what the program has asked for.
+          options: what the program has asked for.
           environment: where dispatch tables are.
           stack: removes files that are not kept.
         """
         self._source = source
         self._where = where
-        self._settings = settings
+        self._options = options
         self._environment = environment
         self._stack = stack
 
     def compile(
-        self, candidates: Candidates, cache: JitCache | None, key: str
+        self, candidates: Candidates, cache: CompileCache | None, key: str
     ) -> MappedFile | bytes | Nothing:
         """Asks vendor after vendor.
 
@@ -75,7 +132,7 @@ class JitCompiler:
         warnings: dict[str, None] = {}
         error: LiteRtError | None = None
         try:
-            names = name_manufacturers(candidates, self._settings)
+            names = name_manufacturers(candidates, self._options)
         except LiteRtError as problem:
             self._fail(problem)
             return Nothing(str(problem))
@@ -100,7 +157,7 @@ class JitCompiler:
 
     def _fail(self, error: LiteRtError) -> None:
         """Raises what a program that has asked for it must know; else it is for the log."""
-        if self._settings.is_asked:
+        if self._options.asks_to_compile:
             raise error
         _LOG.warning("%s was not compiled when it was loaded: %s", self._where, error)
 
@@ -108,17 +165,25 @@ class JitCompiler:
         self,
         name: str,
         candidates: Candidates,
-        cache: JitCache | None,
+        cache: CompileCache | None,
         key: str,
         warnings: dict[str, None],
     ) -> MappedFile | bytes | Nothing:
         """Compiles for one vendor; where it takes nothing, its warnings wait for what the others say."""
+        # Here, as in the next functions: what is kept needs no compiler.
+        from compiler_plugin import pipeline
+        from compiler_plugin.report import NO_CALLS
+        from dispatch.loader import find_dispatch
+
         start = time.perf_counter()
         find_dispatch(
             name, self._environment.dispatch_library_path
         )  # without it no need to compile
         source = self._source if isinstance(self._source, bytes) else self._source.path
-        with apply_in_memory(source, self._options(name, candidates)) as (model, report):
+        with pipeline.apply_in_memory(source, self._apply_options(name, candidates)) as (
+            model,
+            report,
+        ):
             self._check_unchanged(model)
             if not report.calls:
                 warnings.update(dict.fromkeys(w for w in report.warnings if w != NO_CALLS))
@@ -148,20 +213,22 @@ class JitCompiler:
                     "Load it again.",
                 )
 
-    def _options(self, name: str, candidates: Candidates) -> ApplyOptions:
-        compiler, flags = self._settings.compiler, self._settings.stock_flags
-        given = {n: v for group in flags.values() for n, v in group.items()} | dict(
-            compiler.vendor_options
-        )
-        return ApplyOptions(
-            name,
-            self._settings.soc_model,
-            candidates.libs,
-            compiler=replace(compiler, vendor_options=options_of(name, given)),
-        )
+    def _apply_options(self, name: str, candidates: Candidates) -> ApplyOptions:
+        from compiler_plugin.apply_options import ApplyOptions
+        from compiler_plugin.vendor_options import options_of
+
+        options = self._options
+        given = {
+            n: v for group in options.stock_compiler_flags().values() for n, v in group.items()
+        }
+        own = options_of(name, {**given, **options.compiler_options})
+        compiler = replace(options.for_compiler(), vendor_options=own)
+        return ApplyOptions(name, options.soc_model, candidates.libs, compiler=compiler)
 
     def _keep_for_now(self, model: Model) -> MappedFile | bytes:
         """The compiled model in memory, as it came; or in a file that is gone once the model is loaded."""
+        from litert.model.writer import to_bytes, write_model
+
         if isinstance(self._source, bytes):
             return to_bytes(model)
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="litert-npu-"))

@@ -25,7 +25,7 @@ from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.model.manifest import DIGEST_AT_LOAD_LIMIT
 from litert.model.reader import read_model
-from litert.runtime.model_digest import SUFFIX as DIGEST_SUFFIX
+from litert.runtime.compile_key import DIGEST_SUFFIX
 from litert.runtime.npu_parts import read_npu_parts
 
 _LOG = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Nothing:
     why: str
 
 
-class JitCache:
+class CompileCache:
     """The folder; made when something is stored."""
 
     def __init__(self, folder: str, limit_bytes: int) -> None:

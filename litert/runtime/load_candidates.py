@@ -16,7 +16,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import EntryPoint, find_entry_points
 from litert.host.stock_vendors import stock_vendor_folder
-from litert.runtime.jit_settings import JitSettings
+from litert.options import Options
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Candidates:
             yield str(point), point.module, point.attribute, fingerprint(_location(point.module))
 
 
-def find_candidates(settings: JitSettings, environment: EnvironmentOptions) -> Candidates:
+def find_candidates(options: Options, environment: EnvironmentOptions) -> Candidates:
     """Where to look for the plugin of the vendor that is named; else, of each vendor that may take ops unasked.
 
     That is each in the environment's folder and each that is installed. The reference vendor, whose NPU is
@@ -54,19 +54,21 @@ def find_candidates(settings: JitSettings, environment: EnvironmentOptions) -> C
     """
     given = [environment.compiler_plugin_path] if environment.compiler_plugin_path else []
     points = find_entry_points(ENTRY_POINT_GROUP)
-    if settings.soc_manufacturer:
-        point = points.get(settings.soc_manufacturer)
-        stock = stock_vendor_folder(settings.soc_manufacturer, "compiler")
+    if options.soc_manufacturer:
+        point = points.get(options.soc_manufacturer)
+        stock = stock_vendor_folder(options.soc_manufacturer, "compiler")
         libs = [*given, *([stock] if stock and not point else ())]
         return Candidates(libs, [point] if point else [], is_named=True)
-    stock_folders = [stock_vendor_folder(name, "compiler") for name in settings.stock_flags]
+    stock_folders = [
+        stock_vendor_folder(name, "compiler") for name in options.stock_compiler_flags()
+    ]
     installed = [point for name, point in sorted(points.items()) if name != DEFAULT_MANUFACTURER]
-    if DEFAULT_MANUFACTURER in points and _is_for_reference(settings):
+    if DEFAULT_MANUFACTURER in points and _is_for_reference(options):
         installed.append(points[DEFAULT_MANUFACTURER])
     return Candidates([*given, *filter(None, stock_folders)], installed)
 
 
-def name_manufacturers(candidates: Candidates, settings: JitSettings) -> list[str]:
+def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
     """The vendors, in the order in which they are asked. Plugins in folders are loaded for it.
 
     Raises:
@@ -74,11 +76,11 @@ def name_manufacturers(candidates: Candidates, settings: JitSettings) -> list[st
         as `find_plugins`.
     """
     if candidates.is_named:
-        names = [settings.soc_manufacturer]
+        names = [options.soc_manufacturer]
     else:
         names = _names_in_folders(candidates.libs) if candidates.libs else []
         names += [point.name for point in candidates.installed if point.name not in names]
-    for option in settings.compiler.vendor_options:
+    for option in options.compiler_options:
         if not any(is_option_of(name, option) for name in names):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -109,10 +111,9 @@ def fingerprint(path: str) -> str:
     return digest.hexdigest()
 
 
-def _is_for_reference(settings: JitSettings) -> bool:
-    compiler = settings.compiler
-    return bool(compiler.custom_op_infos or compiler.custom_layers) or any(
-        is_option_of(DEFAULT_MANUFACTURER, option) for option in compiler.vendor_options
+def _is_for_reference(options: Options) -> bool:
+    return bool(options.custom_op_infos or options.custom_layers) or any(
+        is_option_of(DEFAULT_MANUFACTURER, option) for option in options.compiler_options
     )
 
 

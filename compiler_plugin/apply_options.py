@@ -1,0 +1,83 @@
+"""What `apply_plugin` is told: by its flags, and by programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compiler_plugin.isolation.hosting import Hosting
+from compiler_plugin.transform_options import TransformOptions
+from litert.core.compiler_options import CompilerOptions, check_is_list
+from litert.core.errors import LiteRtError
+from litert.core.option import Flag, Goes, Section, option
+from litert.core.status import Status
+
+
+def _without_blanks(folders: Sequence[str]) -> list[str]:
+    return [folder for folder in folders if folder]
+
+
+def _parse_indices(texts: Sequence[str]) -> list[int]:
+    for text in texts:
+        if not text.strip().isdecimal():
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"--subgraphs has '{text}', which is no index",
+                hint="Write it as 0,2.",
+            )
+    return [int(text) for text in texts]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """What `apply_plugin` is told by its flags.
+
+    Attributes:
+      soc_manufacturer: whose NPU; "" for the reference vendor.
+      soc_model: which of its NPUs; "" for the plugin's first.
+      libs: folders searched for plugins, beside what is installed.
+      subgraphs: indices of those to compile; none for all.
+      require_npu: names of ops that must not stay on the CPU, or `all`.
+      compiler: what the plugin is told.
+      transform: what is done to the model before the plugin sees it; None for nothing.
+      hosting: how a plugin in a shared library runs.
+    """
+
+    soc_manufacturer: str = option(
+        Flag("soc_manufacturer", "", "Whose NPU; by default the reference vendor's."),
+        Section.TARGET,
+        Goes.LOAD,
+    )
+    soc_model: str = option(
+        Flag("soc_model", "", "Which NPU; by default the vendor's first."),
+        Section.TARGET,
+        Goes.LOAD,
+    )
+    libs: Sequence[str] = option(
+        Flag("libs", (), "Folders with plugins, beside those that are installed."),
+        Section.PLUGINS,
+        read=_without_blanks,
+    )
+    subgraphs: Sequence[int] = option(
+        Flag("subgraphs", (), "Indices of the subgraphs to compile; all by default."),
+        Section.PARTITIONS,
+        Goes.MANIFEST,
+        read=_parse_indices,
+    )
+    require_npu: Sequence[str] = option(
+        Flag("require_npu", (), "Ops that must not stay on the CPU, or all."),
+        Section.LAYERS,
+        Goes.MANIFEST,
+    )
+    compiler: CompilerOptions = field(default_factory=CompilerOptions)
+    transform: TransformOptions | None = None
+    hosting: Hosting = field(default_factory=Hosting)
+
+    def __post_init__(self) -> None:
+        check_is_list("libs", self.libs)
+        check_is_list("require_npu", self.require_npu)
+
+    @property
+    def asset_paths(self) -> Sequence[str]:
+        """The user's asset files."""
+        return [info.asset_path for info in self.compiler.custom_op_infos]

@@ -1,0 +1,117 @@
+"""What is asked of the transformations: the flags of `apply_plugin` and of `litert-npu transform`, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from litert.core.option import Flag, Goes, Section, option
+
+DEFAULT_FOLD_LIMIT = 1 << 20
+WITHOUT_SELECTION = "Without it those of --extensions that are enabled."
+"""What runs of an application's compiler where nothing is named, in the words of the flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformOptions:
+    """Which transformations run, and how. By default none does, and nothing of them is imported.
+
+    Attributes:
+      extensions: folders of the user's; their enabled transformations run.
+      selection: names of transformations, in the order in which those of one phase run; `all` is each enabled one,
+        `front`, `middle` or `back` each enabled one of that phase; a `-` in front takes out what it names.
+      config: files of JSON that describe sub-graphs to replace.
+      ops_mapping: a file of JSON that declares ops; "" for none.
+      static_shape: whether shapes count as constants: the model is resizable no more.
+      fold_limit: how many bytes constant folding may add to the file.
+      dump_model_after: name of a transformation after which the model is written; `all` for each; "" for none.
+      dump_folder: where to; made if it is not there.
+      keep_layout: whether partitions stay in NHWC, though their vendor asks for NCHW.
+    """
+
+    extensions: Sequence[str] = option(
+        Flag(
+            "extensions",
+            (),
+            "A folder of transformations and ops in Python: ops, front, middle, back. May be repeated.",
+            is_repeated=True,
+        ),
+        Section.TRANSFORMATIONS,
+    )
+    selection: Sequence[str] = option(
+        Flag(
+            "transformations",
+            (),
+            "Which transformations run, and of a phase in which order: names; all; front, middle or back for "
+            f"those of a phase; with a - in front, which do not. {WITHOUT_SELECTION}",
+        ),
+        Section.TRANSFORMATIONS,
+        Goes.MANIFEST,
+    )
+    config: Sequence[str] = option(
+        Flag(
+            "transformations_config",
+            (),
+            "A file of JSON that says which sub-graphs are replaced. May be repeated.",
+            is_repeated=True,
+        ),
+        Section.TRANSFORMATIONS,
+    )
+    ops_mapping: str = option(
+        Flag("ops_mapping", "", "A file of JSON that declares custom ops."), Section.TRANSFORMATIONS
+    )
+    static_shape: bool = option(
+        Flag(
+            "static_shape",
+            False,
+            "Take shapes for constants: the model is not resizable any more.",
+        ),
+        Section.TRANSFORMATIONS,
+        Goes.MANIFEST,
+    )
+    fold_limit: int = option(
+        Flag(
+            "fold_limit",
+            None,
+            f"How many bytes folded constants may add to the file; {DEFAULT_FOLD_LIMIT} by default.",
+            least=0,
+        ),
+        Section.TRANSFORMATIONS,
+        default=DEFAULT_FOLD_LIMIT,
+    )
+    dump_model_after: str = option(
+        Flag(
+            "dump_model_after",
+            "",
+            "Write the model after this transformation, or after all, to --dump_folder.",
+        ),
+        Section.TRANSFORMATIONS,
+    )
+    dump_folder: str = ""
+    keep_layout: bool = option(
+        Flag(
+            "disable_nhwc_to_nchw",
+            False,
+            "Leave partitions in NHWC, also for a vendor who asks for NCHW.",
+        ),
+        Section.LAYOUT,
+        Goes.MANIFEST,
+    )
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether any transformation may run."""
+        return bool(self.extensions or self.selection or self.config or self.ops_mapping)
+
+
+class Phase(Enum):
+    """A phase; its value is the name of its folder of extensions. They run in this order.
+
+    In `FRONT` the shapes of inputs and constants are known, and no others. Then shapes are inferred: in `MIDDLE`
+    all are known, as far as the model fixes them. `BACK` comes after the layout change, where there is one.
+    """
+
+    FRONT = "front"
+    MIDDLE = "middle"
+    BACK = "back"

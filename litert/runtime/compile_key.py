@@ -1,0 +1,244 @@
+"""The name under which a compiled model is kept: a digest of all that shapes it.
+
+That are the model's bytes, the options that go to a load, the plugins, and files that options and the environment
+name: layers for any model, values that are paths, what exported plugins read of the environment. A large file is
+read once, and again when it has changed; plugins count by sizes and times. The companions of assets, which only
+the plugin knows, are not in it: `CompileCache.find` compares them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from compiler_plugin.asset_files import open_assets
+from compiler_plugin.native.exported.options import (
+    CUSTOM_OP_INFO_VARIABLE,
+    OPTIONS_VARIABLE,
+    environment_parts,
+)
+from dispatch.loader import list_dispatch
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.option import Goes, options_of
+from litert.core.version import SDK_VERSION
+from litert.model.atomic_file import open_atomic
+from litert.model.blob import Blob, MappedFile
+from litert.model.manifest import Digest
+from litert.options import Options
+from litert.runtime.load_candidates import Candidates, fingerprint, host_fingerprint
+
+DIGEST_SUFFIX = ".digest"
+
+_FORMAT = 5
+_VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
+_ASSET_HINT = "Check the path in Options.custom_op_infos."
+_LARGE_FILE = 16 << 20
+_CLOCK_NS = (
+    2_000_000_000  # as coarse as file systems' clocks may be: a newer file may change unseen
+)
+
+
+def make_key(
+    source: MappedFile | bytes,
+    options: Options,
+    candidates: Candidates,
+    environment: EnvironmentOptions,
+) -> str:
+    """Makes the key.
+
+    Args:
+      source: the model.
+      options: as it would be compiled.
+      candidates: the vendors that would be asked.
+      environment: where dispatch tables are, and the cache, in which digests of large models are kept, too.
+
+    Returns:
+      64 hex digits.
+
+    Raises:
+      LiteRtError: NOT_FOUND or FILE_IO, for an asset that cannot be read.
+    """
+    document = {
+        "host": [_FORMAT, SDK_VERSION, host_fingerprint()],
+        "model": model_digest(source, environment.compiler_cache_dir),
+        "target": [options.soc_manufacturer, options.soc_model],
+        "candidates": list(candidates.fingerprints()),
+        "dispatch": sorted(list_dispatch(environment.dispatch_library_path)),
+        "options": dict(_option_values(options)),
+        "vendor_options": [dict(options.compiler_options), options.stock_compiler_flags()],
+        "files": digest_named_files(options, environment.compiler_cache_dir),
+        "environment": [os.environ.get(name, "") for name in _VARIABLES],
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _option_values(options: Options) -> Iterator[tuple[str, object]]:
+    """The options that go to a load, each as JSON has it; of files and folders what tells that they change."""
+    for option in options_of(CompilerOptions):
+        if Goes.LOAD in option.goes:
+            value = getattr(options, option.field)
+            yield option.field, _IN_KEY.get(option.field, _plain)(value, options)
+
+
+def _plain(value: Any, _: Options) -> object:
+    if isinstance(value, Mapping):
+        return {name: _plain(item, _) for name, item in value.items()}
+    if isinstance(value, bool | str):
+        return value
+    return str(value) if isinstance(value, int) else [_plain(item, _) for item in value]
+
+
+def _assets(infos: Sequence[CustomOpInfo], _: Options) -> object:
+    with open_assets(infos, hint=_ASSET_HINT) as files:
+        digests = {name: Digest.of(file.blob()).sha256 for name, file in files.items()}
+    return [[i.op_name, os.path.basename(i.asset_path), digests[i.op_name]] for i in infos]
+
+
+def _real_paths(paths: Sequence[str], _: Options) -> object:
+    return [os.path.realpath(path) for path in paths]
+
+
+def _within_root(root: str, options: Options) -> object:
+    """The folder that companions may lie in, and the assets: companions have their names from both."""
+    paths = [root, *(info.asset_path for info in options.custom_op_infos)]
+    return _real_paths(paths, options) if root else []
+
+
+_IN_KEY: Mapping[str, Callable[[Any, Options], object]] = {
+    "custom_op_infos": _assets,
+    "custom_layers": _real_paths,
+    "asset_root": _within_root,
+}
+
+
+def model_digest(source: MappedFile | bytes, folder: str) -> str:
+    """The SHA-256 of a model, as 64 hex digits.
+
+    Args:
+      source: the model.
+      folder: where digests of large files are kept, by what `stat` says of the file.
+    """
+    if isinstance(source, bytes):
+        return Digest.of(Blob(source)).sha256
+    if source.size < _LARGE_FILE:
+        return Digest.of(source.blob()).sha256
+    stat = os.fstat(source.fd)
+    identity = [stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+    name = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    path = os.path.join(folder, name + DIGEST_SUFFIX)
+    kept = _read_digest(path)
+    if kept:
+        return kept
+    digest = Digest.of(source.blob()).sha256
+    if max(stat.st_mtime_ns, stat.st_ctime_ns) + _CLOCK_NS < time.time_ns():
+        _keep_digest(path, digest)
+    return digest
+
+
+def _read_digest(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read()
+        os.utime(path)
+    except OSError:
+        return ""
+    return text if len(text) == 64 and text.isalnum() else ""
+
+
+def _keep_digest(path: str, digest: str) -> None:
+    try:
+        with open_atomic(path) as fd:
+            os.write(fd, digest.encode())
+    except LiteRtError:  # the folder cannot be written: the file is read again another time
+        return
+
+
+def digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[str, str]]:
+    """The files that options and the environment name.
+
+    Args:
+      options: of the program.
+      cache_folder: where digests of large files are kept.
+
+    Returns:
+      Paths, each with a digest of what is there, in a stable order; what is no file is not among them.
+    """
+    found: dict[str, str] = {}
+    named = {path for value in _values(options) for path in _paths(value)}
+    for path in named.union(layer_files(options.custom_layers)):
+        if os.path.isfile(path):
+            found[path] = _digest(path, cache_folder)
+    for folder in _layer_folders():
+        found[folder] = fingerprint(folder)
+    return sorted(found.items())
+
+
+def layer_files(paths: Sequence[str]) -> list[str]:
+    """The files that layers for any model can be in: those that are named, and those in folders that are."""
+    files: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            with suppress(OSError):  # the plugin says what is wrong with it
+                files += [os.path.join(path, name) for name in sorted(os.listdir(path))]
+        else:
+            files.append(path)
+    return list(filter(os.path.isfile, files))
+
+
+def environment_infos(known: Sequence[CustomOpInfo]) -> list[CustomOpInfo]:
+    """The assets that the environment has for exported plugins, without those of ops that are known."""
+    names = {info.op_name for info in known}
+    infos: list[CustomOpInfo] = []
+    for text in [*environment_parts(CUSTOM_OP_INFO_VARIABLE), *_flags("npu_custom_op_info")]:
+        with suppress(LiteRtError):  # the plugin says what is wrong with it
+            infos.append(CustomOpInfo.parse(text))
+    return [info for info in infos if info.op_name not in names]
+
+
+def environment_asset_root() -> str:
+    """The folder that exported plugins let companions lie in; "" for none."""
+    return next(iter(_flags("asset_root")), "")
+
+
+def _values(options: Options) -> Iterator[str]:
+    yield from options.compiler_options.values()
+    for group in options.stock_compiler_flags().values():
+        yield from group.values()
+    yield from environment_parts(CUSTOM_OP_INFO_VARIABLE)
+    for part in environment_parts(OPTIONS_VARIABLE):
+        yield part.partition("=")[2]
+
+
+def _paths(value: str) -> Iterator[str]:
+    """What may be a path in a value: all of it, what follows an op's name, and the entries of a list."""
+    yield value
+    yield value.partition(",")[2]
+    yield from value.split(",")
+
+
+def _layer_folders() -> Iterator[str]:
+    """Folders of layers that the environment names; what these name may lie in the asset root."""
+    for layer in _flags("custom_layers"):
+        for path in (layer, *_flags("asset_root")):
+            if os.path.exists(path):
+                yield path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
+
+
+def _flags(name: str) -> list[str]:
+    parts = [part.lstrip("-").partition("=") for part in environment_parts(OPTIONS_VARIABLE)]
+    return [value for flag, _, value in parts if flag == name]
+
+
+def _digest(path: str, cache_folder: str) -> str:
+    try:
+        with MappedFile(path) as file:
+            return model_digest(file, cache_folder)
+    except LiteRtError as error:  # what reads it will say so
+        return error.status.name

@@ -1,0 +1,163 @@
+"""Flags and arguments of commands: defined for absl from their declarations, explained, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.option import Flag
+from litert.core.status import Status
+
+from .destinations import STDOUT
+
+if TYPE_CHECKING:
+    from absl.flags import Flag as AbslFlag
+    from absl.flags import FlagValues
+
+REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
+SEED = Flag("seed", 0, "Of random inputs.", least=0)
+DISPATCH_LIBRARY_PATH = Flag(
+    "dispatch_library_path",
+    "",
+    "A folder with dispatch tables or libraries, beside those that are installed.",
+)
+
+_WIDTH = 100
+_FLAG_COLUMN = 30
+_LONGEST_S = 1e7  # four months, and no more than a timer takes
+
+
+def make_flags(flags: Iterable[Flag]) -> FlagValues:
+    """Flags for absl, with nothing parsed yet. They may stand behind arguments."""
+    from absl.flags import FlagValues  # here: the list of commands needs no flags
+
+    values = FlagValues()  # type: ignore[no-untyped-call]
+    values.set_gnu_getopt(True)
+    for flag in flags:
+        _define(values, flag)
+    return values
+
+
+def _define(values: FlagValues, flag: Flag) -> None:
+    from absl import flags as absl
+
+    own: dict[str, Any] = {"flag_values": values}
+    name, default, text = flag.name, flag.default, flag.help
+    if flag.short_name:
+        own["short_name"] = flag.short_name
+    if flag.is_duration:
+        parser, serializer = _duration_parser(flag.least or 0), absl.ArgumentSerializer[float]()
+        absl.DEFINE(parser, name, default, text, values, serializer)
+    elif flag.choices:
+        absl.DEFINE_enum(name, default, flag.choices, text, **own)
+    elif isinstance(default, bool):
+        absl.DEFINE_bool(name, default, text, **own)
+    elif isinstance(default, str):
+        absl.DEFINE_string(name, default, text, **own)
+    elif isinstance(default, float):
+        absl.DEFINE_float(name, default, text, lower_bound=flag.least, **own)
+    elif isinstance(default, int | None):
+        least = None if flag.least is None else int(flag.least)
+        absl.DEFINE_integer(name, default, text, lower_bound=least, **own)
+    elif flag.is_repeated:
+        absl.DEFINE_multi_string(name, list(default), text, **own)
+        values[name].help = text  # without what absl adds
+    else:
+        absl.DEFINE_list(name, list(default), text, **own)
+
+
+def _duration_parser(least: float) -> Any:
+    """Takes a number of seconds: more than none, and no more than a timer takes."""
+    from absl.flags import FloatParser
+
+    class DurationParser(FloatParser):  # type: ignore[misc,unused-ignore]
+        """Leaves out `nan` too, which is outside of no bounds."""
+
+        syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:g}"
+
+        def is_outside_bounds(self, val: float) -> bool:
+            return not least <= val <= _LONGEST_S
+
+    return DurationParser()
+
+
+def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Positional arguments, and flags that are not the command's own; behind `--` there are no flags."""
+    paths: list[str] = []
+    unknown: list[str] = []
+    for place, argument in enumerate(rest):
+        if argument == "--":
+            paths += rest[place + 1 :]
+            break
+        (unknown if argument.startswith("-") and argument != STDOUT else paths).append(argument)
+    return paths, unknown
+
+
+def read_vendor_options(
+    values: FlagValues, unknown: Sequence[str], manufacturer: str
+) -> Mapping[str, str]:
+    """The options of a vendor, by name.
+
+    Args:
+      values: the command's own flags.
+      unknown: flags that are none of those.
+      manufacturer: whose options they have to be.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a flag that is not the vendor's, or given twice.
+    """
+    # Here, since --help must not wait for it.
+    from compiler_plugin.vendor_options import is_option_of
+
+    options: dict[str, str] = {}
+    for flag in unknown:
+        name, _, value = flag.lstrip("-").partition("=")
+        if not is_option_of(manufacturer, name):
+            from difflib import get_close_matches  # here: few command lines need it
+
+            close = get_close_matches(name, list(values), 1)
+            raise usage_error(
+                f"no flag '{flag}'",
+                f"Did you mean --{close[0]}?"
+                if close
+                else f"Options of '{manufacturer}' begin with its name.",
+            )
+        if name in options:
+            raise usage_error(f"--{name} is given twice")
+        options[name] = value if "=" in flag else "true"
+    return options
+
+
+def describe_flags(flags: FlagValues) -> list[str]:
+    """Lines that say what each flag does."""
+    from textwrap import wrap
+
+    lines: list[str] = []
+    for name in flags:
+        flag = flags[name]
+        if flag.name != name:  # its short name
+            continue
+        shown = f"--[no]{name}" if flag.boolean else f"--{name}"
+        text = wrap(_explanation(flag), _WIDTH - _FLAG_COLUMN)
+        if len(shown) > _FLAG_COLUMN - 4:
+            lines.append(f"  {shown}")
+            text.insert(0, "")
+        else:
+            lines.append(f"  {shown:{_FLAG_COLUMN - 4}}  {text[0]}")
+        lines += [" " * _FLAG_COLUMN + line for line in text[1:]]
+    return lines
+
+
+def _explanation(flag: AbslFlag[Any]) -> str:
+    """A flag's help, and what it is where it is not given."""
+    default = flag.default
+    if flag.boolean or default in (None, "", []):
+        return str(flag.help)
+    shown = ",".join(map(str, default)) if isinstance(default, list) else default
+    return f"{flag.help} Default: {shown}."
+
+
+def usage_error(what: str, hint: str = "See --help.") -> LiteRtError:
+    """The error of a wrong command line."""
+    return LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)

@@ -1,0 +1,224 @@
+"""The flags of `run` and `benchmark` that say how a model is loaded, and compiled where it is not."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from compiler_plugin.apply_options import ApplyOptions
+from litert.core.compiler_options import CompilerOptions
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.option import Flag, Goes, options_of, values_by_field
+from litert.core.status import Status
+from litert.options import CpuOptions, HardwareAccelerator, Options
+
+from .command_line import DISPATCH_LIBRARY_PATH, read_vendor_options, usage_error
+
+if TYPE_CHECKING:
+    from absl.flags import FlagValues
+
+    from litert.compiled_model import CompiledModel
+
+_ACCELERATORS = ("npu", "gpu", "cpu")
+_AT_LOAD = [o for o in options_of(ApplyOptions, CompilerOptions) if Goes.LOAD in o.goes]
+_LIBS = next(option.flag for option in options_of(ApplyOptions) if option.field == "libs")
+_TELLING = "litert.runtime.compile_at_load"
+
+LOAD_FLAGS = (
+    Flag("signature", "", "Which signature; the first by default."),
+    Flag("threads", 1, "Of the CPU.", least=1),
+    Flag(
+        "accelerator",
+        ("npu", "cpu"),
+        "What may run it, of npu and cpu. With npu alone, ops for the CPU are refused; what was compiled for the "
+        "NPU runs there with any.",
+    ),
+    DISPATCH_LIBRARY_PATH._replace(
+        help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process: one that crashes ends it."
+    ),
+    Flag(
+        "dispatch_option",
+        (),
+        "name=value: an option for the vendor's driver. May be repeated.",
+        is_repeated=True,
+    ),
+    *(option.flag for option in _AT_LOAD),
+    _LIBS,
+    Flag(
+        "cache_folder",
+        "",
+        "Where what is compiled is kept for the next time; made if it is not there.",
+    ),
+)
+
+
+def _on_one_thread() -> Options:
+    return Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU, CpuOptions(num_threads=1))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChoice:
+    """What is loaded, and how.
+
+    Attributes:
+      signature: its key; "" for the first.
+      options: of the model.
+      environment: where plugins and dispatch tables are, and where what is compiled is kept.
+    """
+
+    signature: str = ""
+    options: Options = field(default_factory=_on_one_thread)
+    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
+
+
+def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
+    """What flags say.
+
+    Args:
+      flags: the command's own.
+      unknown: options of vendors.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG.
+    """
+    options = Options(
+        _read_accelerators(flags.accelerator),
+        CpuOptions(num_threads=flags.threads),
+        dispatch_options=dict(_read_dispatch_options(flags.dispatch_option)),
+        allow_native_assets=flags.allow_native_assets,
+    )
+    libs = [folder for folder in flags.libs if folder]
+    if len(libs) > 1:
+        raise usage_error(
+            f"--libs has {len(libs)} folders, where a program has one", "Name the one above them."
+        )
+    if _asks_to_compile(flags, unknown):
+        _read_compiler_flags(flags, unknown, options)
+    environment = EnvironmentOptions(
+        compiler_plugin_path="".join(libs),
+        dispatch_library_path=flags.dispatch_library_path,
+        compiler_cache_dir=flags.cache_folder,
+    )
+    return LoadChoice(flags.signature, options, environment)
+
+
+@contextmanager
+def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, str]]:
+    """Loads a model, and closes it; with the key of the signature to run.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a signature that the model has not; what loading raises.
+    """
+    from litert.compiled_model import CompiledModel
+    from litert.environment import Environment
+
+    environment = Environment.create(options=choice.environment)
+    with _told_of_compiling(path, choice.options):
+        loaded = CompiledModel.from_file(path, environment=environment, options=choice.options)
+    with loaded as model:
+        keys = list(model.get_signature_list())
+        if choice.signature and choice.signature not in keys:
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"no signature '{choice.signature}'",
+                path,
+                f"Name one of {', '.join(keys) or 'none'}.",
+            )
+        if not keys:
+            raise LiteRtError(Status.NOT_FOUND, "the model has nothing to run", path)
+        yield model, choice.signature or keys[0]
+
+
+def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
+    hint = f"Name one or more of {', '.join(_ACCELERATORS)}."
+    accelerators = HardwareAccelerator(0)
+    for name in names:
+        if name not in _ACCELERATORS:
+            raise usage_error(f"no accelerator '{name}'", hint)
+        accelerators |= HardwareAccelerator[name.upper()]
+    if not names:
+        raise usage_error("no accelerator", hint)
+    return accelerators
+
+
+def _read_dispatch_options(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
+        yield name, value
+
+
+def _asks_to_compile(flags: FlagValues, unknown: Sequence[str]) -> bool:
+    """Whether a flag says what to compile for or with; consent to native assets is for any model."""
+    asking = [o.flag for o in _AT_LOAD if o.field != "allow_native_assets"] + [_LIBS]
+    return bool(unknown) or any(flags[f.name].value != flags[f.name].default for f in asking)
+
+
+def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Options) -> None:
+    """Adds what a model is compiled with that is not."""
+    if "npu" not in flags.accelerator:
+        raise usage_error(
+            "flags to compile for an NPU, and --accelerator without it", "Add npu to it."
+        )
+    # Here, since --help must not wait for it.
+    from compiler_plugin.registry import DEFAULT_MANUFACTURER
+
+    _check_place(unknown)
+    given: Mapping[str, object] = values_by_field(_AT_LOAD, flags.flag_values_dict())
+    for name, value in given.items():
+        setattr(options, name, value)
+    options.soc_manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
+    options.compiler_options = read_vendor_options(flags, unknown, options.soc_manufacturer)
+
+
+def _check_place(unknown: Sequence[str]) -> None:
+    """Refuses what only `apply_plugin` has."""
+    if not unknown:
+        return
+    from .apply_plugin_command import define_flags  # here: few command lines need them
+
+    flags = define_flags()
+    for text in unknown:
+        name = text.lstrip("-").partition("=")[0]
+        opposite = name.removeprefix("no")
+        if name in flags or (opposite in flags and flags[opposite].boolean):
+            raise usage_error(
+                f"no flag '{text}'", f"apply_plugin has --{name}: compile the model with that."
+            )
+
+
+@contextmanager
+def _told_of_compiling(path: str, options: Options) -> Iterator[None]:
+    """Says on the standard error what is compiled in the block, where that was asked for.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, for a model that is compiled, of which the flags say nothing.
+    """
+    if not options.soc_manufacturer:
+        yield
+        return
+    from compiler_plugin.checks import read_uncompiled  # here: most models are compiled
+
+    try:
+        read_uncompiled(path).close()
+    except LiteRtError as error:
+        if error.status is not Status.ALREADY_EXISTS:
+            raise
+        hint = "Leave out the flags that say how to compile it, or give the model that it was made from."
+        raise LiteRtError(error.status, error.what, error.where, hint) from error
+    logger, handler = logging.getLogger(_TELLING), logging.StreamHandler(sys.stderr)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    logger.propagate = False  # with --debug it would be said twice
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
