@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.clean_up import emit, tidy
 from compiler_plugin.transformations.custom_ops import OpLibrary
-from compiler_plugin.transformations.extensions import load_extensions
+from compiler_plugin.transformations.extension_folders import load_extensions
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.partial_inference import PartialInference
 from litert.model.graph import Model

@@ -221,7 +221,7 @@ class Op:
         return node
 
 
-class BuiltinOp(Op):
+class TfliteOp(Op):
     """One of TFLite's own operators; its attributes are the options of the schema."""
 
     enabled = False
@@ -275,7 +275,7 @@ def is_builtin(name: str) -> bool:
 def builtin_op_class(name: str) -> OpClass:
     """The class of one of TFLite's own operators."""
     title = "".join(word.capitalize() for word in name.split("_"))
-    return type(title, (BuiltinOp,), {"op": name, "__doc__": f"TFLite's {name}."})
+    return type(title, (TfliteOp,), {"op": name, "__doc__": f"TFLite's {name}."})
 
 
 @cache

@@ -20,7 +20,7 @@ from compiler_plugin.transform_options import Phase, TransformOptions
 from compiler_plugin.transformations.clean_up import dump_model, emit, tidy
 from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.custom_ops import OpLibrary
-from compiler_plugin.transformations.extensions import (
+from compiler_plugin.transformations.extension_folders import (
     ALL,
     Extensions,
     LoadedTransformation,

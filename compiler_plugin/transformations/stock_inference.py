@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.effects import CONTROL_FLOW, has_side_effects
 from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transformations.stock_region import Array, Region, Shape
+from compiler_plugin.transformations.stock_region import Array, Shape, StockRegion
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -102,7 +102,7 @@ def prepare(
         fault = _find_fault(op, value_of)
         if fault:
             return _without(ops, position, fault, shape_of, value_of, layout)
-    region = Region(ops, shape_of, value_of, layout=layout)
+    region = StockRegion(ops, shape_of, value_of, layout=layout)
     reason = ""
     with region.arguments() as arguments:
         try:
@@ -147,7 +147,7 @@ def run(
         fault = _find_fault(op, value_of) or _find_run_fault(op)
         if fault:
             raise refusal(op, fault)
-    region = Region(
+    region = StockRegion(
         ops,
         lambda tensor: tensor.shape,
         value_of,
@@ -194,7 +194,7 @@ def _interpreter(arguments: Mapping[str, Any]) -> Interpreter:
     )
 
 
-def _array(raw: Any, region: Region, tensor: Tensor) -> Array:
+def _array(raw: Any, region: StockRegion, tensor: Tensor) -> Array:
     """A result's value.
 
     Raises:
@@ -229,7 +229,7 @@ def _without_unknown(
     known, unknown = 0, len(ops)
     while unknown - known > 1:
         middle = (known + unknown) // 2
-        region = Region(ops[:middle], shape_of, value_of, layout=layout)
+        region = StockRegion(ops[:middle], shape_of, value_of, layout=layout)
         with region.arguments() as arguments:
             try:
                 _interpreter(arguments)
@@ -340,7 +340,7 @@ def _scale(tensor: Tensor) -> float:
     return tensor.quantization.scale[0]
 
 
-def _refused_op(ops: Sequence[Op], region: Region, error: Exception) -> Op | None:
+def _refused_op(ops: Sequence[Op], region: StockRegion, error: Exception) -> Op | None:
     found = _NODE.search(str(error))
     op = None if found is None else region.op_of(int(found[1]))
     if op is not None:

@@ -20,7 +20,7 @@ from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
-from litert.model.flatbuffer import Source
+from litert.model.flatbuffer import FlatbufferBytes
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 from litert.model.schema_types import table_schema
 from litert.model.tensor_data import encode_constant
@@ -51,7 +51,7 @@ _INTEGERS = frozenset({
 })  # fmt: skip
 
 
-class Region:
+class StockRegion:
     """The small model, and which of its tensors stands for which.
 
     Attributes:
@@ -227,7 +227,7 @@ class Region:
 
     def _with_holes(self, data: bytearray, start: int) -> bytearray:
         """The model with large constants that lie in the hole, all at its start."""
-        source = Source(memoryview(bytes(data)), "a region")
+        source = FlatbufferBytes(memoryview(bytes(data)), "a region")
         model = source.target(0)
         slot = table_schema("Model").field("buffers").slot
         buffers = source.tables(source.target(model + source.fields(model)[slot]))

@@ -19,7 +19,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from compiler_plugin.transform_options import Phase
-from compiler_plugin.transformations.extensions import LoadedTransformation, Origin, check_names
+from compiler_plugin.transformations.extension_folders import (
+    ExtensionOrigin,
+    LoadedTransformation,
+    check_names,
+)
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
@@ -292,7 +296,7 @@ def configure_replacements(
     further = []
     for transformation in made:
         path = next(p for p, found in files if transformation.descriptions[0] in found)
-        origin = Origin(Phase.FRONT, path, path, is_builtin=False)
+        origin = ExtensionOrigin(Phase.FRONT, path, path, is_builtin=False)
         further.append(LoadedTransformation(transformation, origin))
     check_names([*loaded, *further])
     return further

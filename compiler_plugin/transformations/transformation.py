@@ -79,7 +79,7 @@ def snake_case(name: str) -> str:
     return _WORD_START.sub("_", name).lower()
 
 
-class Rule(NamedTuple):
+class OrderRule(NamedTuple):
     """That one transformation runs before another, and who says so."""
 
     first: str
@@ -106,8 +106,8 @@ def order_transformations(
     by_name = {transformation.name: transformation for transformation in transformations}
     rules = sorted(rule for t in by_name.values() for rule in find_rules(t))
     present = [name for name in dict.fromkeys(named) if name in by_name]
-    rules += [Rule(a, b, _COMMAND_LINE) for a, b in pairwise(present)]
-    followers: dict[str, list[Rule]] = {name: [] for name in by_name}
+    rules += [OrderRule(a, b, _COMMAND_LINE) for a, b in pairwise(present)]
+    followers: dict[str, list[OrderRule]] = {name: [] for name in by_name}
     waits_for = dict.fromkeys(by_name, 0)
     for rule in rules:
         if rule.first in by_name and rule.second in by_name:
@@ -132,7 +132,7 @@ def order_transformations(
     return [by_name[name] for name in order]
 
 
-def find_rules(transformation: Transformation) -> list[Rule]:
+def find_rules(transformation: Transformation) -> list[OrderRule]:
     """What a transformation says of its place.
 
     Raises:
@@ -140,10 +140,12 @@ def find_rules(transformation: Transformation) -> list[Rule]:
     """
     name = transformation.name
     before = [
-        Rule(name, other, f"run_before of {name}") for other in _names(transformation, "run_before")
+        OrderRule(name, other, f"run_before of {name}")
+        for other in _names(transformation, "run_before")
     ]
     return before + [
-        Rule(other, name, f"run_after of {name}") for other in _names(transformation, "run_after")
+        OrderRule(other, name, f"run_after of {name}")
+        for other in _names(transformation, "run_after")
     ]
 
 
@@ -170,7 +172,7 @@ def _wrong_rule(transformation: Transformation, method: str, given: object) -> L
     )
 
 
-def _find_circle(followers: dict[str, list[Rule]], left: Collection[str]) -> list[Rule]:
+def _find_circle(followers: dict[str, list[OrderRule]], left: Collection[str]) -> list[OrderRule]:
     """Rules, each of which begins where the one before ends, and the first where the last does.
 
     Each transformation that is left waits for another that is: going back from one of them must come to a
@@ -182,7 +184,7 @@ def _find_circle(followers: dict[str, list[Rule]], left: Collection[str]) -> lis
         for rule in followers[name]
         if rule.second in left
     }
-    path: list[Rule] = []
+    path: list[OrderRule] = []
     seen: dict[str, int] = {}
     name = min(left)
     while name not in seen:
@@ -194,7 +196,7 @@ def _find_circle(followers: dict[str, list[Rule]], left: Collection[str]) -> lis
     return circle[start:] + circle[:start]
 
 
-def _circle_error(circle: Sequence[Rule], hint: str) -> LiteRtError:
+def _circle_error(circle: Sequence[OrderRule], hint: str) -> LiteRtError:
     steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,

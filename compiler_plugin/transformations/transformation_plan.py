@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from compiler_plugin.transform_options import Phase
-from compiler_plugin.transformations.extensions import ALL, LoadedTransformation, load_extensions
+from compiler_plugin.transformations.extension_folders import (
+    ALL,
+    LoadedTransformation,
+    load_extensions,
+)
 from compiler_plugin.transformations.transformation import (
     find_rules,
     order_transformations,

@@ -19,7 +19,7 @@ _u32 = struct.Struct("<I").pack
 _INT_VECTORS = [struct.Struct(f"<I{count}i").pack for count in range(9)]
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """How a table with certain fields is packed: the offset to its vtable, other offsets, scalars.
 
     Attributes:
@@ -52,7 +52,7 @@ class Assembler:
         self.size = 0
         self._chunks: list[bytes] = []
         self._vtables: dict[bytes, int] = {}
-        self._layouts: dict[tuple[tuple[int, ...], tuple[tuple[int, str], ...]], Layout] = {}
+        self._layouts: dict[tuple[tuple[int, ...], tuple[tuple[int, str], ...]], TableLayout] = {}
         self._int_vectors: dict[tuple[int, ...], int] = {}
 
     def add(self, data: bytes, alignment: int = 4, lead: int = 0) -> int:
@@ -118,7 +118,7 @@ class Assembler:
             address = self._vtables[data] = self.add(data)
         return address
 
-    def layout(self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]) -> Layout:
+    def layout(self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]) -> TableLayout:
         """How to pack a table.
 
         Args:
@@ -132,7 +132,7 @@ class Assembler:
 
     def _make_layout(
         self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]
-    ) -> Layout:
+    ) -> TableLayout:
         vtable = [0] * (max((*offsets, *(slot for slot, _ in scalars)), default=-1) + 1)
         pattern = f"<i{len(offsets)}I"
         size, alignment = 4, 4
@@ -148,7 +148,7 @@ class Assembler:
             alignment = max(alignment, width)
         padding = -size % alignment
         size += padding
-        return Layout(
+        return TableLayout(
             struct.Struct(f"{pattern}{padding}x").pack,
             tuple(vtable[slot] for slot in offsets),
             tuple(vtable[slot] for slot, _ in scalars),
@@ -157,7 +157,7 @@ class Assembler:
             self.vtable(tuple(vtable), size),
         )
 
-    def pack(self, layout: Layout, targets: Sequence[int], *scalars: Any) -> int:
+    def pack(self, layout: TableLayout, targets: Sequence[int], *scalars: Any) -> int:
         """Adds a table: addresses of what its offsets point at, and its scalars."""
         pack, places, _, size, alignment, vtable = layout
         address = self.size + size

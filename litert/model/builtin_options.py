@@ -11,7 +11,7 @@ from litert.core.status import Status
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
 from litert.model.schema import BUILTIN_OPERATORS, ENUMS, UNIONS
-from litert.model.schema_types import Field, Kind, enum_name, table_schema
+from litert.model.schema_types import Field, FieldKind, enum_name, table_schema
 from litert.model.table import Table
 
 _SHARED = {
@@ -117,9 +117,9 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
     values: dict[str, FlexValue] = {}
     for field in table_schema(options.type_name).fields.values():
         value = options.get(field.name)
-        if field.kind is Kind.SCALAR:
+        if field.kind is FieldKind.SCALAR:
             values[field.name] = value
-        elif field.kind is Kind.VECTOR and value is not None:
+        elif field.kind is FieldKind.VECTOR and value is not None:
             values[field.name] = tuple(value)
     return values
 
@@ -148,7 +148,7 @@ def get_builtin_option(op: Op, name: str) -> Any:
     value: Any = field.default if options is None else options.get(name)
     if field.type_name in ENUMS and isinstance(value, int):
         return enum_name(field.type_name, value)
-    return tuple(value) if field.kind is Kind.VECTOR and value is not None else value
+    return tuple(value) if field.kind is FieldKind.VECTOR and value is not None else value
 
 
 def _own_options(op: Op) -> Table | None:

@@ -17,7 +17,7 @@ from litert.model.custom_options import find_flexbuffer_options
 from litert.model.graph import Appended, Model, Op, Signature, Subgraph, Tensor
 from litert.model.raw_options import RAW_FORMATS
 from litert.model.schema import ENUMS
-from litert.model.schema_types import Kind, table_schema
+from litert.model.schema_types import FieldKind, table_schema
 from litert.model.table import Table
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
@@ -290,7 +290,7 @@ def table_attributes(table: Table) -> list[str]:
         value = table.get(field.name)
         if value is None:
             continue
-        if field.kind is Kind.SCALAR and field.type_name in ENUMS:
+        if field.kind is FieldKind.SCALAR and field.type_name in ENUMS:
             name = ENUMS[field.type_name].get(value)
             value = value if name is None else name
         attributes.append(f"{field.name} = {attribute(value)}")

@@ -25,7 +25,7 @@ _TABLE_SIZE = 8  # of the smallest, with the offset to it
 _NODE_SIZE = 24  # of the smallest tensor or op that says something
 
 
-class Source:
+class FlatbufferBytes:
     """The bytes of one flatbuffer; tables in it are known by their position.
 
     Attributes:
@@ -106,7 +106,7 @@ class Budget:
 
     __slots__ = ("_bytes_left", "_nodes_left", "_source")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FlatbufferBytes) -> None:
         self._source = source
         self._bytes_left = source.size * _SHARING + _FREE_BYTES
         self._nodes_left = (source.size + _FREE_BYTES) // _NODE_SIZE

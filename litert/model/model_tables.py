@@ -12,7 +12,7 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import ConstantTensor
 from litert.core.status import Status
 from litert.model import schema
-from litert.model.assembler import Layout
+from litert.model.assembler import TableLayout
 from litert.model.graph import (
     PLACEHOLDER,
     Buffer,
@@ -99,7 +99,7 @@ class SubgraphTables:
         def index_of(scales: ConstantTensor) -> int:
             return index[id(scales)]
 
-        layouts: dict[int, Layout] = {}
+        layouts: dict[int, TableLayout] = {}
         packed = []
         for tensor in tensors:
             addresses = []

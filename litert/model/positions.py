@@ -13,7 +13,7 @@ from functools import cache
 
 from litert.model.blob import Blob
 from litert.model.graph import Model, Op
-from litert.model.schema_types import Kind, table_schema
+from litert.model.schema_types import FieldKind, table_schema
 from litert.model.table import Table
 
 CONTROL_DEPENDENCIES_KEY = "model_control_dependencies"
@@ -71,7 +71,7 @@ def _fields(type_name: str) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in table_schema(type_name).fields.items()
-        if field.kind in (Kind.SCALAR, Kind.VECTOR)
+        if field.kind in (FieldKind.SCALAR, FieldKind.VECTOR)
         and ("subgraph" in name or name == "called_computations")
     )
 

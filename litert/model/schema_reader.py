@@ -11,7 +11,7 @@ import struct
 from litert.core.errors import LiteRtError
 from litert.model import schema
 from litert.model.blob import Blob, MappedFile
-from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, Source
+from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, FlatbufferBytes
 from litert.model.schema_types import table_schema
 from litert.model.table import NO_TEXT, Table
 
@@ -39,7 +39,7 @@ class SchemaReader:
     def __init__(self, view: memoryview, file: MappedFile | None) -> None:
         self.view = view
         self.file = file
-        self.source = Source(view, file.path if file else "a model in memory")
+        self.source = FlatbufferBytes(view, file.path if file else "a model in memory")
         self.budget = Budget(self.source)
         self.place = ""
         self.warnings: list[str] = []

@@ -16,7 +16,7 @@ _SCALARS = {  # the type's code for `struct`, and its size
 }  # fmt: skip
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """What a field holds."""
 
     SCALAR = 0
@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
     name: str
     slot: int
-    kind: Kind
+    kind: FieldKind
     code: str
     size: int
     element_size: int
@@ -102,18 +102,18 @@ def _field(slot: int, entry: str) -> Field | None:
         default: int | float | bool = float(default_text or 0)
         if code != "f":
             default = bool(default) if code == "?" else int(default)
-        return Field(name, slot, Kind.SCALAR, code, size, 0, default, type_name)
+        return Field(name, slot, FieldKind.SCALAR, code, size, 0, default, type_name)
     if type_name.startswith("["):
         element = type_name[1:-1]
         if element in _SCALARS:
             code, size = _SCALARS[element]
-            return Field(name, slot, Kind.VECTOR, code, 4, size, None, element)
-        return Field(name, slot, Kind.TABLES, "I", 4, 4, None, element)
+            return Field(name, slot, FieldKind.VECTOR, code, 4, size, None, element)
+        return Field(name, slot, FieldKind.TABLES, "I", 4, 4, None, element)
     kind = (
-        Kind.STRING
+        FieldKind.STRING
         if type_name == "string"
-        else Kind.UNION
+        else FieldKind.UNION
         if type_name in schema.UNIONS
-        else Kind.TABLE
+        else FieldKind.TABLE
     )
     return Field(name, slot, kind, "I", 4, 0, None, type_name)

@@ -12,9 +12,9 @@ from typing import Any
 
 from litert.model.assembler import BYTES_ALIGNMENT, Assembler
 from litert.model.blob import Blob
-from litert.model.flatbuffer import OUTSIDE, Budget, Source
+from litert.model.flatbuffer import OUTSIDE, Budget, FlatbufferBytes
 from litert.model.placement import SIZE_PREFIX
-from litert.model.schema_types import Field, Kind, table_schema
+from litert.model.schema_types import Field, FieldKind, table_schema
 from litert.model.table import Table, is_absent
 
 Offsets = list[tuple[int, int]]
@@ -90,8 +90,8 @@ class TableCopier:
 
     def __init__(self, out: Assembler) -> None:
         self._out = out
-        self._budgets: dict[Source, Budget] = {}
-        self._plans: dict[tuple[str, Source, int], tuple[int, int, int]] = {}
+        self._budgets: dict[FlatbufferBytes, Budget] = {}
+        self._plans: dict[tuple[str, FlatbufferBytes, int], tuple[int, int, int]] = {}
 
     def copy(self, table: Table) -> int:
         """Copies a table and all it points at; gives its address.
@@ -130,7 +130,7 @@ class TableCopier:
             if not offset:
                 continue
             field = slots[slot] if slot < len(slots) else None
-            if field is None or field.kind is not Kind.SCALAR:
+            if field is None or field.kind is not FieldKind.SCALAR:
                 return 0, 0, 0
             end = max(end, offset + field.size)
             alignment = max(alignment, field.size)
@@ -139,7 +139,7 @@ class TableCopier:
             return 0, 0, 0
         return self._out.vtable(offsets, end), end, alignment
 
-    def _copy_fields(self, table: Table, source: Source, budget: Budget) -> int:
+    def _copy_fields(self, table: Table, source: FlatbufferBytes, budget: Budget) -> int:
         position = table.position
         present = source.fields(position)
         offsets: list[tuple[int, int]] = []
@@ -149,7 +149,7 @@ class TableCopier:
             if not place:
                 continue
             place += position
-            if field.kind is Kind.SCALAR:
+            if field.kind is FieldKind.SCALAR:
                 code = "I" if field.code == "f" else field.code  # a NaN comes out as it went in
                 value = struct.unpack_from("<" + code, source.view, place)[0]
                 scalars.append((field.slot, code, value))
@@ -165,15 +165,15 @@ class TableCopier:
         """Copies what an offset in a file points at; 0, for a union that holds nothing known."""
         source = table.source
         assert source is not None
-        if field.kind in (Kind.VECTOR, Kind.STRING):
+        if field.kind in (FieldKind.VECTOR, FieldKind.STRING):
             size = field.element_size or 1
             _, _, end = source.span(target, size)
             budget.spend_bytes(end - target)
             data = bytes(source.view[target:end])
-            if field.kind is Kind.STRING:
+            if field.kind is FieldKind.STRING:
                 return self._out.add(data + b"\0")
             return self._out.add(data, _vector_alignment(size), 4)
-        if field.kind is Kind.TABLES:
+        if field.kind is FieldKind.TABLES:
             tables = source.tables(target)
             budget.spend_tables(len(tables))
             return self._out.offset_vector(
@@ -189,18 +189,18 @@ class TableCopier:
         scalars: list[tuple[int, str, Any]] = []
         for name, value in table.values.items():
             field = fields[name]
-            if field.kind is not Kind.SCALAR:
+            if field.kind is not FieldKind.SCALAR:
                 offsets.append((field.slot, self._add_value(field, value)))
             elif value != field.default:
                 scalars.append((field.slot, field.code, value))
         return self._out.table(offsets, _largest_first(scalars))
 
     def _add_value(self, field: Field, value: Any) -> int:
-        if field.kind is Kind.STRING:
+        if field.kind is FieldKind.STRING:
             return self._out.text(value)
-        if field.kind is Kind.TABLES:
+        if field.kind is FieldKind.TABLES:
             return self._out.offset_vector([self.copy(entry) for entry in value])
-        if field.kind is not Kind.VECTOR:
+        if field.kind is not FieldKind.VECTOR:
             return self.copy(value)
         if field.code == "B":
             return self._out.byte_vector(value)

@@ -13,8 +13,8 @@ from typing import Any, Final
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model import schema
-from litert.model.flatbuffer import OUTSIDE, Source
-from litert.model.schema_types import Field, Kind, TableSchema, table_schema
+from litert.model.flatbuffer import OUTSIDE, FlatbufferBytes
+from litert.model.schema_types import Field, FieldKind, TableSchema, table_schema
 
 
 class AbsentText(str):
@@ -58,10 +58,10 @@ class Table:
 
     __slots__ = ("position", "source", "type_name", "values")
 
-    def __init__(self, type_name: str, source: Source, position: int) -> None:
+    def __init__(self, type_name: str, source: FlatbufferBytes, position: int) -> None:
         """A table in a file; `make` is for others."""
         self.type_name = type_name
-        self.source: Source | None = source
+        self.source: FlatbufferBytes | None = source
         self.position = position
         self.values: Mapping[str, Any] | None = None
 
@@ -79,7 +79,7 @@ class Table:
             field = shape.field(name)
             if value is not None:
                 values[name] = _checked(shape, field, value)
-            if field.kind is Kind.UNION:
+            if field.kind is FieldKind.UNION:
                 values.pop(f"{name}_type", None)
                 if value is not None:
                     values[f"{name}_type"] = _union_type(shape, field, value)
@@ -119,7 +119,7 @@ class Table:
         """The same table with other values in some fields; None takes a field away."""
         fields = dict(self.fields())
         for name, field in table_schema(self.type_name).fields.items():
-            if field.kind is Kind.UNION:  # the union's own field sets it again
+            if field.kind is FieldKind.UNION:  # the union's own field sets it again
                 fields.pop(f"{name}_type", None)
         return Table.make(self.type_name, **{**fields, **changes})
 
@@ -155,21 +155,21 @@ class Table:
         assert source is not None
         place = self.position + offset
         try:
-            if field.kind is Kind.SCALAR:
+            if field.kind is FieldKind.SCALAR:
                 return struct.unpack_from(f"<{field.code}", source.view, place)[0]
             target = source.target(place)
-            if field.kind is Kind.VECTOR:
+            if field.kind is FieldKind.VECTOR:
                 if field.code == "B":
                     _, start, end = source.span(target, 1)
                     return source.view[start:end]
                 return source.numbers(target, field.code, field.element_size)
-            if field.kind is Kind.STRING:
+            if field.kind is FieldKind.STRING:
                 return source.text(target)
-            if field.kind is Kind.TABLES:
+            if field.kind is FieldKind.TABLES:
                 return tuple(
                     Table(field.type_name, source, position) for position in source.tables(target)
                 )
-            if field.kind is Kind.TABLE:
+            if field.kind is FieldKind.TABLE:
                 return Table(field.type_name, source, target)
             type_name = schema.UNIONS[field.type_name].get(self.get(f"{field.name}_type"))
             return Table(type_name, source, target) if type_name not in (None, "NONE") else None
@@ -181,28 +181,28 @@ def _checked(shape: TableSchema, field: Field, value: Any) -> Any:
     """A value for a field, as the field keeps it."""
     kind = field.kind
     try:
-        if kind is Kind.SCALAR:
+        if kind is FieldKind.SCALAR:
             if field.code == "?":
                 return bool(value)
             if field.code == "f":
                 return float(value)
             struct.pack(f"<{field.code}", value)
             return int(value)
-        if kind is Kind.VECTOR:
+        if kind is FieldKind.VECTOR:
             if field.code == "B" and isinstance(value, bytes | bytearray | memoryview):
                 return memoryview(bytes(value))
             struct.pack(f"<{len(value)}{field.code}", *value)
             return memoryview(bytes(value)) if field.code == "B" else tuple(value)
     except (struct.error, TypeError, ValueError, OverflowError) as error:
         raise _unfit(shape, field, value) from error
-    if kind is Kind.STRING and isinstance(value, str):
+    if kind is FieldKind.STRING and isinstance(value, str):
         return value
-    if kind is Kind.TABLE and isinstance(value, Table) and value.type_name == field.type_name:
+    if kind is FieldKind.TABLE and isinstance(value, Table) and value.type_name == field.type_name:
         return value
-    if kind is Kind.UNION and isinstance(value, Table):
+    if kind is FieldKind.UNION and isinstance(value, Table):
         return value
     if (
-        kind is Kind.TABLES
+        kind is FieldKind.TABLES
         and isinstance(value, Sequence)
         and all(isinstance(v, Table) and v.type_name == field.type_name for v in value)
     ):

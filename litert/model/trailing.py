@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 
 from litert.model import schema
-from litert.model.flatbuffer import Source
-from litert.model.schema_types import Kind, table_schema
+from litert.model.flatbuffer import FlatbufferBytes
+from litert.model.schema_types import FieldKind, table_schema
 
 TRAILING_ALIGNMENT = 16
 """Of trailing bytes that are written: zeros in front of them, up to here, are not theirs when they are read."""
@@ -27,7 +27,7 @@ _MAX_COMMENT = 0xFFFF
 _ZIP64 = 0xFFFFFFFF
 
 
-def find_trailing(source: Source, root: int, data_end: int) -> tuple[int, int] | None:
+def find_trailing(source: FlatbufferBytes, root: int, data_end: int) -> tuple[int, int] | None:
     """Where trailing bytes start, and how many they are; None where there are none.
 
     Args:
@@ -57,7 +57,7 @@ def find_trailing(source: Source, root: int, data_end: int) -> tuple[int, int] |
     return end, size - end
 
 
-def _is_padding(source: Source, start: int, end: int) -> bool:
+def _is_padding(source: FlatbufferBytes, start: int, end: int) -> bool:
     return end - start < _PADDING and not any(source.view[start:end])
 
 
@@ -68,7 +68,7 @@ class _Extent:
       end: of the furthest one that was looked at.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FlatbufferBytes) -> None:
         self.end = 0
         self._source = source
         self._seen: set[int] = set()
@@ -89,17 +89,17 @@ class _Extent:
         self._reach(position + struct.unpack_from("<H", view, vtable + 2)[0])
         for field in table_schema(type_name).fields.values():
             offset = offsets[field.slot] if field.slot < len(offsets) else 0
-            if not offset or field.kind is Kind.SCALAR:
+            if not offset or field.kind is FieldKind.SCALAR:
                 continue
             target = source.target(position + offset)
-            if field.kind is Kind.TABLE:
+            if field.kind is FieldKind.TABLE:
                 self.table(field.type_name, target, only_last)
-            elif field.kind is Kind.UNION:
+            elif field.kind is FieldKind.UNION:
                 number = view[position + offsets[field.slot - 1]] if offsets[field.slot - 1] else 0
                 member = schema.UNIONS[field.type_name].get(number, "NONE")
                 if member != "NONE":
                     self.table(member, target, only_last)
-            elif field.kind is Kind.TABLES:
+            elif field.kind is FieldKind.TABLES:
                 if target in self._seen:
                     continue
                 self._seen.add(target)
@@ -109,7 +109,7 @@ class _Extent:
                     self.table(field.type_name, entry, only_last)
             else:
                 count = struct.unpack_from("<I", view, target)[0]
-                terminator = field.kind is Kind.STRING
+                terminator = field.kind is FieldKind.STRING
                 self._reach(target + 4 + count * (field.element_size or 1) + terminator)
 
     def _reach(self, end: int) -> None:

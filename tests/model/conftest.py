@@ -12,7 +12,7 @@ import pytest
 from ai_edge_litert import schema_py_generated as stock
 
 from litert.model import schema
-from litert.model.schema_types import Field, Kind, table_schema
+from litert.model.schema_types import Field, FieldKind, table_schema
 
 _DTYPES = {
     "?": np.bool_, "b": np.int8, "B": np.uint8, "h": np.int16, "H": np.uint16, "i": np.int32,
@@ -123,9 +123,9 @@ class _Random:
         for field in table_schema(type_name).fields.values():
             if field.name in (skip or ()):
                 continue
-            if field.kind is Kind.UNION:
+            if field.kind is FieldKind.UNION:
                 self.union(table, field)
-            elif field.kind is Kind.SCALAR:
+            elif field.kind is FieldKind.SCALAR:
                 if not field.name.endswith("_type") and self._rng.random() < 0.7:
                     setattr(table, _camel(field.name), self.scalar(field))
             elif self._rng.random() < 0.7:
@@ -145,11 +145,11 @@ class _Random:
 
     def value(self, field: Field) -> Any:
         rng = self._rng
-        if field.kind is Kind.STRING:
+        if field.kind is FieldKind.STRING:
             return rng.choice([b"", b"name", "näme".encode(), b"\xff\xfe not UTF-8", b"a\0b"])
-        if field.kind is Kind.VECTOR:
+        if field.kind is FieldKind.VECTOR:
             return self.numbers(field.code, rng.choice([0, 1, 2, 5, 12]))
-        if field.kind is Kind.TABLES:
+        if field.kind is FieldKind.TABLES:
             return [self.table(field.type_name) for _ in range(rng.randrange(3))]
         return self.table(field.type_name)
 

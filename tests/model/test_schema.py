@@ -9,7 +9,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model import schema
 from litert.model.schema_generator import generate, installed_source
-from litert.model.schema_types import Kind, enum_name, table_schema
+from litert.model.schema_types import FieldKind, enum_name, table_schema
 
 
 def test_the_schema_is_that_of_the_installed_package() -> None:
@@ -22,11 +22,11 @@ def test_the_schema_is_that_of_the_installed_package() -> None:
 def test_every_type_that_a_field_names_is_known() -> None:
     for name in schema.TABLES:
         for field in table_schema(name).fields.values():
-            if field.kind is Kind.UNION:
+            if field.kind is FieldKind.UNION:
                 assert set(schema.UNIONS[field.type_name].values()) <= {"NONE", *schema.TABLES}
                 number = table_schema(name).field(f"{field.name}_type")
                 assert number.slot == field.slot - 1
-            elif field.kind in (Kind.TABLE, Kind.TABLES):
+            elif field.kind in (FieldKind.TABLE, FieldKind.TABLES):
                 assert field.type_name in schema.TABLES
 
 
@@ -36,9 +36,9 @@ def test_no_table_holds_itself() -> None:
     for name in schema.TABLES:
         inside[name] = set()
         for field in table_schema(name).fields.values():
-            if field.kind is Kind.UNION:
+            if field.kind is FieldKind.UNION:
                 inside[name] |= set(schema.UNIONS[field.type_name].values()) - {"NONE"}
-            elif field.kind in (Kind.TABLE, Kind.TABLES):
+            elif field.kind in (FieldKind.TABLE, FieldKind.TABLES):
                 inside[name].add(field.type_name)
     while inside:
         leaves = {name for name, held in inside.items() if not held & inside.keys()}

@@ -19,7 +19,7 @@ from litert.model.custom_options import write_flexbuffer_options
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.schema import ENUMS
-from litert.model.schema_types import Kind, table_schema
+from litert.model.schema_types import FieldKind, table_schema
 from litert.model.writer import write_model
 from tests.compiler_plugin.native.conftest import BothHosts, read_calls
 
@@ -134,7 +134,7 @@ def test_in_a_process_of_its_own_a_plugin_sees_the_same(
 
 def _option_value(type_name: str, field: Any) -> Any:
     """A value of an option's that is not its default."""
-    if field.kind is Kind.VECTOR:
+    if field.kind is FieldKind.VECTOR:
         return [2, 3]
     if field.type_name in ENUMS:
         return sorted(ENUMS[field.type_name])[1]

@@ -25,7 +25,7 @@ from litert.model.builtin_options import (
 from litert.model.graph import Model, Op, Subgraph, Tensor
 from litert.model.reader import read_model as read_file
 from litert.model.schema import ENUMS
-from litert.model.schema_types import Kind, table_schema
+from litert.model.schema_types import FieldKind, table_schema
 from litert.model.table import Table
 from litert.model.writer import to_bytes
 from tests.compiler_plugin.native.stock_host import StockHost, StockModel
@@ -147,7 +147,7 @@ def unusual(type_name: str) -> dict[str, Any]:
     for number, field in enumerate(table_schema(type_name).fields.values(), 2):
         if field.type_name in ENUMS:
             values[field.name] = 1
-        elif field.kind is Kind.VECTOR:
+        elif field.kind is FieldKind.VECTOR:
             values[field.name] = [number, 3] if field.code == "i" else b"x"
         elif field.code == "?":
             values[field.name] = not field.default

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from compiler_plugin.transformations.extensions import Extensions, load_extensions
+from compiler_plugin.transformations.extension_folders import Extensions, load_extensions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

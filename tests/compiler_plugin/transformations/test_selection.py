@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from compiler_plugin.transformations import Phase, Transformation
-from compiler_plugin.transformations.extensions import LoadedTransformation, Origin
+from compiler_plugin.transformations.extension_folders import ExtensionOrigin, LoadedTransformation
 from compiler_plugin.transformations.transformation_plan import plan_transformations
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -26,7 +26,7 @@ def loaded(
         "run_before": lambda self: before,
     }
     made = type(name, (Transformation,), body)()
-    return LoadedTransformation(made, Origin(phase, f"{name}.py", "folder", is_builtin))
+    return LoadedTransformation(made, ExtensionOrigin(phase, f"{name}.py", "folder", is_builtin))
 
 
 ALL = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler_plugin.transformations.extensions import load_extensions
+from compiler_plugin.transformations.extension_folders import load_extensions
 from compiler_plugin.transformations.transformation import find_rules
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor

@@ -45,7 +45,7 @@ _METHODS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ExtensionOrigin:
     """Where an extension comes from.
 
     Attributes:
@@ -66,7 +66,7 @@ class LoadedTransformation:
     """A transformation, made by its class without arguments, and where it comes from."""
 
     transformation: Transformation
-    origin: Origin
+    origin: ExtensionOrigin
 
     @property
     def name(self) -> str:
@@ -178,7 +178,7 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
             is_builtin = package == _PACKAGE
             shown = f"builtin/{part}/{name}" if is_builtin else path
             module = _load_module(f"{package}.{part.replace('/', '.')}.{stem}", path, folder)
-            origin = Origin(phase, shown, folder, is_builtin)
+            origin = ExtensionOrigin(phase, shown, folder, is_builtin)
             if not _take_extensions(module, origin, found):
                 found.notes.append(f"{shown} holds no extension")
 
@@ -193,7 +193,7 @@ def _load_module(name: str, path: str, folder: str) -> ModuleType:
         raise LiteRtError(error.status, error.what, error.where, hint) from error.__cause__
 
 
-def _take_extensions(module: ModuleType, origin: Origin, found: Extensions) -> int:
+def _take_extensions(module: ModuleType, origin: ExtensionOrigin, found: Extensions) -> int:
     """Adds a module's extensions to those found, and returns how many they are."""
     classes = _own_classes(module)
     extensions = [cls for cls in classes if issubclass(cls, (Transformation, Op, Extractor))]
@@ -235,7 +235,7 @@ def _own_classes(module: ModuleType) -> list[type]:
     ]
 
 
-def _check_helper(cls: type, origin: Origin) -> None:
+def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
     """Refuses a class that looks like an extension, and is none: it would never run."""
     method = next((method for method in _METHODS if callable(getattr(cls, method, None))), "")
     if method:
@@ -248,7 +248,7 @@ def _check_helper(cls: type, origin: Origin) -> None:
         )
 
 
-def _check_place(cls: type, origin: Origin) -> None:
+def _check_place(cls: type, origin: ExtensionOrigin) -> None:
     """Refuses a class that lacks a method, or whose kind does not belong into its folder.
 
     Raises:
@@ -278,7 +278,7 @@ def _check_conditions(cls: type[Transformation]) -> None:
         )
 
 
-def _create_transformation(cls: type[Transformation], origin: Origin) -> Transformation:
+def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -> Transformation:
     """A transformation of a user's class.
 
     Raises:
