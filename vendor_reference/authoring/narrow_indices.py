@@ -11,8 +11,9 @@ there is no note.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from vendor_reference.custom_layers.kernel_source import (
     Token,
@@ -31,7 +32,12 @@ _OTHER_DIMENSIONS = (["1"], ["2"])
 _ARITHMETIC = re.compile(r"min|max|clamp|abs|select|mul24|mad24|mad_sat|mul_hi|mad_hi|convert_\w+")
 _NARROW = re.compile(r"u?(?:int|short|char)\d*|signed|unsigned")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_NO_TYPES = {"return", "goto", "case", "typedef", "break", "continue", "if", "while", "switch"}
+_DECLARATION = re.compile(
+    r"(?!(?:return|goto|case|break|continue|if|while|switch) )(?:\* )*(?:[A-Za-z_]\w* (?:\* )*){2,}(?:[=[,] .*)?",
+    re.ASCII,
+)
+"""Two names at the least, perhaps with `*`, and then a value, a size or the end; a space behind each token."""
+
 _GLOBAL = {"__global", "global"}
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^="}
 _LOGIC = {"<", ">", "<=", ">=", "==", "!=", "&&", "||", "!"}
@@ -40,40 +46,22 @@ _MEMORY = re.compile(r"v(load|store)a?(_half)?\d*(_rt.)?")
 
 
 @dataclass(frozen=True, slots=True)
-class _NarrowIndex:
-    """A number of few bits that comes from a work item's index: a variable, or a conversion.
+class _Index:
+    """A work item's index, or a number of few bits that comes from it: a variable, or a conversion.
 
     Attributes:
-      name: with its type, as in C.
       function: that it comes from.
+      name: with its type, as in C; "" for the index itself.
       line: of the text.
     """
 
-    name: str
     function: str
-    line: int
+    name: str = ""
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """What a number comes from.
-
-    Attributes:
-      function: the one for a work item's index; "" for anything else.
-      narrow: numbers of few bits that it has passed through.
-    """
-
-    function: str = ""
-    narrow: tuple[_NarrowIndex, ...] = ()
-
-    def __or__(self, other: _Value) -> _Value:
-        narrow = dict.fromkeys((*self.narrow, *other.narrow))
-        return _Value(self.function or other.function, tuple(narrow))
-
-    def narrowed(self, name: str, line: int) -> _Value:
-        if not self.function:
-            return self
-        return _Value(self.function, (*self.narrow, _NarrowIndex(name, self.function, line)))
+_Value: TypeAlias = Mapping[_Index, None]
+"""What a number comes from, each once and in order; nothing, where it has nothing to do with work items."""
 
 
 @dataclass(slots=True)
@@ -89,7 +77,7 @@ class _Variable:
     line: int
     narrow_type: str = ""
     is_global: bool = False
-    value: _Value = field(default_factory=_Value)
+    value: _Value = field(default_factory=dict)
 
 
 def find_narrow_index_notes(text: str) -> list[str]:
@@ -98,47 +86,37 @@ def find_narrow_index_notes(text: str) -> list[str]:
     Args:
       text: what the OpenCL compiler gets, with `#line`.
     """
-    places = list(find_places(text))
-    reader = _Reader()
-    for statement, end in _statements(_without_literals(kernel_tokens([text]))):
+    reader = _KernelReader()
+    for statement, end in _statements(kernel_tokens([text])):
         reader.read(statement, end)
-    shown = []
-    for index in sorted(reader.found, key=lambda found: found.line):
-        file, line = places[index.line - 1]
-        shown.append(f"'{index.name}' ({file}:{line})")
-    if not shown:
+    found = sorted((index for index in reader.found if index.name), key=lambda index: index.line)
+    if not found:
         return []
-    functions = " and ".join(sorted({index.function for index in reader.found}))
+    places = [":".join(map(str, place)) for place in find_places(text)]
+    shown = dict.fromkeys(f"'{index.name}' ({places[index.line - 1]})" for index in found)
+    functions = " and ".join(sorted({index.function for index in found}))
     return [
         f"index narrower than size_t, from {functions}, in an address: {', '.join(shown)}. {_COST}"
     ]
 
 
-def _without_literals(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens without what is in the braces of `(int []){1, 2}`."""
-    result: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        if tokens[index].text == "{" and [t.text for t in result[-2:]] == ["]", ")"]:
-            index = find_closing(tokens, index)
-        else:
-            result.append(tokens[index])
-        index += 1
-    return result
-
-
 def _statements(tokens: Sequence[Token]) -> Iterator[tuple[list[Token], str]]:
     """What stands before each `;`, `{` and `}`, and which of them it is; the parts of a `for`, too."""
     statement: list[Token] = []
-    for token in tokens:
-        if token.text in (";", "{", "}"):
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        if token.text == "{" and [t.text for t in statement[-2:]] == ["]", ")"]:
+            index = find_closing(tokens, index)  # the braces of `(int []){1, 2}`
+        elif token.text in (";", "{", "}"):
             yield statement, token.text
             statement = []
         else:
             statement.append(token)
+        index += 1
 
 
-class _Reader:
+class _KernelReader:
     """Goes through a text, and keeps what its variables come from.
 
     Attributes:
@@ -146,7 +124,7 @@ class _Reader:
     """
 
     def __init__(self) -> None:
-        self.found: dict[_NarrowIndex, None] = {}
+        self.found: dict[_Index, None] = {}
         self._scopes: list[dict[str, _Variable]] = [{}]
         self._typedefs: dict[str, str] = {}
 
@@ -160,36 +138,25 @@ class _Reader:
         elif end == "}" and len(self._scopes) > 1:
             self._scopes.pop()
         if is_function:
-            self._parameters(statement)
-
-    def _parameters(self, head: Sequence[Token]) -> None:
-        opening = [index for index, token in enumerate(head) if token.text == "("]
-        for index in opening:
-            if find_closing(head, index) == len(head) - 1:
-                for parameter in split_arguments(head[index + 1 : -1]):
-                    self._declare(parameter)
-                return
+            for parameter in _parameters(statement):
+                self._declare(parameter)
 
     def _statement(self, tokens: Sequence[Token]) -> None:
-        if tokens and tokens[0].text == "typedef":
-            self._name_type(tokens)
-            return
-        if _is_declaration(tokens):
+        texts = [token.text for token in tokens]
+        if texts[:1] == ["typedef"]:  # of `typedef int name`; others are no numbers of few bits
+            *words, name = texts[1:] or [""]
+            if all(map(_NAME.fullmatch, words)):
+                self._typedefs[name] = self._narrow_type(words)
+        elif _DECLARATION.fullmatch("".join(f"{text} " for text in texts)):
             types: Sequence[Token] = ()
             for declarator in split_arguments(tokens):
                 types = self._declare([*types, *declarator])
-            return
-        self._find_addresses(tokens)
-        for index, token in enumerate(tokens):
-            variable = self._find(tokens[index - 1].text) if index else None
-            if token.text in _ASSIGNMENTS and variable:
-                self._assign(variable, tokens[index - 1].text, token.text, tokens[index + 1 :])
-
-    def _name_type(self, tokens: Sequence[Token]) -> None:
-        """Keeps the name of `typedef int name`; others are no numbers of few bits."""
-        *types, name = (token.text for token in tokens[1:] or [Token("", 0)])
-        if all(map(_NAME.fullmatch, types)):
-            self._typedefs[name] = self._narrow_type(types)
+        else:
+            self._find_addresses(tokens)
+            for index, text in enumerate(texts[1:], 1):
+                variable = self._find(texts[index - 1])
+                if text in _ASSIGNMENTS and variable:
+                    self._assign(variable, texts[index - 1], text, tokens[index + 1 :])
 
     def _narrow_type(self, words: Sequence[str]) -> str:
         """The type of few bits that is among the words of a declaration, as it is written there; else ""."""
@@ -207,8 +174,7 @@ class _Reader:
         is_global = is_pointer and (bool(words & _GLOBAL) or self._has_pointer(value))
         narrow = "" if is_pointer or is_array else self._narrow_type([t.text for t in types])
         self._find_addresses(value)
-        variable = _Variable(name.line, narrow, is_global)
-        self._scopes[-1][name.text] = variable
+        variable = self._scopes[-1][name.text] = _Variable(name.line, narrow, is_global)
         if not is_pointer and not is_array:
             self._assign(variable, name.text, "=", value)
         return [token for token in types if token.text != "*"]
@@ -218,10 +184,9 @@ class _Reader:
     ) -> None:
         value = self._value(_expression(tokens))
         if variable.narrow_type:  # to change it changes the conversion, too
-            others = tuple(index for index in value.narrow if not index.name.startswith("("))
-            value = _Value(value.function, others)
-            value = value.narrowed(f"{variable.narrow_type} {name}", variable.line)
-        variable.value = value if operator == "=" else variable.value | value
+            value = {index: None for index in value if not index.name.startswith("(")}
+            value = _narrowed(value, f"{variable.narrow_type} {name}", variable.line)
+        variable.value = value if operator == "=" else {**variable.value, **value}
 
     def _find(self, name: str) -> _Variable | None:
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
@@ -255,21 +220,21 @@ class _Reader:
                     self._add(arguments[offset])
 
     def _add(self, address: Sequence[Token]) -> None:
-        self.found.update(dict.fromkeys(self._value(address).narrow))
+        self.found.update(self._value(address))
 
     def _value(self, tokens: Sequence[Token]) -> _Value:
         """What an expression comes from; what is read from memory comes from nowhere, and so do comparisons."""
-        value = _Value()
+        value: _Value = {}
         conversion: Token | None = None
         index = 0
         while index < len(tokens):
             token = tokens[index]
             index += 1
-            term = _Value()
+            term: _Value = {}
             if token.text == "?":
-                value = _Value()
+                value = {}
             elif token.text in _LOGIC and not any(t.text == "?" for t in tokens[index:]):
-                return _Value()
+                return {}
             elif token.text == "[":
                 index = find_closing(tokens, index - 1) + 1
             elif token.text in (".", "->"):
@@ -287,24 +252,37 @@ class _Reader:
                 term = self._named(token, tokens[index + 1 : end] if is_call else None)
                 index = end + 1
             if conversion:
-                term = term.narrowed(f"({conversion.text})", conversion.line)
+                term = _narrowed(term, f"({conversion.text})", conversion.line)
                 conversion = None
-            value |= term
+            value = {**value, **term}
         return value
 
     def _named(self, name: Token, arguments: Sequence[Token] | None) -> _Value:
         """What a variable comes from, or the result of a call."""
         if arguments is None:
             variable = self._find(name.text)
-            return variable.value if variable else _Value()
+            return variable.value if variable else {}
         if name.text in _IDS:
             is_same = [t.text for t in arguments] in _OTHER_DIMENSIONS
-            return _Value() if is_same else _Value(name.text)
+            return {} if is_same else {_Index(name.text): None}
         if not _ARITHMETIC.fullmatch(name.text):
-            return _Value()
+            return {}
         value = self._value(arguments)
         is_narrow = _NARROW.match(name.text.removeprefix("convert_"))
-        return value.narrowed(f"({name.text})", name.line) if is_narrow else value
+        return _narrowed(value, f"({name.text})", name.line) if is_narrow else value
+
+
+def _narrowed(value: _Value, name: str, line: int) -> _Value:
+    """What a number of few bits comes from: what is made such, and itself."""
+    return {**value, **{_Index(index.function, name, line): None for index in value}}
+
+
+def _parameters(head: Sequence[Token]) -> list[list[Token]]:
+    """The parameters of a function: what the last parentheses of its head enclose."""
+    for index, token in enumerate(head):
+        if token.text == "(" and find_closing(head, index) == len(head) - 1:
+            return split_arguments(head[index + 1 : -1])
+    return []
 
 
 def _without_head(statement: Sequence[Token]) -> Sequence[Token]:
@@ -312,18 +290,6 @@ def _without_head(statement: Sequence[Token]) -> Sequence[Token]:
     words = [token.text for token in statement[:3]]
     first = 1 if words[:1] in (["else"], ["do"]) else 0
     return statement[first + 2 :] if words[first : first + 2] == ["for", "("] else statement[first:]
-
-
-def _is_declaration(tokens: Sequence[Token]) -> bool:
-    """Whether it is two names at the least, perhaps with `*`, and then a value, a size or the end."""
-    names = 0
-    for token in tokens:
-        if token.text in ("=", "[", ",") and names:
-            break
-        if not _NAME.fullmatch(token.text) and token.text != "*":
-            return False
-        names += token.text != "*"
-    return names > 1 and tokens[0].text not in _NO_TYPES
 
 
 def _expression(tokens: Sequence[Token]) -> Sequence[Token]:
