@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.device_choice import choose_device
 
 Run = Callable[[], object]
 Read = Callable[[], "np.ndarray[Any, Any]"]

@@ -18,7 +18,7 @@ from hypothesis import settings
 from corpus import downloads
 from litert.core.errors import LiteRtError
 from tests.native_probe import MakeProbe, build_probe, probe_maker
-from vendor_reference.drivers.choice import find_devices
+from vendor_reference.drivers.device_choice import find_devices
 
 NO_DRIVER = "no OpenCL driver"
 """How the reason begins of a test that is skipped for want of one."""

@@ -13,7 +13,7 @@ def list_opencl_drivers() -> list[str]:
 
 
 def _lines() -> Iterator[str]:
-    from vendor_reference.drivers.choice import choose_device
+    from vendor_reference.drivers.device_choice import choose_device
     from vendor_reference.drivers.installation import find_installations
     from vendor_reference.drivers.proof import prove
 

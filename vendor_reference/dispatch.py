@@ -25,7 +25,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import SDK_VERSION, ApiVersion
 from vendor_reference.device.opencl import check_installed, import_pyopencl
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.executable import Function
 from vendor_reference.soc import get_soc_model
 
@@ -230,16 +230,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         invocation_context.loaded.start_measuring(with_tasks=detail_level > 0)
 
     def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
-        measured = invocation_context.loaded.stop_measuring()
-        metrics = [
-            Metric("runs", measured.runs),
-            Metric("mean_us", measured.mean_us),
-            Metric("best_us", measured.best_us),
-        ]
-        for index, task in enumerate(measured.tasks):
-            name = f"task {index}, kernel '{task.entry}' of op '{task.op_name}', mean_us"
-            metrics.append(Metric(name, task.mean_us))
-        return metrics
+        return invocation_context.loaded.stop_measuring()
 
 
 def open_device(wanted: str = "") -> OpenClDevice:

@@ -21,7 +21,7 @@ from litert.model.manifest import MANIFEST_KEY, read_manifest, set_manifest
 from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu, compiled_model
-from vendor_reference.drivers.choice import find_devices
+from vendor_reference.drivers.device_choice import find_devices
 
 Capture = pytest.CaptureFixture[str]
 

@@ -14,7 +14,7 @@ import pytest
 from litert.core.errors import LiteRtError
 from vendor_reference.device.opencl import import_pyopencl
 from vendor_reference.device.scratch_folder import make_scratch_folder
-from vendor_reference.drivers.choice import find_devices
+from vendor_reference.drivers.device_choice import find_devices
 from vendor_reference.drivers.driver import driver_of_library
 
 _opened: dict[str, Any] = {}

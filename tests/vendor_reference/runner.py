@@ -33,3 +33,9 @@ class Runner:
             buffer.array()[...] = values
         self.function.run()
         return self.outputs[0].array()
+
+
+def stop_measuring(function: Any) -> tuple[dict[str, Any], list[str]]:
+    """A loaded function's metrics by their names, and the names of those of its tasks, in order."""
+    metrics = {metric.name: metric.value for metric in function.stop_measuring()}
+    return metrics, [name for name in metrics if name.startswith("task ")]

@@ -18,7 +18,7 @@ from vendor_reference.compiler import kernel_check
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.plugin import PLUGIN
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, KernelTask, Program, Source
 

@@ -18,7 +18,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from vendor_reference.custom_layers import asset_reader
 from vendor_reference.drivers import driver
-from vendor_reference.drivers.choice import choose_device, rank_devices
+from vendor_reference.drivers.device_choice import choose_device, rank_devices
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.installation import find_installations
 

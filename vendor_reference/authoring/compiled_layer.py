@@ -28,7 +28,7 @@ from vendor_reference.custom_layers.asset_reader import (
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, Function, Program
 

@@ -16,7 +16,7 @@ from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType
 from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers.choice import ChosenDevice, find_devices, prove_all
+from vendor_reference.drivers.device_choice import ChosenDevice, find_devices, prove_all
 from vendor_reference.executable.binary_layer import (
     BinaryLayer,
     DeviceCode,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from litert.core.errors import LiteRtError
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_view import KernelView, find_layer_task, view_kernel
+from vendor_reference.authoring.kernel_listing import KernelListing, find_layer_task, list_kernel
 from vendor_reference.authoring.narrow_indices import find_narrow_index_notes
 from vendor_reference.authoring.subject import Subject, describe_op
 from vendor_reference.executable.executable import CpuTask
@@ -26,7 +26,7 @@ class SubjectReport:
 
     title: str
     types: str
-    kernel: KernelView | None = None
+    kernel: KernelListing | None = None
     notes: list[str] = field(default_factory=list)
     problem: str = ""
 
@@ -80,7 +80,7 @@ def check_subject(options: LayerOptions, subject: Subject) -> SubjectReport:
                     f"{task.entry}, on the CPU: implementation {task.implementation}"
                 )
             else:
-                found.kernel = view_kernel(compiled)
+                found.kernel = list_kernel(compiled)
                 found.notes += find_narrow_index_notes(found.kernel.text)
     except LiteRtError as error:
         found.problem = str(error)

@@ -27,7 +27,7 @@ from vendor_reference.authoring.device_limits import (
     measure_copy,
     measure_multiply_add,
 )
-from vendor_reference.authoring.kernel_view import find_layer_task
+from vendor_reference.authoring.kernel_listing import find_layer_task
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,

@@ -13,7 +13,7 @@ import numpy as np
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_view import find_kernel_task, find_signature
+from vendor_reference.authoring.kernel_listing import find_kernel_task, find_signature
 from vendor_reference.authoring.layer_run import Array, RunningLayer, run_on_device
 from vendor_reference.authoring.local_size_edit import copy_with_local_size
 from vendor_reference.authoring.local_sizes import LocalSize

@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_view import find_kernel_task
+from vendor_reference.authoring.kernel_listing import find_kernel_task
 from vendor_reference.authoring.layer_run import Array, run_on_device
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.device.program_text import show_place
-from vendor_reference.drivers.choice import VARIABLE
+from vendor_reference.drivers.device_choice import VARIABLE
 from vendor_reference.drivers.installation import find_installations
 from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
 

@@ -31,7 +31,7 @@ from vendor_reference.compiler.built_kernels import (
     program_key,
     remember_built,
 )
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.drivers.installation import Installation
 from vendor_reference.executable.binary_layer import is_binary_layer
 from vendor_reference.executable.byte_code import write_executable

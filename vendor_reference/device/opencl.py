@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.scratch_folder import make_scratch_folder
-from vendor_reference.drivers.choice import (
+from vendor_reference.drivers.device_choice import (
     VARIABLE,
     choose_device,
     install_hint,

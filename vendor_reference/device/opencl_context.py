@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import opencl_error
-from vendor_reference.drivers.choice import is_simulator
+from vendor_reference.drivers.device_choice import is_simulator
 
 _MOST_PARTS = 64
 

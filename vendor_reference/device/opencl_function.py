@@ -9,6 +9,7 @@ from threading import Thread
 
 import pyopencl as cl
 
+from dispatch.api import Metric
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -16,7 +17,7 @@ from litert.core.tensor_type import RankedTensorType
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_memory import BufferMemory
-from vendor_reference.device.stopwatch import HostTime, Measurement, Stopwatch
+from vendor_reference.device.stopwatch import HostTime, Stopwatch
 from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.executable import ArgumentKind
 
@@ -174,14 +175,14 @@ class OpenClFunction:
         self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())
         self._renew_queue()
 
-    def stop_measuring(self) -> Measurement:
+    def stop_measuring(self) -> Sequence[Metric]:
         """What was measured since the start."""
         if self._stopwatch is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, "nothing is being measured", self._where)
-        measurement = self._stopwatch.measurement()
+        metrics = self._stopwatch.metrics()
         self._stopwatch = None
         self._renew_queue()
-        return measurement
+        return metrics
 
     def close(self) -> None:
         """Releases all that it holds."""

@@ -8,32 +8,8 @@ from math import inf
 
 import pyopencl as cl
 
+from dispatch.api import Metric
 from vendor_reference.executable.executable import CpuTask, KernelTask
-
-
-@dataclass(frozen=True, slots=True)
-class TaskTime:
-    """How long a task took, from its start to its end on the device."""
-
-    op_name: str
-    entry: str
-    mean_us: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """What was measured of a function.
-
-    Attributes:
-      runs: how many ended well.
-      mean_us, best_us: of a whole run, as its caller sees it; 0 without runs.
-      tasks: in order, where they were asked for.
-    """
-
-    runs: int
-    mean_us: float
-    best_us: float
-    tasks: Sequence[TaskTime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +52,15 @@ class Stopwatch:
             for index, event in zip(launched, events, strict=True):
                 self._task_ns[index] += event.profile.end - event.profile.start
 
-    def measurement(self) -> Measurement:
-        """All that was added."""
+    def metrics(self) -> Sequence[Metric]:
+        """The runs that ended well, how long they took as their caller sees it, and the tasks."""
         runs = max(self._runs, 1)
-        tasks = [
-            TaskTime(task.op_name, task.entry, time_ns / runs / 1e3)
-            for task, time_ns in zip(self._tasks, self._task_ns, strict=True)
+        found = [
+            Metric("runs", self._runs),
+            Metric("mean_us", self._total_s / runs * 1e6),
+            Metric("best_us", self._best_s * 1e6 if self._runs else 0.0),
         ]
-        best_us = self._best_s * 1e6 if self._runs else 0.0
-        return Measurement(self._runs, self._total_s / runs * 1e6, best_us, tasks)
+        for index, (task, time_ns) in enumerate(zip(self._tasks, self._task_ns, strict=True)):
+            name = f"task {index}, kernel '{task.entry}' of op '{task.op_name}', mean_us"
+            found.append(Metric(name, time_ns / runs / 1e3))
+        return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
-from vendor_reference.drivers.choice import NOT_THE_KERNEL
+from vendor_reference.drivers.device_choice import NOT_THE_KERNEL
 from vendor_reference.drivers.proof import prove_library
 
 

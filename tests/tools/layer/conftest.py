@@ -41,7 +41,7 @@ def cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def opencl() -> None:
     """Skips where there is no OpenCL to build with."""
-    from vendor_reference.drivers.choice import choose_device
+    from vendor_reference.drivers.device_choice import choose_device
 
     try:
         choose_device()

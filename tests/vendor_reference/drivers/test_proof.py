@@ -13,9 +13,9 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers import choice, installation, proof
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers import device_choice, installation, proof
 from vendor_reference.drivers.compiler_child import call_compiler
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
 from vendor_reference.drivers.proof import Proof, prove
@@ -173,9 +173,9 @@ def test_the_next_driver_is_used(
     good = of(Path(device.library))
     (tmp_path / "bad.icd").write_text("/nowhere/lib.so")
     bad = [library(tmp_path, CRASHES), installation._read_registration(f"{tmp_path}/bad.icd")]
-    monkeypatch.setattr(choice, "find_installations", lambda: [*bad, good])
+    monkeypatch.setattr(device_choice, "find_installations", lambda: [*bad, good])
     assert choose_device().info.identity == device.info.identity
-    monkeypatch.setattr(choice, "find_installations", lambda: bad)
+    monkeypatch.setattr(device_choice, "find_installations", lambda: bad)
     with pytest.raises(LiteRtError, match=r"SIGABRT[\s\S]*there is no /nowhere/lib.so"):
         choose_device()
 

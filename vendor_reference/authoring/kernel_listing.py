@@ -26,7 +26,7 @@ from vendor_reference.custom_layers.custom_layer import (
     TensorBinding,
 )
 from vendor_reference.custom_layers.value_sources import OpValues
-from vendor_reference.drivers.choice import choose_device
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.executable import HOLE, Argument, CpuTask, KernelTask, Program
 from vendor_reference.executable.kernel_signature import KernelSignature
 from vendor_reference.executable.source_text import fill_program, hole_values
@@ -37,7 +37,7 @@ _OWN = "// Custom Layer User Defines"
 
 
 @dataclass(frozen=True, slots=True)
-class ArgumentView:
+class ArgumentLine:
     """One argument.
 
     Attributes:
@@ -50,7 +50,7 @@ class ArgumentView:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelView:
+class KernelListing:
     """A kernel as one op gets it.
 
     Attributes:
@@ -63,7 +63,7 @@ class KernelView:
     """
 
     entry: str
-    arguments: Sequence[ArgumentView]
+    arguments: Sequence[ArgumentLine]
     global_size: Sequence[int | str]
     local_size: Sequence[int | str]
     defines: Sequence[tuple[str, str]]
@@ -105,7 +105,7 @@ def find_kernel_task(compiled: CompiledLayer) -> KernelTask:
     raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel", task.asset.file_name)
 
 
-def view_kernel(compiled: CompiledLayer) -> KernelView:
+def list_kernel(compiled: CompiledLayer) -> KernelListing:
     """What the kernel of a compiled layer gets.
 
     Raises:
@@ -117,10 +117,10 @@ def view_kernel(compiled: CompiledLayer) -> KernelView:
     defines = _read_defines(program.prelude)
     bound = _describe_arguments(compiled, task, defines)
     arguments = [
-        ArgumentView(str(declared.arguments[i]) if declared else "", text)
+        ArgumentLine(str(declared.arguments[i]) if declared else "", text)
         for i, text in enumerate(bound)
     ]
-    return KernelView(
+    return KernelListing(
         task.entry,
         arguments,
         _shown_sizes(compiled, task.global_size),

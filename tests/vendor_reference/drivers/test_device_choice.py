@@ -8,8 +8,13 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.drivers import choice
-from vendor_reference.drivers.choice import VARIABLE, ChosenDevice, choose_device, rank_devices
+from vendor_reference.drivers import device_choice
+from vendor_reference.drivers.device_choice import (
+    VARIABLE,
+    ChosenDevice,
+    choose_device,
+    rank_devices,
+)
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.drivers.installation import Installation
@@ -35,8 +40,8 @@ def there(monkeypatch: pytest.MonkeyPatch) -> There:
             driver = driver_of_device(infos[0] if infos else OTHER_GPU)
             installation = Installation(driver, f"/lib/{number}.so", f"/etc/{number}.icd")
             proofs[installation] = Proof(installation, infos, problem)
-        monkeypatch.setattr(choice, "find_installations", lambda: list(proofs))
-        monkeypatch.setattr(choice, "prove", proofs.__getitem__)
+        monkeypatch.setattr(device_choice, "find_installations", lambda: list(proofs))
+        monkeypatch.setattr(device_choice, "prove", proofs.__getitem__)
 
     return make
 
@@ -155,13 +160,13 @@ def test_a_driver_that_is_named_and_works_is_tried_alone(
 ) -> None:
     there(NEW_POCL, GPU, "it hangs")
     proved: list[str] = []
-    real: Callable[[Installation], Proof] = getattr(choice, "prove")  # noqa: B009  # the fixture's
+    real: Callable[[Installation], Proof] = getattr(device_choice, "prove")  # noqa: B009  # the fixture's
 
     def prove(installation: Installation) -> Proof:
         proved.append(installation.driver.name)
         return real(installation)
 
-    monkeypatch.setattr(choice, "prove", prove)
+    monkeypatch.setattr(device_choice, "prove", prove)
     assert choose_device("pocl").info is NEW_POCL and proved == ["pocl"]
     assert choose_device("nvidia").info is GPU and len(proved) == 4
 
