@@ -55,34 +55,21 @@ __all__ = [
     "raw_options",
 ]
 
-_MODULES = {
-    "Any": "pattern",
-    "Between": "pattern",
-    "Connection": "node",
-    "Const": "pattern",
-    "Extractor": "custom_ops",
-    "GeneralReplacement": "sub_graph_replacement",
-    "Graph": "graph",
-    "InPort": "node",
-    "Match": "pattern",
-    "Node": "node",
-    "Op": "op",
-    "OpLibrary": "custom_ops",
-    "OpReplacement": "replacement",
-    "OutPort": "node",
-    "PatternReplacement": "replacement",
-    "Phase": "compiler_plugin.transform_options",
-    "PortData": "node",
-    "RawField": "litert.model.raw_options",
-    "SubgraphMatch": "sub_graph_match",
-    "SubgraphReplacement": "sub_graph_replacement",
-    "TransformOptions": "compiler_plugin.transform_options",
-    "Transformation": "transformation",
-    "edit_model": "editing",
-    "flexbuffer_options": "custom_ops",
-    "raw_fields": "litert.model.raw_options",
-    "raw_options": "custom_ops",
+_NAMES = {
+    ".custom_ops": ("Extractor", "OpLibrary", "flexbuffer_options", "raw_options"),
+    ".editing": ("edit_model",),
+    ".graph": ("Graph",),
+    ".node": ("Connection", "InPort", "Node", "OutPort", "PortData"),
+    ".op": ("Op",),
+    ".pattern": ("Any", "Between", "Const", "Match"),
+    ".replacement": ("OpReplacement", "PatternReplacement"),
+    ".sub_graph_match": ("SubgraphMatch",),
+    ".sub_graph_replacement": ("GeneralReplacement", "SubgraphReplacement"),
+    ".transformation": ("Transformation",),
+    "compiler_plugin.transform_options": ("Phase", "TransformOptions"),
+    "litert.model.raw_options": ("RawField", "raw_fields"),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
@@ -94,9 +81,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = _MODULES[name]
-    path = module if "." in module else f"{__name__}.{module}"
-    value: object = getattr(import_module(path), name)
+    value: object = getattr(import_module(_MODULES[name], __name__), name)
     globals()[name] = value
     return value
 

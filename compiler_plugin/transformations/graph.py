@@ -114,7 +114,7 @@ class Graph(InferredGraph):
         request = check_request(op, inputs, attributes, name, outputs, version, is_custom)
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
-        code = self.model.operator_code(request.number, request.custom_code, version)
+        code = self.model.operator_code(request.number, op if is_custom else None, version)
         ports = [
             self._add_constant(*value, f"{name or op}/input_{index}").out_port(0)
             if isinstance(value, tuple)

@@ -38,7 +38,7 @@ _FIXED = ("graph", "id", "model_op", "op", "type")
 
 
 class NodeGraph(Protocol):
-    """The graph that a node is in. What there is is a `Graph` (`graph.py`), which describes all of this."""
+    """The graph that a node is in, as nodes, ports and ops see it; `Graph` in `graph.py` describes all of it."""
 
     model: Model
     subgraph: Subgraph

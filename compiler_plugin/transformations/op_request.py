@@ -20,19 +20,15 @@ from litert.model.table import Table
 
 
 class OpRequest(NamedTuple):
-    """A new op, but for its inputs.
+    """What a new op is made of, beside its inputs.
 
     Attributes:
       number: of the operator in the schema.
-      custom_code: None for a builtin op.
-      version: of the operator.
       options, options_2: a builtin op's.
       outputs: how many there are.
     """
 
     number: int
-    custom_code: str | None
-    version: int
     options: Table | None
     options_2: Table | None
     outputs: int
@@ -62,11 +58,11 @@ def check_request(
             f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values",
         )
     if is_custom:
-        return OpRequest(CUSTOM, op, version, None, None, 1 if outputs is None else outputs)
+        return OpRequest(CUSTOM, None, None, 1 if outputs is None else outputs)
     number = builtin_number(op)
     wanted = {**usual_builtin_options(op), **(attributes or {})}
     count = count_outputs(op, wanted) if outputs is None else outputs
-    return OpRequest(number, None, version, *make_builtin_options(op, wanted), count)
+    return OpRequest(number, *make_builtin_options(op, wanted), count)
 
 
 def check_inputs(op: str, inputs: object) -> None:

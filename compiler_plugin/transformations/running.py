@@ -241,31 +241,21 @@ class Transformations:
         self._op_names.update(op.name for op in model.ops())
         with self.ops.in_use():
             inferences = [PartialInference(subgraph) for subgraph in model.subgraphs]
+            static = self.options.static_shape
             graphs = [
-                Graph(
-                    model,
-                    subgraph,
-                    inference,
-                    ops=self.ops,
-                    stage=Phase.FRONT,
-                    static_shape=self.options.static_shape,
-                )
-                for subgraph, inference in zip(model.subgraphs, inferences, strict=True)
+                Graph(model, *pair, ops=self.ops, stage=Phase.FRONT, static_shape=static)
+                for pair in zip(model.subgraphs, inferences, strict=True)
             ]
             self._run_phase(Phase.FRONT, graphs)
             for graph, inference in zip(graphs, inferences, strict=True):
                 graph.stage = Phase.MIDDLE
                 with self._naming("partial inference", graph):
-                    if self.options.static_shape:
+                    if static:
                         inference.make_static(graph)
                     if graph.edit_count:
                         settle(graph)
             self._run_phase(Phase.MIDDLE, graphs)
-            self._run_phase(Phase.BACK, graphs)
-            for graph in graphs:
-                with self._naming("emission", graph):
-                    emit(graph)
-            tidy(graphs)
+            self._run_last(graphs)
 
     @property
     def custom_layouts(self) -> Mapping[str, CustomLayout]:
@@ -296,10 +286,15 @@ class Transformations:
                 layout=layout,
                 static_shape=self.options.static_shape,
             )
-            self._run_phase(Phase.BACK, [graph])
+            self._run_last([graph])
+
+    def _run_last(self, graphs: Sequence[Graph]) -> None:
+        """The back phase, and emission."""
+        self._run_phase(Phase.BACK, graphs)
+        for graph in graphs:
             with self._naming("emission", graph):
                 emit(graph)
-            tidy([graph])
+        tidy(graphs)
 
     def _run_phase(self, phase: Phase, graphs: Sequence[Graph]) -> None:
         before = [graph.edit_count for graph in graphs]

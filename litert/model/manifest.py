@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -100,18 +100,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest as it lies in the file: one line of UTF-8, keys sorted."""
-        document = {
-            "version": _VERSION,
-            "sdk_version": self.sdk_version,
-            "soc_manufacturer": self.soc_manufacturer,
-            "soc_model": self.soc_model,
-            "plugin_sdk_version": self.plugin_sdk_version,
-            "flags": dict(self.flags),
-            "assets": {name: asdict(digest) for name, digest in self.assets.items()},
-            "modules": [asdict(digest) for digest in self.modules],
-            "shape_outputs": [asdict(output) for output in self.shape_outputs],
-            "native_assets": list(self.native_assets),
-        }
+        plain = replace(self, flags=dict(self.flags), assets=dict(self.assets))
+        document = {"version": _VERSION, **asdict(plain)}
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
