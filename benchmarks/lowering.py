@@ -11,7 +11,8 @@ from benchmarks.harness import Row
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.lowering import lower_partitions
-from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, TensorBinding
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.custom_layers.layout import Format
 from vendor_reference.soc import SOC_MODELS
 
@@ -21,8 +22,8 @@ _SHAPE = (1, 8, 8, 4)
 
 _KERNEL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
 _ARGUMENTS = (
-    TensorBinding(False, 0, Format.BFYX),
-    TensorBinding(True, 0, Format.BFYX),
+    TensorArgument(False, 0, Format.BFYX),
+    TensorArgument(True, 0, Format.BFYX),
 )
 
 
@@ -30,11 +31,13 @@ def measure() -> Sequence[Row]:
     """Lowers chains of ops in row order, of ops that want another layout, and of ops of which no two are alike."""
     rows = []
     for what, arguments, differ in (
-        ("in row order", None, False),
+        ("in row order", (), False),
         ("in BFYX", _ARGUMENTS, False),
-        ("that all differ", None, True),
+        ("that all differ", (), True),
     ):
-        layer = CustomLayer("Mine", "k.cl", [_KERNEL], arguments=arguments, defines_options=True)
+        layer = CustomLayer(
+            "Mine", KernelSpec(arguments=arguments, where="k.cl"), [_KERNEL], defines_options=True
+        )
         short, long = _lowering_ms(layer, 1_000, differ), _lowering_ms(layer, 2_000, differ)
         rows.append(
             Row(

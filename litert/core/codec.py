@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from litert.core.checked_json import JsonNode
@@ -149,6 +150,8 @@ def record(
     *,
     check: Callable[[JsonNode, _Value], None] | None = None,
     always: Callable[[_Value], Collection[str]] | None = None,
+    required: Collection[str] = (),
+    fixed: Mapping[str, object] = MappingProxyType({}),
     **fields: Codec[Any] | Renamed,
 ) -> Codec[_Value]:
     """A dataclass as an object with a field for each of its own, in this order.
@@ -157,24 +160,26 @@ def record(
       make: the dataclass.
       check: raises an error of the node, or of one below it, for values that do not fit each other.
       always: names the fields that are written also where they have their default.
+      required: fields that must be there, although they have a default.
+      fixed: values of the fields that plain data do not have.
       fields: what each field is.
     """
     defaults = {f.name: _default(f) for f in dataclasses.fields(make)}  # type: ignore[arg-type]
-    assert defaults.keys() == fields.keys(), f"fields of {make.__name__}"
+    assert defaults.keys() == fields.keys() | fixed.keys(), f"fields of {make.__name__}"
     parts = [
         _Part(name, f.key, f.codec, defaults[name])
         if isinstance(f, Renamed)
         else _Part(name, name, f, defaults[name])
         for name, f in fields.items()
     ]
-    required = tuple(part.key for part in parts if part.default is _NO_DEFAULT)
-    optional = tuple(part.key for part in parts if part.default is not _NO_DEFAULT)
+    needed = tuple(p.key for p in parts if p.default is _NO_DEFAULT or p.name in required)
+    optional = tuple(p.key for p in parts if p.key not in needed)
     readers = {p.key: (p.name, p.codec.read) for p in parts}
     writers = [(p.name, p.key, p.codec.dump, p.default, p.default == ()) for p in parts]
 
     def read(node: JsonNode) -> _Value:
-        values = {}
-        for key, field in node.fields(required, optional).items():
+        values = dict(fixed)
+        for key, field in node.fields(needed, optional).items():
             name, read_field = readers[key]
             values[name] = read_field(field)
         value = make(**values)
@@ -194,6 +199,26 @@ def record(
         return found
 
     return Codec(read, dump)
+
+
+def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) -> Codec[_Value]:
+    """Objects of several kinds: each has exactly one of some fields, which says what it is.
+
+    Args:
+      kinds: by the name of that field, all objects that have it.
+      kind_of: the name for a value.
+    """
+    names = ", ".join(kinds)
+
+    def read(node: JsonNode) -> _Value:
+        given = [name for name in node.entries() if name in kinds]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            raise node.error(f"{found} given, expected one of {names}")
+        value: _Value = kinds[given[0]].read(node)
+        return value
+
+    return Codec(read, lambda value: kinds[kind_of(value)].dump(value))
 
 
 def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:

@@ -16,15 +16,15 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model, Op, Tensor
 from litert.model.writer import to_bytes
 from tests.vendor_reference.executables import Array, byte_code
-from vendor_reference.compiler.kernel_spec import (
+from vendor_reference.compiler.library.library_op import PlacedOp, library_ops
+from vendor_reference.compiler.library.views import View
+from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     KernelArgument,
     KernelSpec,
     ScalarArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.library.library_op import PlacedOp, library_ops
-from vendor_reference.compiler.library.views import View
 from vendor_reference.device.module import Module
 from vendor_reference.executable.executable import (
     Argument,

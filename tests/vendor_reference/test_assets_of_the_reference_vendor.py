@@ -42,7 +42,7 @@ def test_a_cl_file_is_the_source_and_what_it_includes_are_headers(folder: Path) 
     layer = read(folder / "k.cl")
     assert [(f.path, f.is_asset) for f in layer.sources] == [("k.cl", True)]
     assert [f.path for f in layer.headers] == ["inc/b.h", "top.h", "inc/a.h"]  # before their users
-    assert layer.arguments is None and layer.defines_options
+    assert not layer.kernel.arguments and layer.defines_options
     assert layer.asset_name(layer.sources[0]) == "MyOp"
     assert layer.asset_name(layer.headers[0]) == "MyOp/inc/b.h"
 

@@ -12,18 +12,19 @@ from litert.core.errors import LiteRtError
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op, Subgraph, Tensor
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.emission.emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.ir.verification import check_ir
-from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes, packed_type
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.pass_pipeline import pipeline
-from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, LayerType
+from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType
+from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import (
     CpuConfig,
     CpuOp,
@@ -38,7 +39,7 @@ SHAPE = (1, 4, 4, 20)
 NCHW8C = MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))
 NCHW = MemoryLayout((0, 3, 1, 2), (0, 0, 0, 0))
 LIBRARY = b"a shared object, which nobody loads here"
-LAYER = CustomLayer(
+LAYER = custom_layer(
     "Mine", "mine.so", [LayerFile("mine.so", LIBRARY, is_asset=True)], type=LayerType.CPP
 )
 
@@ -135,7 +136,7 @@ def test_patterns_of_another_rank_are_refused() -> None:
 
 def test_a_text_with_another_cpu_layer_is_refused() -> None:
     text = print_ir(imported(1, NCHW8C)).replace('layer_type = "Mine"', "layer_type = 3 : i64")
-    with pytest.raises(LiteRtError, match=r"\$\.op\.layer_type: 3 is not a string"):
+    with pytest.raises(LiteRtError, match=r"kernel\.cpu_layer\.op\.layer_type: 3 is not a string"):
         transform_text(text.encode(), "text", ",".join(pipeline()))
 
 

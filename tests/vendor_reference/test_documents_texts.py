@@ -14,8 +14,8 @@ from xdsl.irdl import irdl_op_definition, traits_def
 from tests.vendor_reference.ir_texts import normal, run
 from tests.vendor_reference.test_shape_passes import BOUNDED
 from vendor_reference.compiler.ir.types import IrType
-from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.levels.layer import FindsShape, LayerOp, LayoutAgnostic
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
 
 NAMES = """
 #NHWC = affine_map<(n, c, h, w) -> (n, h, w, c)>

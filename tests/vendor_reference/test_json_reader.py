@@ -20,18 +20,16 @@ from litert.core.formula import Formula
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import read_layer
-from vendor_reference.custom_layers.custom_layer import (
-    ConstantBinding,
-    CustomLayer,
-    DataBinding,
-    Define,
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, ShapeKernel
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    DataArgument,
     Format,
-    InternalBinding,
-    LocalBinding,
-    ScalarBinding,
-    ShapeBinding,
-    ShapeKernel,
-    TensorBinding,
+    InternalArgument,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
@@ -94,21 +92,22 @@ def read(tmp_path: Path) -> Callable[[object], CustomLayer]:
 
 def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
     layer = read(FULL)
-    assert (layer.entry, layer.build_options) == ("run", "-cl-mad-enable")
-    assert (layer.title, layer.max_num_shaves, layer.defines_quantization) == ("Full", 4, True)
+    assert (layer.kernel.entry, layer.kernel.build_options) == ("run", "-cl-mad-enable")
+    assert (layer.kernel.title, layer.kernel.max_num_shaves) == ("Full", 4)
+    assert layer.defines_quantization
     assert [f.path for f in layer.sources] == ["k.cl"] and {f.path for f in layer.headers} == {
         "h.h"
     }
-    assert layer.arguments == [
-        TensorBinding(False, 1, Format.BFYX, ElementType.FLOAT16, True),
-        TensorBinding(is_output=True, index=0),
-        ScalarBinding(ElementType.FLOAT32, FlexOption("alpha", 0.5)),
-        ConstantBinding(ElementType.INT32, Literal((1, 2, 3))),
-        LocalBinding(ElementType.FLOAT32, Formula("X*4")),
-        InternalBinding(ElementType.FLOAT32, Formula("16")),
-        ShapeBinding(is_output=False, index=1),
-        ShapeBinding(is_output=True, index=0),
-        DataBinding("conv/weights"),
+    assert list(layer.kernel.arguments) == [
+        TensorArgument(False, 1, Format.BFYX, ElementType.FLOAT16, True),
+        TensorArgument(is_output=True, index=0),
+        ScalarArgument(ElementType.FLOAT32, FlexOption("alpha", 0.5)),
+        ConstantArgument(ElementType.INT32, Literal((1, 2, 3))),
+        LocalArgument(ElementType.FLOAT32, "X*4"),
+        InternalArgument(ElementType.FLOAT32, "16"),
+        ShapeArgument(is_output=False, index=1),
+        ShapeArgument(is_output=True, index=0),
+        DataArgument("conv/weights"),
     ]
     assert layer.defines == [
         Define("STRIDE", StructField(ElementType.INT32, 4)),
@@ -117,9 +116,9 @@ def test_a_description_is_read(read: Callable[[object], CustomLayer]) -> None:
         Define("MODE", FlexOption("mode")),
         Define("FAST", Literal(True)),
     ]
-    assert [f.text for f in layer.work_sizes.global_size] == ["((X+15)/16)*16", "4"]
-    assert [f.text for f in layer.work_sizes.local_size] == ["16", "1"]
-    assert layer.work_sizes.of == TensorBinding(is_output=False, index=0)
+    assert layer.kernel.global_size == ("((X+15)/16)*16", "4")
+    assert layer.kernel.local_size == ("16", "1")
+    assert layer.kernel.sizes_of == TensorArgument(is_output=False, index=0)
     formulas = [Formula(text) for text in ("B", "INPUT1_SHAPE[0]*2", "X", "3")]
     assert layer.output_shapes == [formulas, SameShape(1), None]
 
@@ -137,8 +136,9 @@ def test_a_shape_kernel_is_read(read: Callable[[object], CustomLayer]) -> None:
 
 def test_little_is_enough(read: Callable[[object], CustomLayer]) -> None:
     layer = read({"version": 1, "sources": ["k.cl"]})
-    assert layer.arguments is None and layer.entry == "" and not layer.work_sizes.global_size
-    assert not layer.defines_options and not layer.title and not layer.max_num_shaves
+    kernel = layer.kernel
+    assert not kernel.arguments and kernel.entry == "" and not kernel.global_size
+    assert not layer.defines_options and not kernel.title and not kernel.max_num_shaves
 
 
 SEVERAL: dict[str, Any] = {
@@ -155,7 +155,7 @@ def test_of_several_layers_the_one_of_the_ops_name_is_taken(tmp_path: Path) -> N
     (tmp_path / "k.cl").write_text("")
     text = memoryview(json.dumps(SEVERAL).encode())
     layer = read_layer("Two", str(tmp_path / "layers.json"), text)
-    assert (layer.op_name, layer.title, layer.entry) == ("Two", "Two", "two")
+    assert (layer.op_name, layer.kernel.title, layer.kernel.entry) == ("Two", "Two", "two")
     with pytest.raises(LiteRtError) as error:
         read_layer("two", str(tmp_path / "layers.json"), text)
     assert "none of its 2 layers is named 'two'" in error.value.what
@@ -166,7 +166,7 @@ def test_the_only_layer_of_several_is_for_the_op_whatever_its_name(
     read: Callable[[object], CustomLayer],
 ) -> None:
     layer = read({**SEVERAL, "layers": SEVERAL["layers"][:1]})
-    assert (layer.op_name, layer.title) == ("MyOp", "One")
+    assert (layer.op_name, layer.kernel.title) == ("MyOp", "One")
 
 
 BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
@@ -212,7 +212,7 @@ def test_two_layers_of_one_name_are_refused(read: Callable[[object], CustomLayer
 
 
 def test_a_byte_order_mark_is_no_harm(read: Callable[[object], CustomLayer]) -> None:
-    assert read("\ufeff" + json.dumps(FULL)).entry == "run"
+    assert read("\ufeff" + json.dumps(FULL)).kernel.entry == "run"
 
 
 DELETE = object()

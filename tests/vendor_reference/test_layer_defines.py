@@ -9,15 +9,16 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.layer_defines import layer_defines
-from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.custom_layer import Define
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal, OpValues
 
 
 def defines(
     op: Op, *defines: Define, quantization: bool = False, of_options: bool = False
 ) -> tuple[dict[str, str], list[str]]:
-    layer = CustomLayer(
+    layer = custom_layer(
         op.name,
         "k.xml",
         [],

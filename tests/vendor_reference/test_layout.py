@@ -16,7 +16,7 @@ from litert.core.errors import LiteRtError
 from litert.core.kernel_dims import letter_dims
 from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
-from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.custom_layers.kernel_spec import Format
 from vendor_reference.custom_layers.layout import (
     FORMATS,
     Order,

@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import ModuleOp
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.formula import Formula
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph, Tensor
 from tests.vendor_reference import ir_texts
 from tests.vendor_reference.executables import assets
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.entry_points import entries_by_text
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.printer import print_ir
@@ -30,14 +30,12 @@ from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.pass_pipeline import compile_passes, pipeline, run_passes
-from vendor_reference.custom_layers.custom_layer import (
-    ConstantBinding,
-    CustomLayer,
-    DataBinding,
-    InternalBinding,
-    LayerFile,
-    TensorBinding,
-    WorkSizes,
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    DataArgument,
+    InternalArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.layout import Format
 from vendor_reference.custom_layers.value_sources import Literal
@@ -46,11 +44,11 @@ from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.soc import EMU4, EMU8, SocModel
 
 F16, F32 = ElementType.FLOAT16, ElementType.FLOAT32
-X, Y = TensorBinding(False, 0), TensorBinding(True, 0)
+X, Y = TensorArgument(False, 0), TensorArgument(True, 0)
 
 
 def layer(name: str, text: str = "__kernel void k() {}", **fields: Any) -> CustomLayer:
-    return CustomLayer(name, "k.cl", [LayerFile("k.cl", text.encode(), is_asset=True)], **fields)
+    return custom_layer(name, "k.cl", [LayerFile("k.cl", text.encode(), is_asset=True)], **fields)
 
 
 def small_model() -> Subgraph:
@@ -67,15 +65,15 @@ SCALE = layer(
     "Scale",
     defines_options=True,
     max_num_shaves=2,
-    arguments=[TensorBinding(False, 0, Format.BFYX), DataBinding("w"), TensorBinding(True, 0, Format.BFYX)],
-    work_sizes=WorkSizes([Formula("X"), Formula("Y"), Formula("B*F")]),
+    arguments=(TensorArgument(False, 0, Format.BFYX), DataArgument("w"), TensorArgument(True, 0, Format.BFYX)),
+    global_size=("X", "Y", "B*F"),
 )  # fmt: skip
 SUM = layer(
     "Sum",
-    arguments=[
-        TensorBinding(False, 0, element_type=F16), TensorBinding(False, 1), InternalBinding(F32, Formula("F*2")),
-        ConstantBinding(F32, Literal((1.0, 2.0))), Y,
-    ],
+    arguments=(
+        TensorArgument(False, 0, element_type=F16), TensorArgument(False, 1), InternalArgument(F32, "F*2"),
+        ConstantArgument(F32, Literal((1.0, 2.0))), Y,
+    ),
 )  # fmt: skip
 
 
@@ -201,8 +199,7 @@ def test_work_is_spread_over_as_many_shaves_as_there_is_work_for(
     b.output(
         b.custom("Mine", [b.input("x", "float32", (elements,))], [("y", "float32", (elements,))])
     )
-    sizes = WorkSizes([Formula("B")], [Formula(text) for text in local])
-    mine = layer("Mine", max_num_shaves=limit, work_sizes=sizes)
+    mine = layer("Mine", max_num_shaves=limit, global_size=("B",), local_size=tuple(local))
     executable = lower_partitions(soc, b.build().subgraphs, {"Mine": mine}).executable
     assert [t.num_shaves for t in executable.functions[0].kernel_tasks] == [shaves]
 
@@ -260,12 +257,11 @@ SHAPE = (2, 3, 2, 2)
 
 def add(formats: Sequence[Format], is_strided: bool) -> CustomLayer:
     bindings = [
-        TensorBinding(False, 0, formats[0], is_strided=is_strided), TensorBinding(False, 1, formats[1]),
-        TensorBinding(True, 0, formats[2], is_strided=is_strided),
+        TensorArgument(False, 0, formats[0], is_strided=is_strided), TensorArgument(False, 1, formats[1]),
+        TensorArgument(True, 0, formats[2], is_strided=is_strided),
     ]  # fmt: skip
-    sizes = WorkSizes([Formula("X"), Formula("Y"), Formula("B*F")])
     name = "_".join(("Add", *(f.value for f in formats)))
-    return layer(name, ADD, entry="Add", arguments=bindings, work_sizes=sizes)
+    return layer(name, ADD, entry="Add", arguments=tuple(bindings), global_size=("X", "Y", "B*F"))
 
 
 LAYERS = [

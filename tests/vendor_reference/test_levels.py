@@ -31,15 +31,6 @@ from vendor_reference.compiler.ir.types import (
     space_of,
     tensor_type,
 )
-from vendor_reference.compiler.kernel_spec import (
-    ConstantArgument,
-    InternalArgument,
-    KernelSpec,
-    LocalArgument,
-    ScalarArgument,
-    ShapeArgument,
-    TensorArgument,
-)
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.memory_spaces import MemorySpace
@@ -49,6 +40,15 @@ from vendor_reference.compiler.tensor_requirements import (
     requirement_attributes,
 )
 from vendor_reference.custom_layers.cl_types import CL_TYPES, STRUCT_FORMATS
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    InternalArgument,
+    KernelSpec,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
+)
 from vendor_reference.custom_layers.layout import FORMATS, Format, format_order, order_format
 from vendor_reference.executable.executable import Source
 
@@ -373,18 +373,18 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
     ("text", "says"),
     [
         ('"a"', "VPUIP.kernel is \"a\", expected a dictionary"),
-        ("{}", "expected a dictionary with a title and arguments"),
-        ("{title = 1, arguments = []}", "title is 1 : i64, expected a text"),
-        ('{title = "k", arguments = [], entri = "k"}', "VPUIP.kernel has no field 'entri'"),
-        ('{title = "k", arguments = 7}', "arguments is 7 : i64, expected an array"),
-        ('{title = "k", arguments = [7]}', "arguments[0] is 7 : i64, expected a dictionary"),
-        ('{title = "k", arguments = [{input = -1}]}', "arguments[0] is {input = -1 : i64}, expected one of"),
-        ('{title = "k", arguments = [{image = 1}]}', "expected one of input, output"),
-        ('{title = "k", arguments = [{scalar = 1 : index}]}', "expected a type of numbers"),
-        ('{title = "k", arguments = [{local = "X"}]}', "expected one of input"),
-        ('{title = "k", arguments = [], sources = [["a", "b"]]}', "[\"a\", \"b\"], expected 3 texts"),
-        ('{title = "k", arguments = [], global_size = [4]}', "global_size[0] is 4 : i64, expected a text"),
-        ('{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}', "expected an input or output"),
+        ("{}", "VPUIP.kernel: field 'title' is missing"),
+        ("{title = 1, arguments = []}", "VPUIP.kernel.title: 1 is not a text"),
+        ('{title = "k", arguments = [], entri = "k"}', "VPUIP.kernel: unknown field 'entri'"),
+        ('{title = "k", arguments = 7}', "VPUIP.kernel.arguments: 7 is not an array"),
+        ('{title = "k", arguments = [7]}', "VPUIP.kernel.arguments[0]: 7 is not an object"),
+        ('{title = "k", arguments = [{input = -1}]}', "VPUIP.kernel.arguments[0].input: -1 is not from 0"),
+        ('{title = "k", arguments = [{image = 1}]}', "none given, expected one of input, output"),
+        ('{title = "k", arguments = [{scalar = 1 : index}]}', "index is not a type of numbers"),
+        ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
+        ('{title = "k", arguments = [], sources = [["a", "b"]]}', "sources[0]: 2 elements, expected 3"),
+        ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a text"),
+        ('{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}', "sizes_of: none given"),
     ],
 )  # fmt: skip
 def test_attributes_that_hold_no_kernel_are_refused(text: str, says: str) -> None:

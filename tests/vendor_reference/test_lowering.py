@@ -14,23 +14,20 @@ from hypothesis import strategies as st
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.formula import Formula
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph, Tensor
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.lowering import lower_partitions
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    ConstantBinding,
-    CustomLayer,
-    Define,
-    InternalBinding,
-    LayerFile,
-    LocalBinding,
-    ScalarBinding,
-    TensorBinding,
-    WorkSizes,
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    InternalArgument,
+    KernelArgument,
+    LocalArgument,
+    ScalarArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
@@ -50,12 +47,12 @@ from vendor_reference.executable.executable import (
 from vendor_reference.soc import EMU4, EMU8, SocModel
 
 CL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
-X, Y = TensorBinding(False, 0), TensorBinding(True, 0)
+X, Y = TensorArgument(False, 0), TensorArgument(True, 0)
 F32, I32 = ElementType.FLOAT32, ElementType.INT32
 
 
 def layer(name: str = "Mine", **fields: object) -> CustomLayer:
-    return CustomLayer(name, "k.cl", [CL], **fields)  # type: ignore[arg-type]
+    return custom_layer(name, "k.cl", [CL], **fields)
 
 
 def one_op(
@@ -192,7 +189,7 @@ def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
     assert mine.arguments[0].kind is ArgumentKind.CONSTANT
 
 
-def bound(*bindings: Binding, options: dict[str, object] | bytes | None = None) -> Argument:
+def bound(*bindings: KernelArgument, options: dict[str, object] | bytes | None = None) -> Argument:
     """What the first of these bindings becomes."""
     executable = lower([one_op((4,), options)], layer(arguments=[*bindings, X, Y]))
     return executable.functions[0].kernel_tasks[0].arguments[0]
@@ -218,30 +215,30 @@ def test_scalars_are_passed_by_value(
     options: dict[str, object] | bytes | None,
     scalar: bytes,
 ) -> None:
-    argument = bound(ScalarBinding(element_type, source), options=options)
+    argument = bound(ScalarArgument(element_type, source), options=options)
     assert argument == Argument(ArgumentKind.SCALAR, scalar=scalar)
 
 
 @pytest.mark.parametrize(
     ("binding", "options", "says"),
     [
-        (ScalarBinding(I32, Literal(0.5)), None, "0.5 where int32 is expected"),
-        (ScalarBinding(I32, Literal(2**31)), None, "2147483648 where int32 is expected"),
-        (ScalarBinding(I32, Literal("x")), None, "the text 'x' where int32 is expected"),
-        (ScalarBinding(I32, Literal((1, 2))), None, "a scalar argument with several values"),
-        (ScalarBinding(I32, FlexOption("m")), {"n": 1, "mm": 2}, "no option 'm', the op has mm, n. Did you mean"),
-        (ScalarBinding(I32, FlexOption("n")), {"n": {"a": 1}}, "neither numbers nor text"),
-        (ScalarBinding(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "no FlexBuffer map. Read a C struct"),
-        (ScalarBinding(I32, StructField(I32, 6)), b"\0" * 8, "at bytes 6 to 10 of options that have 8 bytes"),
-        (ScalarBinding(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
-        (ScalarBinding(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
-        (TensorBinding(False, 1), None, ": it is input 1, the op has 1 inputs"),
-        (TensorBinding(True, 1), None, ": it is output 1, the op has 1 outputs"),
-        (InternalBinding(F32, Formula("X-2")), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
+        (ScalarArgument(I32, Literal(0.5)), None, "0.5 where int32 is expected"),
+        (ScalarArgument(I32, Literal(2**31)), None, "2147483648 where int32 is expected"),
+        (ScalarArgument(I32, Literal("x")), None, "the text 'x' where int32 is expected"),
+        (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument with several values"),
+        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "no option 'm', the op has mm, n. Did you mean"),
+        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "neither numbers nor text"),
+        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "no FlexBuffer map. Read a C struct"),
+        (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "at bytes 6 to 10 of options that have 8 bytes"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
+        (TensorArgument(False, 1), None, ": it is input 1, the op has 1 inputs"),
+        (TensorArgument(True, 1), None, ": it is output 1, the op has 1 outputs"),
+        (InternalArgument(F32, "X-2"), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
     ],
 )  # fmt: skip
 def test_an_asset_that_does_not_fit_its_op_is_refused(
-    binding: Binding, options: dict[str, object] | bytes | None, says: str
+    binding: KernelArgument, options: dict[str, object] | bytes | None, says: str
 ) -> None:
     with pytest.raises(LiteRtError) as error:
         bound(binding, options=options)
@@ -256,7 +253,7 @@ def test_quantization_of_tensors_can_be_bound() -> None:
     x = b.input("x", "int8", (2,), quantization=quantization)
     b.output(b.custom("Mine", [x], [("y", "float32", (2,))]))
     mine = layer(
-        arguments=[ConstantBinding(F32, QuantizationOf("scale", False, 0)), X, Y],
+        arguments=[ConstantArgument(F32, QuantizationOf("scale", False, 0)), X, Y],
         defines=[Define("ZERO", QuantizationOf("zero_point", False, 0), "int[]")],
     )
     executable = lower(b.build().subgraphs, mine)
@@ -266,7 +263,7 @@ def test_quantization_of_tensors_can_be_bound() -> None:
 
 
 def test_constants_of_a_description_are_embedded_once() -> None:
-    table = ConstantBinding(ElementType.INT16, Literal((1, -2, 3)))
+    table = ConstantArgument(ElementType.INT16, Literal((1, -2, 3)))
     executable = lower([one_op(), one_op()], layer(arguments=[table, table, X, Y]))
     (constant,) = executable.constants
     assert bytes(constant.data) == struct.pack("3h", 1, -2, 3)
@@ -274,15 +271,15 @@ def test_constants_of_a_description_are_embedded_once() -> None:
 
 
 def test_local_and_internal_memory_have_sizes_in_elements() -> None:
-    local = bound(LocalBinding(F32, Formula("B*2")))
+    local = bound(LocalArgument(F32, "B*2"))
     assert local == Argument(ArgumentKind.LOCAL, size_bytes=32)
-    internal = bound(InternalBinding(ElementType.INT16, Formula("B")))
+    internal = bound(InternalArgument(ElementType.INT16, "B"))
     assert internal == Argument(ArgumentKind.CMX, size_bytes=8)
 
 
 def test_more_local_memory_than_cmx_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
-        bound(LocalBinding(F32, Formula("400000")), LocalBinding(F32, Formula("400000")))
+        bound(LocalArgument(F32, "400000"), LocalArgument(F32, "400000"))
     assert error.value.status is Status.UNSUPPORTED
     assert "3200000 bytes of local memory, EMU8 has 2097152 of CMX" in error.value.what
 
@@ -301,22 +298,21 @@ def test_work_sizes_are_those_of_the_tensor_named() -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 8, 16, 3))  # N, H, W, C
     b.output(b.custom("Mine", [x], [("y", "float32", (1, 1, 1, 1))]))
-    sizes = WorkSizes([Formula("X"), Formula("Y*F")], [Formula("4"), Formula("1")], X)
-    (task,) = lower(b.build().subgraphs, layer(work_sizes=sizes)).functions[0].kernel_tasks
+    mine = layer(global_size=("X", "Y*F"), local_size=("4", "1"), sizes_of=X)
+    (task,) = lower(b.build().subgraphs, mine).functions[0].kernel_tasks
     assert (list(task.global_size), list(task.local_size or ())) == ([16, 24], [4, 1])
 
 
 def test_a_local_size_that_does_not_divide_is_refused() -> None:
-    sizes = WorkSizes([Formula("B")], [Formula("3")])
     with pytest.raises(LiteRtError) as error:
-        lower([one_op((4,))], layer(work_sizes=sizes))
+        lower([one_op((4,))], layer(global_size=("B",), local_size=("3",)))
     assert "local size [3] does not divide global size [4]" in error.value.what
     assert "((X+15)/16)*16" in error.value.hint
 
 
 def test_work_sizes_that_leave_the_output_unwritten_are_refused() -> None:
     with pytest.raises(LiteRtError) as error:
-        lower([one_op((4, 2))], layer(work_sizes=WorkSizes([Formula("F"), Formula("X-1")])))
+        lower([one_op((4, 2))], layer(global_size=("F", "X-1")))
     assert "global size [2, 0]: no work item" in error.value.what
     assert error.value.hint == "B, F, Y, X of output 0 are 4, 2, 1, 1."
 
@@ -344,7 +340,7 @@ def test_empty_tensors_have_no_work_items() -> None:
 
 
 def test_what_is_lowered_can_be_written_and_read() -> None:
-    local = LocalBinding(F32, Formula("B-4"))
+    local = LocalArgument(F32, "B-4")
     executable = lower([one_op((4,))], layer(arguments=[local, X, Y]))
     functions = [
         replace(f, tasks=[replace(t, entry="k") for t in f.kernel_tasks])

@@ -9,6 +9,7 @@ import pytest
 
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.op_selection import find_refusal, select_ops
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
@@ -20,7 +21,7 @@ ACTIVATION = "fused_activation_function"
 
 def layer(name: str, **fields: Any) -> CustomLayer:
     source = fields.pop("source", b"__kernel void k() {}")
-    return CustomLayer(name, "my.xml", [LayerFile("k.cl", source)], title="Mine", **fields)
+    return custom_layer(name, "my.xml", [LayerFile("k.cl", source)], title="Mine", **fields)
 
 
 def chain(*names: str, **options: Any) -> Subgraph:

@@ -6,16 +6,15 @@ import numpy as np
 
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.custom_layers.cl_types import NUMBER_TYPES
-from vendor_reference.custom_layers.custom_layer import (
-    CustomLayer,
-    DataBinding,
-    Define,
-    LayerFile,
-    ScalarBinding,
-    ShapeBinding,
-    TensorBinding,
+from vendor_reference.custom_layers.custom_layer import Define, LayerFile
+from vendor_reference.custom_layers.kernel_spec import (
+    DataArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
 
@@ -28,12 +27,12 @@ def op(**options: object) -> Op:
 
 
 def notes(text: str, *ops: Op, defines: tuple[Define, ...] = (), **fields: object) -> list[str]:
-    layer = CustomLayer(
+    layer = custom_layer(
         "Mine",
         "k.cl",
         [LayerFile("k.cl", text.encode())],
         defines=defines,
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
     return find_parameter_notes(ops, {"Mine": layer})
 
@@ -44,9 +43,9 @@ def test_a_layer_that_reads_all_there_is_gives_no_note() -> None:
         Define("M 4", Literal("")),
         Define("F(x)", Literal("((x) + N)")),
     )
-    scalar = ScalarBinding(NUMBER_TYPES["int32"], FlexOption("s"))
+    scalar = ScalarArgument(NUMBER_TYPES["int32"], FlexOption("s"))
     text = "int f() { return M * F(1); }"
-    arguments = [TensorBinding(False, 0), scalar]
+    arguments = [TensorArgument(False, 0), scalar]
     assert notes(text, op(n=1, s=2), defines=defines, arguments=arguments) == []
     assert notes("float x = PARAM_alpha;", op(alpha=1.0), defines_options=True) == []
     assert notes("", op()) == []
@@ -77,12 +76,12 @@ def test_inputs_that_the_kernel_never_gets_are_told() -> None:
     w = b.constant("weights", np.zeros(4, np.float32))
     b.custom("Mine", [x, None, w, x], [("y", "float32", (4,))])
     (mine,) = b.build().subgraphs[0].ops
-    some = [TensorBinding(False, 0), DataBinding("weights"), TensorBinding(True, 0)]
+    some = [TensorArgument(False, 0), DataArgument("weights"), TensorArgument(True, 0)]
     assert notes("", mine, arguments=some) == [
         "k.cl, op 'Mine': the kernel has no argument for input 3 of the op."
     ]
     assert notes("", mine, arguments=some[1:]) == [
         "k.cl, op 'Mine': the kernel has no argument for inputs 0, 3 of the op."
     ]
-    assert notes("", mine, arguments=[*some, ShapeBinding(False, 3)]) == []
+    assert notes("", mine, arguments=[*some, ShapeArgument(False, 3)]) == []
     assert notes("", mine) == []

@@ -5,10 +5,11 @@ from __future__ import annotations
 from litert.core.element_type import ElementType
 from litert.core.sizes import Dimension
 from litert.model.builder import ModelBuilder
-from vendor_reference.compiler.kernel_spec import KernelSpec
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.layer_defines import layer_defines
 from vendor_reference.compiler.prelude import KernelTensor, uses_init, write_prelude
-from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.custom_layer import Define
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.layout import Format, bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
 from vendor_reference.executable.executable import HOLE
@@ -22,7 +23,7 @@ def prelude(
     x = b.input("x", "float32", (2, 4, 5, 3))
     b.custom("Mine", [x, None], [("y", "int8", (7,))], options=options)  # type: ignore[arg-type]
     (op,) = b.build().subgraphs[0].ops
-    layer = CustomLayer("Mine", "k.cl", [], defines=defines, defines_options=of_options)
+    layer = custom_layer("Mine", "k.cl", [], defines=defines, defines_options=of_options)
     notes: list[str] = []
     return write(
         KernelSpec("Mine", (), defines=tuple(layer_defines(layer, op, OpValues(op), notes)))

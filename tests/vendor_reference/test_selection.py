@@ -9,15 +9,17 @@ from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.op_selection import select_ops
-from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, TensorBinding
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
+from vendor_reference.custom_layers.kernel_spec import TensorArgument
 
 SOURCE = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
 SHAPE = (1, 2, 2, 3)
 
 
 def layers(*names: str) -> dict[str, CustomLayer]:
-    return {name: CustomLayer(name, "k.cl", [SOURCE]) for name in names}
+    return {name: custom_layer(name, "k.cl", [SOURCE]) for name in names}
 
 
 def answers(b: ModelBuilder, *names: str) -> dict[str, str]:
@@ -164,8 +166,8 @@ def test_an_input_that_is_left_out_must_not_be_read() -> None:
     subgraph = b.build().subgraphs[0]
     op = subgraph.ops[0]
     assert "input 1 is left out" in select_ops(subgraph, layers("Mine")).refused[op]
-    bound = [TensorBinding(False, 0), TensorBinding(True, 0)]
-    layer = CustomLayer("Mine", "k.json", [SOURCE], arguments=bound)
+    bound = [TensorArgument(False, 0), TensorArgument(True, 0)]
+    layer = custom_layer("Mine", "k.json", [SOURCE], arguments=bound)
     assert select_ops(subgraph, {"Mine": layer}).taken == [op]
 
 

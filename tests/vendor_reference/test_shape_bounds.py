@@ -12,14 +12,10 @@ from litert.core.formula import Formula
 from litert.core.output_shape import SameShape
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
-from vendor_reference.custom_layers.custom_layer import (
-    CustomLayer,
-    LayerFile,
-    ShapeBinding,
-    ShapeKernel,
-    TensorBinding,
-)
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, ShapeKernel
+from vendor_reference.custom_layers.kernel_spec import ShapeArgument, TensorArgument
 
 CL = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
 BOUND = (8, 20, 30, 4)
@@ -47,7 +43,7 @@ class Graph:
 
 
 def layer(name: str = "Mine", **fields: Any) -> CustomLayer:
-    return CustomLayer(name, "k.cl", [CL], **fields)
+    return custom_layer(name, "k.cl", [CL], **fields)
 
 
 def formulas(*texts: str) -> list[Formula]:
@@ -149,7 +145,7 @@ def test_layers_bound_their_outputs(fields: dict[str, Any], expected: tuple[int,
     assert shape_of(graph.bounds(Mine=layer(**fields)), y) == expected
 
 
-OWN = [TensorBinding(False, 0), TensorBinding(True, 0), ShapeBinding(True, 0)]
+OWN = [TensorArgument(False, 0), TensorArgument(True, 0), ShapeArgument(True, 0)]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from litert.core.formula import Formula
 from litert.core.output_shape import OutputShape, SameShape
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
+from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.shape_rules import shapes_misfit
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 
@@ -29,7 +30,7 @@ def op(result: Sequence[int]) -> Op:
 
 def layer(*shapes: OutputShape | None) -> CustomLayer:
     file = LayerFile("k.cl", b"__kernel void k() {}", is_asset=True)
-    return CustomLayer("Mine", "k.cl", [file], output_shapes=shapes)
+    return custom_layer("Mine", "k.cl", [file], output_shapes=shapes)
 
 
 def formulas(*texts: str) -> list[Formula]:

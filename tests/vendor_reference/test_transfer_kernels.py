@@ -17,14 +17,14 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from tests.vendor_reference.executables import Array, byte_code
 from vendor_reference.compiler.ir.types import tensor_type
-from vendor_reference.compiler.kernel_spec import (
+from vendor_reference.compiler.transfer_kernels import transfer_kernel
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     KernelArgument,
     ScalarArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.transfer_kernels import transfer_kernel
-from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Order
 from vendor_reference.device.module import Module
 from vendor_reference.executable.executable import (

@@ -6,8 +6,8 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.work_items import OpShapes, evaluate_work_sizes
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
 
 Shape = tuple[int, ...]
 

@@ -11,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
-from litert.core.formula import Formula
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import read_layer
-from vendor_reference.custom_layers.custom_layer import (
-    CustomLayer,
-    DataBinding,
-    Define,
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.kernel_spec import (
+    DataArgument,
     Format,
-    InternalBinding,
-    TensorBinding,
+    InternalArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
 
@@ -88,38 +86,42 @@ def changed(old: str, new: str, text: str = FULL) -> str:
 
 def test_the_seeds_example_is_read(read: Read) -> None:
     layer = read(SEED)
-    assert (layer.op_name, layer.title, layer.entry) == ("MyOp", "ReLU", "example_relu_kernel")
+    assert (layer.op_name, layer.kernel.title, layer.kernel.entry) == (
+        "MyOp",
+        "ReLU",
+        "example_relu_kernel",
+    )
     assert [f.path for f in layer.sources] == ["custom_layer_kernel.cl"]
     assert [f.path for f in layer.headers] == ["c.h"]
     assert layer.defines == [
         Define("neg_slope", FlexOption("negative_slope", "0.0"), "", is_plain=True)
     ]
-    assert layer.arguments == [
-        TensorBinding(False, 0, Format.BFYX),
-        TensorBinding(True, 0, Format.BFYX),
+    assert list(layer.kernel.arguments) == [
+        TensorArgument(False, 0, Format.BFYX),
+        TensorArgument(True, 0, Format.BFYX),
     ]
-    assert layer.build_options == "-cl-mad-enable"
-    assert [f.text for f in layer.work_sizes.global_size] == ["X", "Y", "B*F"]
-    assert not layer.work_sizes.local_size and not layer.notes
+    assert layer.kernel.build_options == "-cl-mad-enable"
+    assert layer.kernel.global_size == ("X", "Y", "B*F")
+    assert not layer.kernel.local_size and not layer.notes
 
 
 def test_all_that_a_configuration_can_have_is_read(read: Read) -> None:
     layer = read(FULL)
     assert [f.path for f in layer.sources] == ["h.cl", "sub/k.cl"]
-    assert layer.arguments == [
-        TensorBinding(False, 1, Format.YXFB),
-        InternalBinding(None, Formula("INPUT0_DIMS[1] * 4")),
-        DataBinding("weights", is_flat=True),
-        TensorBinding(True, 0, Format.BFYX),
+    assert list(layer.kernel.arguments) == [
+        TensorArgument(False, 1, Format.YXFB),
+        InternalArgument(None, "INPUT0_DIMS[1] * 4"),
+        DataArgument("weights", is_flat=True),
+        TensorArgument(True, 0, Format.BFYX),
     ]
     assert layer.defines == [
         Define("ALPHA", FlexOption("alpha", "0.5"), "", is_plain=True),
         Define("N 42", Literal(""), "", is_plain=True),
     ]
-    sizes = layer.work_sizes
-    assert [f.text.strip() for f in sizes.global_size] == ["((X+15)/16)*16", "Y"]
-    assert [f.text for f in sizes.local_size] == ["16", "1"]  # filled up
-    assert (sizes.of, sizes.counts_from_end) == (TensorBinding(False, 1), True)
+    sizes = layer.kernel
+    assert [f.strip() for f in sizes.global_size] == ["((X+15)/16)*16", "Y"]
+    assert list(sizes.local_size) == ["16", "1"]  # filled up
+    assert (sizes.sizes_of, sizes.counts_from_end) == (TensorArgument(False, 1), True)
     assert not layer.notes
 
 
@@ -145,7 +147,9 @@ def test_defines_are_read(read: Read, text: str, define: Define) -> None:
 def test_formats_are_in_capitals_or_all_lower_case(read: Read, name: str) -> None:
     for spelling in (name, name.lower()):
         layer = read(changed("yxfb", spelling))
-        assert layer.arguments and layer.arguments[0] == TensorBinding(False, 1, Format(name))
+        assert layer.kernel.arguments and layer.kernel.arguments[0] == TensorArgument(
+            False, 1, Format(name)
+        )
 
 
 WORK_SIZES = {
@@ -161,10 +165,10 @@ WORK_SIZES = {
 @pytest.mark.parametrize(("text", "sizes"), WORK_SIZES.items(), ids=list(WORK_SIZES))
 def test_work_sizes_are_read(read: Read, text: str, sizes: tuple[list[str], list[str]]) -> None:
     layer = read(changed('global="X,Y,B*F"', text, SEED))
-    found = layer.work_sizes
+    found = layer.kernel
     assert (
-        [f.text.strip() for f in found.global_size],
-        [f.text for f in found.local_size],
+        [f.strip() for f in found.global_size],
+        list(found.local_size),
     ) == sizes
 
 
@@ -180,13 +184,13 @@ def test_work_sizes_are_read(read: Read, text: str, sizes: tuple[list[str], list
 def test_work_sizes_are_of_the_tensor_that_dim_names(
     read: Read, text: str, of: tuple[bool, int]
 ) -> None:
-    sizes = read(changed("input,1", text)).work_sizes
-    assert (sizes.of, sizes.counts_from_end) == (TensorBinding(*of), not of[0])
+    sizes = read(changed("input,1", text)).kernel
+    assert (sizes.sizes_of, sizes.counts_from_end) == (TensorArgument(*of), not of[0])
 
 
 @pytest.mark.parametrize("version", ["1", "01", " 1", "+1"])
 def test_a_version_is_a_whole_number(read: Read, version: str) -> None:
-    assert read(changed('version="1"', f'version="{version}"')).title == "Full"
+    assert read(changed('version="1"', f'version="{version}"')).kernel.title == "Full"
 
 
 def test_the_only_layer_of_a_file_is_for_the_op_whatever_its_name(read: Read) -> None:
@@ -194,8 +198,8 @@ def test_the_only_layer_of_a_file_is_for_the_op_whatever_its_name(read: Read) ->
 
 
 def test_of_several_layers_the_one_of_the_ops_name_is_taken(read: Read) -> None:
-    assert read(SEED + FULL, "Full").entry == "run"
-    assert read(SEED + FULL, "ReLU").entry == "example_relu_kernel"
+    assert read(SEED + FULL, "Full").kernel.entry == "run"
+    assert read(SEED + FULL, "ReLU").kernel.entry == "example_relu_kernel"
     with pytest.raises(LiteRtError) as error:
         read(SEED + FULL, "Relu")
     assert error.value.status is Status.NOT_FOUND
@@ -205,7 +209,7 @@ def test_of_several_layers_the_one_of_the_ops_name_is_taken(read: Read) -> None:
 
 def test_of_two_layers_of_one_name_the_last_one_counts(read: Read) -> None:
     layer = read(SEED + changed("X,Y,B*F", "X", SEED))
-    assert len(layer.work_sizes.global_size) == 1
+    assert len(layer.kernel.global_size) == 1
     assert layer.notes == [
         "layer.xml, line 20: layer 'ReLU' is described again: the last one counts."
     ]
@@ -246,18 +250,20 @@ def test_what_is_read_otherwise_than_it_may_seem_is_noted(
 ) -> None:
     layer = read(changed(old, new))
     assert layer.notes == [f"layer.xml, {note}"]
-    assert layer.entry == "run"
+    assert layer.kernel.entry == "run"
 
 
 def test_several_options_are_joined_in_order(read: Read) -> None:
     more = '<CompilerOptions options="-w"/><CompilerOptions options="-g"/>'
-    assert read(changed("<WorkSizes", f"{more}<WorkSizes")).build_options == "-DS=3 -w -g"
+    assert read(changed("<WorkSizes", f"{more}<WorkSizes")).kernel.build_options == "-DS=3 -w -g"
 
 
 def test_a_gap_in_the_arguments_is_input_0_in_its_format(read: Read) -> None:
     text = changed('port-index="1"', 'port-index="0"')
     layer = read(changed('arg-index="3"', 'arg-index="4"', text))
-    assert layer.arguments and layer.arguments[3] == TensorBinding(False, 0, Format.YXFB)
+    assert layer.kernel.arguments and layer.kernel.arguments[3] == TensorArgument(
+        False, 0, Format.YXFB
+    )
 
 
 def test_outputs_may_be_numbered_on_from_the_inputs(read: Read) -> None:
@@ -268,17 +274,19 @@ def test_outputs_may_be_numbered_on_from_the_inputs(read: Read) -> None:
         SEED,
     )
     layer = read(text)
-    assert layer.arguments == [
-        TensorBinding(False, 0, Format.BFYX),
-        TensorBinding(True, 0, Format.BFYX),
-        TensorBinding(True, 1, Format.BFYX),
+    assert list(layer.kernel.arguments) == [
+        TensorArgument(False, 0, Format.BFYX),
+        TensorArgument(True, 0, Format.BFYX),
+        TensorArgument(True, 1, Format.BFYX),
     ]
     assert "as the ports of an IR: 1 is output 0" in layer.notes[0]
 
 
 def test_outputs_that_are_numbered_otherwise_stay_so(read: Read) -> None:
     layer = read(changed('type="output" port-index="0"', 'type="output" port-index="2"', SEED))
-    assert layer.arguments and layer.arguments[1] == TensorBinding(True, 2, Format.BFYX)
+    assert layer.kernel.arguments and layer.kernel.arguments[1] == TensorArgument(
+        True, 2, Format.BFYX
+    )
     assert not layer.notes
 
 
@@ -288,10 +296,10 @@ def test_a_tensor_that_is_reached_by_pitches_and_offset_may_be_a_view(
     (tmp_path / "custom_layer_kernel.cl").write_text(
         "y[i * OUTPUT0_PITCHES[3] + OUTPUT0_OFFSET] = x[i * INPUT0_PITCHES[3]]; // INPUT0_OFFSET"
     )
-    arguments = read(SEED).arguments
-    assert arguments == [
-        TensorBinding(False, 0, Format.BFYX),
-        TensorBinding(True, 0, Format.BFYX, is_strided=True),
+    arguments = read(SEED).kernel.arguments
+    assert list(arguments) == [
+        TensorArgument(False, 0, Format.BFYX),
+        TensorArgument(True, 0, Format.BFYX, is_strided=True),
     ]
 
 
@@ -300,7 +308,7 @@ def test_what_files_really_have_is_taken(read: Read) -> None:
         "\ufeff<!-- a -- b --><?xml version='1.0'?><!DOCTYPE CustomLayer>stray\r\n"
         + FULL.replace('"', "'").replace("\n", "\r\n").replace("'16'", "'16' local='2'")
     )
-    assert layer.title == "Full" and layer.work_sizes.local_size[0].text == "16"
+    assert layer.kernel.title == "Full" and layer.kernel.local_size[0] == "16"
 
 
 BAD = {

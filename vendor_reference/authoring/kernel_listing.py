@@ -15,15 +15,15 @@ from vendor_reference.authoring.compiled_layer import (
     load_layer,
 )
 from vendor_reference.compiler.built_kernels import find_built, program_key
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    ConstantBinding,
-    DataBinding,
-    InternalBinding,
-    LocalBinding,
-    ScalarBinding,
-    ShapeBinding,
-    TensorBinding,
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    DataArgument,
+    InternalArgument,
+    KernelArgument,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import OpValues
 from vendor_reference.drivers.device_choice import choose_device
@@ -199,34 +199,34 @@ def _describe_arguments(
 ) -> Sequence[str]:
     op = compiled.subject.op
     layer = load_layer(compiled.options, op.name)
-    bindings: Sequence[Binding] | None = layer.arguments
-    if bindings is None:
-        inputs = [TensorBinding(False, index) for index in range(len(op.inputs))]
-        bindings = [*inputs, *(TensorBinding(True, index) for index in range(len(op.outputs)))]
+    bindings: Sequence[KernelArgument] = layer.kernel.arguments
+    if not bindings:
+        inputs = [TensorArgument(False, index) for index in range(len(op.inputs))]
+        bindings = [*inputs, *(TensorArgument(True, index) for index in range(len(op.outputs)))]
     return [
         _describe(binding, argument, op, defines)
         for binding, argument in zip(bindings, task.arguments, strict=True)
     ]
 
 
-def _describe(binding: Binding, argument: Argument, op: Op, defines: _Defines) -> str:
-    if isinstance(binding, TensorBinding):
+def _describe(binding: KernelArgument, argument: Argument, op: Op, defines: _Defines) -> str:
+    if isinstance(binding, TensorArgument):
         return _describe_tensor(binding, op, defines)
-    if isinstance(binding, DataBinding):
+    if isinstance(binding, DataArgument):
         return f"the constant '{binding.name}'"
-    if isinstance(binding, ShapeBinding):
+    if isinstance(binding, ShapeArgument):
         return f"the shape of {'output' if binding.is_output else 'input'} {binding.index}"
     kind = binding.element_type.name.lower() if binding.element_type else "elements like input 0"
-    if isinstance(binding, (ScalarBinding, ConstantBinding)):
+    if isinstance(binding, (ScalarArgument, ConstantArgument)):
         value = OpValues(op).resolve(binding.source)
-        noun = "scalar" if isinstance(binding, ScalarBinding) else "constant"
+        noun = "scalar" if isinstance(binding, ScalarArgument) else "constant"
         return f"{noun} of {kind}: {value!s:.60}"
-    place = "local memory" if isinstance(binding, LocalBinding) else "scratch memory"
-    assert isinstance(binding, (LocalBinding, InternalBinding))
+    place = "local memory" if isinstance(binding, LocalArgument) else "scratch memory"
+    assert isinstance(binding, (LocalArgument, InternalArgument))
     return f"{place} for {kind}: {argument.size_bytes} bytes"
 
 
-def _describe_tensor(binding: TensorBinding, op: Op, defines: _Defines) -> str:
+def _describe_tensor(binding: TensorArgument, op: Op, defines: _Defines) -> str:
     """The op's tensor, and how the kernel sees it."""
     tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
     name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"

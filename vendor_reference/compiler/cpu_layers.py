@@ -12,11 +12,11 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
 from vendor_reference.compiler.cpu_library import ask_library, check_allowed
 from vendor_reference.compiler.cpu_ops import make_cpu_op
-from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_bounds import find_bounds
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
+from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, check_config
 
 NO_GIVEN: Mapping[str, Sequence[int]] = MappingProxyType({})

@@ -97,7 +97,7 @@ def entries_by_build(
 
 def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
     """The kernel of a layer in a program that was built; None where it has none."""
-    entry = layer.entry or choose_kernel(layer.op_name, list(built.kernels))
+    entry = layer.kernel.entry or choose_kernel(layer.op_name, list(built.kernels))
     return entry if entry in built.kernels else None
 
 
@@ -128,7 +128,7 @@ def _check_entry(
 
 
 def _entry_in_text(layer: CustomLayer) -> str | None:
-    return layer.entry or choose_kernel(layer.op_name, kernel_names(_texts(layer)))
+    return layer.kernel.entry or choose_kernel(layer.op_name, kernel_names(_texts(layer)))
 
 
 def _texts(layer: CustomLayer) -> Sequence[str]:
@@ -147,16 +147,16 @@ def _no_kernel(layer: CustomLayer, kernels: Collection[str]) -> LiteRtError:
     has = ", ".join(sorted(kernels)) or "none"
     return LiteRtError(
         Status.NOT_FOUND,
-        f"no kernel '{layer.entry or layer.op_name}' in the asset, which has {has}",
+        f"no kernel '{layer.kernel.entry or layer.op_name}' in the asset, which has {has}",
         _where(layer),
         "Name one of them as the layer's entry."
-        if layer.entry
+        if layer.kernel.entry
         else "Name the kernel like the op, or set its entry in a description (.json).",
     )
 
 
 def _arguments_hint(layer: CustomLayer) -> str:
-    if layer.arguments is None:
+    if not layer.kernel.arguments:
         return "They are the op's inputs, then its outputs; a description (.json) can bind others."
     return "Give the description an argument for each of the kernel's."
 

@@ -16,7 +16,8 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.compiler.kernel_spec import (
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     InternalArgument,
     KernelArgument,
@@ -24,7 +25,6 @@ from vendor_reference.compiler.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.executable.executable import KernelTask
 from vendor_reference.executable.kernel_signature import (
     BY_VALUE,

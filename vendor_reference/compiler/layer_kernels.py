@@ -14,12 +14,12 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
-from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec, TensorArgument
 from vendor_reference.compiler.levels.ie import TransferOp
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.levels.vpuip import TaskOp
 from vendor_reference.compiler.transfer_kernels import dynamic_transfer_kernel, transfer_kernel
 from vendor_reference.compiler.work_items import OpShapes, memory_elements
+from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec, TensorArgument
 
 _Input = TypeVar("_Input")
 
@@ -80,7 +80,7 @@ def count_outputs(function: FuncOp, spec: KernelSpec) -> int:
 
 
 class TaskKernels:
-    """The kernels of a module's tasks; what a function holds is read once."""
+    """The kernels of a module's tasks."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = {
@@ -88,18 +88,12 @@ class TaskKernels:
             for f in module.body.block.ops
             if isinstance(f, FuncOp) and KERNEL in f.attributes
         }
-        self._held: dict[Attribute, KernelSpec] = {}
 
     def find(self, op: TaskOp) -> KernelSpec | None:
         """The kernel of a task: its function's, or that of its code; None where nobody has described it."""
         if op.callee is not None:
             return self._functions.get(op.callee.root_reference.data)
-        held = op.attributes.get(KERNEL)
-        if held is None:
-            return None
-        if held not in self._held:
-            self._held[held] = read_kernel(op.attributes)
-        return self._held[held]
+        return read_kernel(op.attributes) if KERNEL in op.attributes else None
 
 
 def op_shapes(
@@ -134,7 +128,11 @@ def scratch_types(
         return []
     shapes = op_shapes(spec, inputs, outputs)
     try:
-        return [memref_type(a.element_type, (memory_elements(a, spec, shapes),)) for a in arguments]
+        return [
+            memref_type(a.element_type, (memory_elements(a, spec, shapes),))
+            for a in arguments
+            if a.element_type is not None
+        ]
     except LiteRtError as error:
         raise at_layer(error, spec) from error
 

@@ -13,10 +13,10 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.types import shape_of
-from vendor_reference.compiler.kernel_spec import ShapeArgument, TensorArgument
 from vendor_reference.compiler.levels.ie import CustomBinaryLayerOp
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.tensor_requirements import NAMES, Requirements, read_requirements
+from vendor_reference.custom_layers.kernel_spec import ShapeArgument, TensorArgument
 
 
 @dataclass(frozen=True, slots=True)

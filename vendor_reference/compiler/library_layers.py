@@ -24,7 +24,6 @@ from xdsl.utils.exceptions import VerifyException
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, view_of
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes, SharesMemory
 from vendor_reference.compiler.library.library_op import (
     Attributes,
@@ -34,6 +33,7 @@ from vendor_reference.compiler.library.library_op import (
     library_ops,
 )
 from vendor_reference.compiler.library.views import View
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
 class LibraryLayer(LayerOp):

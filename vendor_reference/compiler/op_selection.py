@@ -18,7 +18,8 @@ from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_bounds import NO_BOUNDS, Bounds, bound_hint
 from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
-from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, TensorBinding
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
+from vendor_reference.custom_layers.kernel_spec import TensorArgument
 
 DEQUANTIZED_TYPES = (
     ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
@@ -131,12 +132,12 @@ def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
         return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
     if reason := activation_refusal(op, layer):
         return reason
-    for binding in layer.arguments or ():
-        if isinstance(binding, TensorBinding) and not binding.is_output:
+    for binding in layer.kernel.arguments:
+        if isinstance(binding, TensorArgument) and not binding.is_output:
             left_out = binding.index < len(op.inputs) and op.inputs[binding.index] is None
             if left_out:
                 return f"input {binding.index} is left out, and its kernel reads it"
-    reads_all = layer.arguments is None and layer.type is LayerType.OCL
+    reads_all = not layer.kernel.arguments and layer.type is LayerType.OCL
     if reads_all and None in op.inputs:
         return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
     return shapes_misfit(op, layer) or _tensors_refusal(op, bounds) or shapes_refusal(op, layer)

@@ -8,11 +8,8 @@ from collections.abc import Set as AbstractSet
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
-from vendor_reference.custom_layers.custom_layer import (
-    ConstantBinding,
-    CustomLayer,
-    ScalarBinding,
-)
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_spec import ConstantArgument, ScalarArgument
 from vendor_reference.custom_layers.value_sources import FlexOption
 
 _ACTIVATION = "fused_activation_function"
@@ -59,7 +56,7 @@ def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> 
             overridden.setdefault(op.name, []).append(op)
     for name, ops in overridden.items():
         layer = layers[name]
-        title = f" '{layer.title}'" if layer.title else ""
+        title = f" '{layer.kernel.title}'" if layer.kernel.title else ""
         count = f"{len(ops)} builtin ops are" if len(ops) > 1 else "1 builtin op is"
         neighbours, crossing = _surroundings(ops, on_npu)
         fused = f", and their fusing with {', '.join(neighbours)}" if neighbours else ""
@@ -93,8 +90,8 @@ def _reads(layer: CustomLayer, option: str) -> bool:
     sources = [define.source for define in layer.defines]
     sources += [
         argument.source
-        for argument in layer.arguments or ()
-        if isinstance(argument, (ScalarBinding, ConstantBinding))
+        for argument in layer.kernel.arguments
+        if isinstance(argument, (ScalarArgument, ConstantArgument))
     ]
     if any(isinstance(source, FlexOption) and source.key == option for source in sources):
         return True

@@ -11,17 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from litert.model.graph import Op
-from vendor_reference.custom_layers.custom_layer import (
-    ConstantBinding,
-    CustomLayer,
-    DataBinding,
-    LayerType,
-    ScalarBinding,
-    ShapeBinding,
-    TensorBinding,
-)
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.data_inputs import find_data_input
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    DataArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
+)
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
     Literal,
@@ -103,13 +102,13 @@ def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[
 
 def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
     """Inputs that the kernel never gets."""
-    if layer.arguments is None:
+    if not layer.kernel.arguments:
         return
     bound: set[int] = set()
-    for argument in layer.arguments:
-        if isinstance(argument, (TensorBinding, ShapeBinding)) and not argument.is_output:
+    for argument in layer.kernel.arguments:
+        if isinstance(argument, (TensorArgument, ShapeArgument)) and not argument.is_output:
             bound.add(argument.index)
-        elif isinstance(argument, DataBinding):
+        elif isinstance(argument, DataArgument):
             bound.add(find_data_input(op, argument.name))
     unbound = [
         str(index)
@@ -124,8 +123,8 @@ def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
 
 def _sources(layer: CustomLayer) -> Iterator[ValueSource]:
     yield from (define.source for define in layer.defines)
-    for binding in layer.arguments or ():
-        if isinstance(binding, (ScalarBinding, ConstantBinding)):
+    for binding in layer.kernel.arguments:
+        if isinstance(binding, (ScalarArgument, ConstantArgument)):
             yield binding.source
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
 from litert.core.sizes import Expression, Size
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.layout import Bfyx
 from vendor_reference.executable.source_text import Holes
 

@@ -9,7 +9,8 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import OutputShape, SameShape, output_sizes
 from litert.core.sizes import Dimension, Size
 from litert.model.graph import Op
-from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType, ShapeBinding
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
+from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
 
 class ByKernel(Enum):
@@ -33,7 +34,7 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
     """
     if layer.type is LayerType.CPP:
         return ByKernel.LIBRARY
-    if ShapeBinding(True, output) in (layer.arguments or ()):
+    if ShapeArgument(True, output) in layer.kernel.arguments:
         return ByKernel.OWN
     if layer.shape_kernel is not None:
         return ByKernel.SEPARATE
@@ -80,7 +81,7 @@ def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
     """Whether the rule is only what the model looks like."""
     if op.outputs[output].type.layout.is_static or layer.shape_kernel is not None:
         return False
-    by_kernel = ShapeBinding(True, output) in (layer.arguments or ())
+    by_kernel = ShapeArgument(True, output) in layer.kernel.arguments
     return not by_kernel and declared_shape(layer, output) is None
 
 

@@ -12,13 +12,13 @@ from xdsl.ir import Attribute, SSAValue
 
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.types import size_bytes_of
-from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.compiler.layer_kernels import TaskKernels, op_shapes
 from vendor_reference.compiler.levels.vpuip import EvaluateShapeOp, TaskOp, TaskViewOp
 from vendor_reference.compiler.memory_planner import LiveRange
 from vendor_reference.compiler.memory_spaces import Demand, MemorySpace
 from vendor_reference.compiler.tensor_requirements import read_requirements
 from vendor_reference.compiler.work_items import memory_bytes
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of, view_of
-from vendor_reference.compiler.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
 from vendor_reference.compiler.library.elementwise import cast_kernel
 from vendor_reference.compiler.library.kernel_text import name_kernel
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
 
 
 def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:

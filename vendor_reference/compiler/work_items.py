@@ -12,7 +12,7 @@ from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Shapes, Size, find_largest, multiply
 from litert.core.status import Status
-from vendor_reference.compiler.kernel_spec import (
+from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelSpec,
     LocalArgument,
@@ -86,7 +86,7 @@ def memory_bytes(
     argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes
 ) -> int:
     """The same in bytes."""
-    return memory_elements(argument, spec, shapes) * argument.element_type.bits // 8
+    return memory_elements(argument, spec, shapes) * _bytes_each(argument)
 
 
 def largest_bytes(
@@ -98,7 +98,12 @@ def largest_bytes(
       LiteRtError: INVALID_ARGUMENT, if the formula has no value.
     """
     size = _resolve(argument.size, _dims(spec, shapes), shapes)
-    return find_largest(size, bounds) * argument.element_type.bits // 8
+    return find_largest(size, bounds) * _bytes_each(argument)
+
+
+def _bytes_each(argument: LocalArgument | InternalArgument) -> int:
+    assert argument.element_type is not None  # the frontend has put it in
+    return argument.element_type.bits // 8
 
 
 @lru_cache(maxsize=1024)

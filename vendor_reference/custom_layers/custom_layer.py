@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from litert.core.element_type import ElementType
-from litert.core.formula import Formula
 from litert.core.output_shape import OutputShape
-from vendor_reference.custom_layers.layout import Format as Format
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.value_sources import ValueSource
 
 
@@ -53,95 +51,6 @@ class LayerType(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBinding:
-    """Input or output `index` of the op.
-
-    Attributes:
-      format: that the kernel wants it in.
-      element_type: that the kernel wants; None for the tensor's own.
-      is_strided: whether the kernel goes by pitches and offset, and so takes a view of a larger tensor.
-    """
-
-    is_output: bool
-    index: int
-    format: Format = Format.ANY
-    element_type: ElementType | None = None
-    is_strided: bool = False
-
-    def __str__(self) -> str:
-        return f"{'output' if self.is_output else 'input'} {self.index}"
-
-
-@dataclass(frozen=True, slots=True)
-class DataBinding:
-    """The constant input of that name.
-
-    Attributes:
-      is_flat: whether its B, F, Y, X are 1, 1, 1 and all its elements, as configurations have data.
-    """
-
-    name: str
-    is_flat: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeBinding:
-    """The actual shape of an input or output, as `uint` in memory, in the tensor's own order of dimensions.
-
-    That of an output is the kernel's to write: it finds its result's shape itself.
-    """
-
-    is_output: bool
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarBinding:
-    """A number, passed by value."""
-
-    element_type: ElementType
-    source: ValueSource
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantBinding:
-    """Numbers that kernels read from memory."""
-
-    element_type: ElementType
-    source: ValueSource
-
-
-@dataclass(frozen=True, slots=True)
-class LocalBinding:
-    """Local memory of a work group; `size` is in elements."""
-
-    element_type: ElementType
-    size: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class InternalBinding:
-    """Scratch memory for one run of the kernel, not cleared; `size` is in elements.
-
-    `element_type` is None for that of input 0.
-    """
-
-    element_type: ElementType | None
-    size: Formula
-
-
-Binding = (
-    TensorBinding
-    | DataBinding
-    | ShapeBinding
-    | ScalarBinding
-    | ConstantBinding
-    | LocalBinding
-    | InternalBinding
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Define:
     """`#define name value` in front of the sources.
 
@@ -155,24 +64,6 @@ class Define:
     source: ValueSource
     type: str = ""
     is_plain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WorkSizes:
-    """How many work items there are.
-
-    Attributes:
-      global_size: 1 to 3 formulas; empty is one work item for each element of output 0.
-      local_size: as many, or empty: the driver chooses.
-      of: the tensor whose B, F, Y, X the formulas use.
-      counts_from_end: whether the tensor's last dimension is X, the one before it Y, and so on, as `dim="input"`
-        has it; else B, F, Y, X are as kernels see them.
-    """
-
-    global_size: Sequence[Formula] = ()
-    local_size: Sequence[Formula] = ()
-    of: TensorBinding = TensorBinding(is_output=True, index=0)
-    counts_from_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +88,13 @@ class CustomLayer:
 
     Attributes:
       op_name: name of the ops that it implements: a custom code, or a builtin op's.
-      file_name: of the asset, for messages.
-      entry: the kernel's name; "" for the one named like the op, or the only one.
+      kernel: as the description has it: files, defines, and what is the op's own are not in it yet.
       sources: files that make up the program, in order.
       headers: files that they include.
-      arguments: of the kernel, in order; None for the op's inputs, then its outputs.
       defines: put in front of the sources, behind the built-in ones.
       defines_options: whether each option is a define too, as `PARAM_<key>`.
       defines_quantization: whether each quantized tensor's scale and zero point are defines, `INPUT0_SCALE`.
-      title: the name that the description gives the layer; "" for the op's.
       type: what runs it.
-      max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.
       output_shapes: for each output how its shape is found, where the model leaves it open; formulas are in input
         0's B, F, Y, X unless they say otherwise. None: not given.
       shape_kernel: finds the shapes of all outputs instead; None where there is none.
@@ -215,22 +102,21 @@ class CustomLayer:
     """
 
     op_name: str
-    file_name: str
+    kernel: KernelSpec
     sources: Sequence[LayerFile]
     headers: Sequence[LayerFile] = ()
-    entry: str = ""
-    arguments: Sequence[Binding] | None = None
     defines: Sequence[Define] = ()
     defines_options: bool = False
     defines_quantization: bool = False
-    build_options: str = ""
-    work_sizes: WorkSizes = field(default_factory=WorkSizes)
-    title: str = ""
     type: LayerType = LayerType.OCL
-    max_num_shaves: int = 0
     output_shapes: Sequence[OutputShape | None] | None = None
     shape_kernel: ShapeKernel | None = None
     notes: Sequence[str] = ()
+
+    @property
+    def file_name(self) -> str:
+        """Of the asset, for messages."""
+        return self.kernel.where
 
     def files(self) -> Sequence[LayerFile]:
         """Sources, then headers, then a shape kernel's sources; a file that is several occurs several times."""

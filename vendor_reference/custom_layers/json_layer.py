@@ -7,26 +7,24 @@ Errors name the file, the element and the reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from litert.core.checked_json import JsonNode
 from litert.core.output_shape import read_formula, read_output_shape
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.cl_types import CL_TYPES, FIELD_TYPES, NUMBER_TYPES
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    ConstantBinding,
-    CustomLayer,
-    DataBinding,
-    Define,
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile, ShapeKernel
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    DataArgument,
     Format,
-    InternalBinding,
-    LayerFile,
-    LocalBinding,
-    ScalarBinding,
-    ShapeBinding,
-    ShapeKernel,
-    TensorBinding,
-    WorkSizes,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
@@ -81,21 +79,21 @@ def read_json_layer(fields: Mapping[str, JsonNode], op_name: str, files: AssetFi
     included = files.headers([*sources, *more, *named])
     shaves = fields.get("max_num_shaves")
     shapes = fields.get("output_shapes")
+    kernel = KernelSpec(
+        layer_name(fields),
+        tuple(_argument(n) for n in fields["arguments"].items(1)) if "arguments" in fields else (),
+        where=files.file_name,
+        entry=_identifier(fields["entry"]) if "entry" in fields else "",
+        build_options=_line(fields["build_options"]) if "build_options" in fields else "",
+        max_num_shaves=shaves.integer(1, _MOST_SHAVES) if shaves else 0,
+    )
     return CustomLayer(
         op_name,
-        files.file_name,
+        _with_work_sizes(kernel, fields["work_sizes"]) if "work_sizes" in fields else kernel,
         sources,
         headers=[*included, *named],
-        entry=_identifier(fields["entry"]) if "entry" in fields else "",
-        arguments=[_argument(n) for n in fields["arguments"].items(1)]
-        if "arguments" in fields
-        else None,
         defines=_defines(_items(fields, "defines")),
         defines_quantization=True,
-        build_options=_line(fields["build_options"]) if "build_options" in fields else "",
-        work_sizes=_work_sizes(fields["work_sizes"]) if "work_sizes" in fields else WorkSizes(),
-        title=layer_name(fields),
-        max_num_shaves=shaves.integer(1, _MOST_SHAVES) if shaves else 0,
         output_shapes=[read_output_shape(n) for n in shapes.items(1)] if shapes else None,
         shape_kernel=shape_kernel,
     )
@@ -123,7 +121,7 @@ def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile
     return ShapeKernel(entry, sources)
 
 
-def _argument(node: JsonNode) -> Binding:
+def _argument(node: JsonNode) -> KernelArgument:
     fields = node.fields((), (*_ARGUMENTS, *_TENSOR_FIELDS))
     kind = _only(node, fields, _ARGUMENTS)
     value = fields[kind]
@@ -136,21 +134,23 @@ def _argument(node: JsonNode) -> Binding:
         name = _line(value)
         if not name:
             raise value.error("an empty name")
-        return DataBinding(name)
+        return DataArgument(name)
     if kind == "shape":
-        return ShapeBinding(*_port(value))
+        return ShapeArgument(*_port(value))
     if kind in ("local", "internal"):
         parts = value.fields(("type", "size"))
-        binding = LocalBinding if kind == "local" else InternalBinding
-        return binding(NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], read_formula(parts["size"]))
+        binding = LocalArgument if kind == "local" else InternalArgument
+        return binding(
+            NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], read_formula(parts["size"]).text
+        )
     parts = value.fields(("type",), (*_SOURCES, "default"))
     element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
     source = _value_source(value, parts)
-    return (ScalarBinding if kind == "scalar" else ConstantBinding)(element_type, source)
+    return (ScalarArgument if kind == "scalar" else ConstantArgument)(element_type, source)
 
 
-def _tensor(fields: Mapping[str, JsonNode], kind: str) -> TensorBinding:
-    return TensorBinding(
+def _tensor(fields: Mapping[str, JsonNode], kind: str) -> TensorArgument:
+    return TensorArgument(
         kind == "output",
         fields[kind].integer(0, _MOST_PORTS),
         _FORMATS[fields["format"].text(_FORMATS)] if "format" in fields else Format.ANY,
@@ -219,16 +219,18 @@ def _scalar(node: JsonNode) -> Scalar:
     raise node.error("not a number, true, false, a text, or an array of them")
 
 
-def _work_sizes(node: JsonNode) -> WorkSizes:
+def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
     fields = node.fields((), ("global", "local", "of"))
     sizes = [read_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
     local = [read_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
     if local and len(local) != max(len(sizes), 1):
         raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
-    of = TensorBinding(is_output=True, index=0)
-    if "of" in fields:
-        of = TensorBinding(*_port(fields["of"]))
-    return WorkSizes(sizes, local, of)
+    return replace(
+        kernel,
+        global_size=tuple(formula.text for formula in sizes),
+        local_size=tuple(formula.text for formula in local),
+        sizes_of=TensorArgument(*_port(fields["of"])) if "of" in fields else kernel.sizes_of,
+    )
 
 
 def _identifier(node: JsonNode) -> str:

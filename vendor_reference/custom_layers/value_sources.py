@@ -62,7 +62,8 @@ class QuantizationOf:
     index: int
 
 
-ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf
+ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf | bytes
+"""Bytes are numbers of one op, which have been found and packed."""
 
 
 class OpValues:
@@ -86,6 +87,7 @@ class OpValues:
             return self._option(source)
         if isinstance(source, StructField):
             return self._field(source)
+        assert isinstance(source, QuantizationOf)
         return self._quantization(source)
 
     def options(self) -> Mapping[str, FlexValue]:

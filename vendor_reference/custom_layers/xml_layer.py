@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 
 from litert.core.formula import Formula
 from vendor_reference.custom_layers.asset_files import AssetFiles
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    CustomLayer,
-    Define,
-    LayerFile,
-    TensorBinding,
-    WorkSizes,
-)
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
+from vendor_reference.custom_layers.kernel_spec import (
+    DataArgument,
+    Format,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    TensorArgument,
+)
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
-from vendor_reference.custom_layers.xml_buffers import read_buffers
 from vendor_reference.custom_layers.xml_node import LayerPlace, XmlNode
 from vendor_reference.custom_layers.xml_text import XmlElement
 
@@ -44,6 +44,9 @@ _CHILDREN: Mapping[str, Collection[str]] = {
     "Kernel": ("Source", "Define"),
     "Buffers": ("Tensor", "Data"),
 }
+_FORMATS = {name: f for f in Format for name in (f.value, f.value.lower())}
+_MOST_ARGUMENTS = 256
+_MOST_PORTS = 65_535
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DEFINE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[( ].*)?")
 _DIM = re.compile(r"output|input(?:[, ][ ]*([0-9]{1,5}))?")
@@ -70,9 +73,14 @@ class XmlLayer:
         sources = [files.read(name, f"line {line}, <Source>") for name, line in self.sources]
         headers = files.headers(sources)
         names = _names_in([*sources, *headers])
-        arguments = [_with_strides(argument, names) for argument in self.layer.arguments or ()]
+        kernel = self.layer.kernel
+        arguments = tuple(_with_strides(argument, names) for argument in kernel.arguments)
         return replace(
-            self.layer, op_name=op_name, sources=sources, headers=headers, arguments=arguments
+            self.layer,
+            op_name=op_name,
+            kernel=replace(kernel, arguments=arguments),
+            sources=sources,
+            headers=headers,
         )
 
 
@@ -102,19 +110,83 @@ def read_xml_layer(element: XmlElement, path: str, file_name: str) -> XmlLayer:
     ]
     if not sources:
         raise kernel.error("no <Source> in it")
-    layer = CustomLayer(
-        place.name,
-        file_name,
-        (),
-        entry=entry,
-        arguments=read_buffers(buffers),
-        defines=[_define(define) for define in kernel.children("Define")],
-        build_options=_build_options(node),
-        work_sizes=_work_sizes(node.first("WorkSizes")),
-        title=place.name,
-        notes=place.notes,
+    arguments = _arguments(buffers)
+    defines = [_define(define) for define in kernel.children("Define")]
+    spec = KernelSpec(
+        place.name, arguments, where=file_name, entry=entry, build_options=_build_options(node)
     )
+    spec = _with_work_sizes(spec, node.first("WorkSizes"))
+    layer = CustomLayer(place.name, spec, (), defines=defines, notes=place.notes)
     return XmlLayer(layer, sources)
+
+
+def _arguments(buffers: XmlNode) -> tuple[KernelArgument, ...]:
+    """The arguments by `arg-index`; a gap is input 0, as OpenVINO fills it."""
+    bound: dict[int, KernelArgument] = {}
+    formats: dict[tuple[bool, int], Format] = {}
+    for node in buffers.children("Tensor", "Data"):
+        index = node.index("arg-index", _MOST_ARGUMENTS - 1)
+        binding: KernelArgument
+        if node.element.name == "Data":
+            binding = DataArgument(node.text("name", "a constant input's"), is_flat=True)
+        else:
+            binding = _tensor(node, formats)
+        if index in bound:
+            node.note(f"arg-index {index} is bound again: the last one counts")
+        bound[index] = binding
+    if not formats:
+        raise buffers.error("no <Tensor> for an input or output in it")
+    _renumber_outputs(buffers, bound)
+    first = TensorArgument(False, 0, formats.get((False, 0), Format.BFYX))
+    gaps = [index for index in range(max(bound)) if index not in bound]
+    if gaps:
+        listed = ", ".join(map(str, gaps))
+        buffers.note(f"nothing has arg-index {listed}: the kernel gets input 0 there")
+    return tuple(bound.get(index, first) for index in range(max(bound) + 1))
+
+
+def _tensor(node: XmlNode, formats: dict[tuple[bool, int], Format]) -> KernelArgument:
+    """A tensor, or internal memory; `formats` are those of ports before it, of which the first counts."""
+    kind = node.attributes.get("type", "")
+    if kind not in ("input", "output", "internal"):
+        what = f"type '{kind}'" if "type" in node.attributes else "no type"
+        raise node.error(f"{what}, expected input, output or internal")
+    port = node.index("port-index", _MOST_PORTS)
+    if kind == "internal":
+        return InternalArgument(None, _internal_size(node).text)
+    name = node.attributes.get("format", "BFYX")
+    if name not in _FORMATS:
+        allowed = ", ".join(f.value for f in Format)
+        raise node.error(
+            f"format '{name}' is unknown", f"Known: {allowed}; or all of it in lower case."
+        )
+    key = (kind == "output", port)
+    taken = formats.setdefault(key, _FORMATS[name])
+    if taken is not _FORMATS[name]:
+        node.note(f"{kind} {port} is bound as {taken.value} before: that counts, and not {name}")
+    return TensorArgument(*key, taken)
+
+
+def _internal_size(node: XmlNode) -> Formula:
+    size = node.formula("size", node.text("size", "its elements"))
+    if size.has_letters or not all(s.is_bfyx for s in size.tensor_sizes):
+        raise node.error(
+            f"size '{size.text}' has more than numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
+        )
+    return size
+
+
+def _renumber_outputs(buffers: XmlNode, bound: dict[int, KernelArgument]) -> None:
+    """Outputs that are numbered on from the inputs, as the ports of an IR are, count from 0."""
+    tensors = {i: b for i, b in bound.items() if isinstance(b, TensorArgument)}
+    first = len({b.index for b in tensors.values() if not b.is_output})
+    outputs = sorted({b.index for b in tensors.values() if b.is_output})
+    if not first or outputs != list(range(first, first + len(outputs))) or not outputs:
+        return
+    buffers.note(f"numbers outputs on from {first}, as the ports of an IR: {first} is output 0")
+    for index, binding in tensors.items():
+        if binding.is_output:
+            bound[index] = replace(binding, index=binding.index - first)
 
 
 def _check_kind(node: XmlNode) -> None:
@@ -147,25 +219,31 @@ def _build_options(layer: XmlNode) -> str:
     return " ".join(text for text in options if text)
 
 
-def _work_sizes(node: XmlNode | None) -> WorkSizes:
+def _with_work_sizes(kernel: KernelSpec, node: XmlNode | None) -> KernelSpec:
     if node is None:
-        return WorkSizes()
+        return kernel
     sizes, local = _formulas(node, "global"), _formulas(node, "local")
     dimensions = max(len(sizes), 1)
     if len(local) > dimensions:
         raise node.error(f"local has {len(local)} sizes for {dimensions} global ones")
     if local:
-        local += [Formula("1")] * (dimensions - len(local))
+        local += ["1"] * (dimensions - len(local))
     dim = node.attributes.get("dim", "output")
     found = _DIM.fullmatch(dim)
     if found is None:
         raise node.error(f"dim '{dim}', expected output, input or input,N")
     is_output = dim == "output"
-    of = TensorBinding(is_output, int(found[1] or 0))
-    return WorkSizes(sizes, local, of, counts_from_end=not is_output)
+    of = TensorArgument(is_output, int(found[1] or 0))
+    return replace(
+        kernel,
+        global_size=tuple(sizes),
+        local_size=tuple(local),
+        sizes_of=of,
+        counts_from_end=not is_output,
+    )
 
 
-def _formulas(node: XmlNode, name: str) -> list[Formula]:
+def _formulas(node: XmlNode, name: str) -> list[str]:
     text = node.attributes.get(name, "").strip()
     if not text:
         return []
@@ -176,7 +254,7 @@ def _formulas(node: XmlNode, name: str) -> list[Formula]:
     for formula in formulas:
         if formula.tensor_sizes:
             raise node.error(f"{name}: rule '{formula.text}' has more than numbers and B, F, Y, X")
-    return formulas
+    return [formula.text for formula in formulas]
 
 
 def _names_in(files: Sequence[LayerFile]) -> frozenset[str]:
@@ -185,12 +263,12 @@ def _names_in(files: Sequence[LayerFile]) -> frozenset[str]:
     return frozenset(name for text in texts for name in _NAME.findall(text))
 
 
-def _with_strides(binding: Binding, names: Collection[str]) -> Binding:
+def _with_strides(binding: KernelArgument, names: Collection[str]) -> KernelArgument:
     """A tensor that the kernel reaches by pitches and offset may be a view of a larger one.
 
     OpenVINO hands views to any kernel; here one that does not look at them gets a tensor of its own.
     """
-    if not isinstance(binding, TensorBinding):
+    if not isinstance(binding, TensorArgument):
         return binding
     tensor = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
     is_strided = f"{tensor}_PITCHES" in names and f"{tensor}_OFFSET" in names

@@ -13,9 +13,9 @@ from vendor_reference.compiler.ir.types import (
     element_type_of,
     shape_of,
 )
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.layer_kernels import all_inputs
 from vendor_reference.compiler.levels.vpuip import TaskOp
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig
 from vendor_reference.executable.executable import Argument, CpuPlace, CpuTask
 
@@ -37,7 +37,7 @@ def emit_cpu_task(
     Raises:
       LiteRtError: INVALID_ARGUMENT, if buffers are not as the layer takes them.
     """
-    kernel = spec.cpu
+    kernel = spec.cpu_layer
     assert kernel is not None
     values = iter(zip(op.inputs, shapes[0], strict=True))
     types = all_inputs(spec, op.inputs.types)

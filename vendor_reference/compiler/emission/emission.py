@@ -28,15 +28,6 @@ from vendor_reference.compiler.ir.types import (
     size_bytes_of,
 )
 from vendor_reference.compiler.kernel_bindings import BoundArgument
-from vendor_reference.compiler.kernel_spec import (
-    ConstantArgument,
-    InternalArgument,
-    KernelArgument,
-    KernelSpec,
-    ScalarArgument,
-    ShapeArgument,
-    TensorArgument,
-)
 from vendor_reference.compiler.levels.vpuip import (
     DeclareBufferOp,
     EvaluateShapeOp,
@@ -46,6 +37,15 @@ from vendor_reference.compiler.levels.vpuip import (
     TaskViewOp,
 )
 from vendor_reference.compiler.memory_planner import aligned
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
+)
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,

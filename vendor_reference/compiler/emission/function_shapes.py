@@ -23,12 +23,12 @@ from vendor_reference.compiler.ir.shape_attributes import (
     read_shapes,
 )
 from vendor_reference.compiler.ir.types import shape_of
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.layer_kernels import all_inputs
 from vendor_reference.compiler.levels.vpuip import EvaluateShapeOp, TaskActualShapeOfOp, TaskOp
 from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.compiler.shape_functions import find_shape_function
 from vendor_reference.compiler.work_items import OpShapes
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -99,8 +99,8 @@ class FunctionShapes:
 
     def add_asked(self, op: TaskOp, spec: KernelSpec) -> None:
         """Shapes that the library of a CPU layer is asked for, whose task comes later."""
-        assert spec.cpu is not None
-        patterns = spec.cpu.asked_shapes
+        assert spec.cpu_layer is not None
+        patterns = spec.cpu_layer.asked_shapes
         ports = [port for port, pattern in enumerate(patterns) if -1 in pattern]
         if len(ports) != len(op.output_shapes):
             raise LiteRtError(

@@ -18,12 +18,12 @@ from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.names import read_op_name
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
-from vendor_reference.compiler.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.compiler.kernel_view import asked_format, flat_tensor, kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.levels.vpuip import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.prelude import KernelTensor, write_prelude
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.source_text import Holes, fill_program, hole_values
 
@@ -64,7 +64,7 @@ class Launches:
     def cpu_layer(self, op: TaskOp) -> KernelSpec | None:
         """The kernel of a task that is a function on the host; None for others."""
         spec = self._kernels.find(op)
-        return spec if spec is not None and spec.cpu is not None else None
+        return spec if spec is not None and spec.cpu_layer is not None else None
 
     def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
         """The program of a task, and what its arguments are."""

@@ -8,9 +8,9 @@ from xdsl.ir import Attribute
 
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.ir.types import Order, tensor_type
-from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec, TensorArgument
 from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_spec import CpuKernel, KernelSpec, TensorArgument
 from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
 from vendor_reference.executable.executable import Source
 
@@ -37,7 +37,7 @@ def cpu_layer_kernel(
         op_name=op.name,
         absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),
         in_place=kernel.config.outputs[0].in_place == 0,
-        cpu=kernel,
+        cpu_layer=kernel,
     )
 
 

@@ -35,7 +35,6 @@ from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import NAME, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
-from vendor_reference.compiler.kernel_spec import CpuKernel
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.levels.ie import ConstantOp, CopyOp, CustomBinaryLayerOp
 from vendor_reference.compiler.library.library_op import LibraryOp
@@ -44,6 +43,7 @@ from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_bounds import NO_BOUNDS, find_bounds
 from vendor_reference.compiler.tensor_requirements import requirement_attributes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import MemoryLayout
 from vendor_reference.executable.executable import Constant
 from vendor_reference.soc import SocModel

@@ -24,10 +24,10 @@ from vendor_reference.compiler.frontend.layer_shapes import LayerShapes
 from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
-from vendor_reference.compiler.kernel_spec import CpuKernel, KernelSpec
 from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.compiler.tensor_requirements import Requirements, requirement_attributes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_spec import CpuKernel, KernelSpec
 from vendor_reference.executable.cpu_op import TensorConfig
 from vendor_reference.executable.executable import Source
 

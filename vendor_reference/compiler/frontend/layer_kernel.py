@@ -4,38 +4,28 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op
 from vendor_reference.compiler.frontend.size_mentions import find_mentions
-from vendor_reference.compiler.kernel_spec import (
+from vendor_reference.compiler.layer_defines import layer_defines
+from vendor_reference.compiler.prelude import uses_init
+from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
+from vendor_reference.custom_layers.data_inputs import find_data_input
+from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
+    DataArgument,
     InternalArgument,
     KernelArgument,
     KernelSpec,
-    LocalArgument,
     ScalarArgument,
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.compiler.layer_defines import layer_defines
-from vendor_reference.compiler.prelude import uses_init
-from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
-from vendor_reference.custom_layers.custom_layer import (
-    Binding,
-    ConstantBinding,
-    CustomLayer,
-    DataBinding,
-    InternalBinding,
-    LayerFile,
-    LocalBinding,
-    ScalarBinding,
-    ShapeBinding,
-    TensorBinding,
-)
-from vendor_reference.custom_layers.data_inputs import find_data_input
 from vendor_reference.custom_layers.value_sources import OpValues, Value
 from vendor_reference.executable.executable import Source
 
@@ -64,30 +54,22 @@ def layer_kernel(
     except LiteRtError as error:
         where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
         raise LiteRtError(error.status, error.what, where, error.hint) from error
-    sizes = layer.work_sizes
-    return KernelSpec(
-        title=layer.title or layer.op_name,
+    return replace(
+        layer.kernel,
+        title=layer.kernel.title or layer.op_name,
         arguments=arguments,
-        where=layer.file_name,
         sources=tuple(sources[0]),
         headers=tuple(sources[1]),
-        entry=layer.entry,
         defines=defines,
-        build_options=layer.build_options,
-        global_size=tuple(formula.text for formula in sizes.global_size),
-        local_size=tuple(formula.text for formula in sizes.local_size),
-        sizes_of=TensorArgument(sizes.of.is_output, sizes.of.index),
-        counts_from_end=sizes.counts_from_end,
         uses_init=uses_init(
             [*(f.data for f in layer.files()), *(text.encode() for _, text in defines)]
         ),
-        max_num_shaves=layer.max_num_shaves,
         op_name=op.name,
         absent_inputs=tuple(i for i, tensor in enumerate(op.inputs) if tensor is None),
         flat_inputs=tuple(
             find_data_input(op, binding.name)
-            for binding in layer.arguments or ()
-            if isinstance(binding, DataBinding) and binding.is_flat
+            for binding in layer.kernel.arguments
+            if isinstance(binding, DataArgument) and binding.is_flat
         ),
         mentions=find_mentions(layer, op),
     )
@@ -101,22 +83,22 @@ def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source
     )
 
 
-def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[Binding]:
+def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
     """The layer's arguments, data found; or inputs and outputs in order. Each output is among them.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if an output is not, or the op has no such tensor; NOT_FOUND for data.
     """
-    if layer.arguments is None:
-        inputs = [TensorBinding(False, i) for i in range(len(op.inputs))]
-        return [*inputs, *(TensorBinding(True, i) for i in range(len(op.outputs)))]
+    if not layer.kernel.arguments:
+        inputs = [TensorArgument(False, i) for i in range(len(op.inputs))]
+        return [*inputs, *(TensorArgument(True, i) for i in range(len(op.outputs)))]
     bindings = [
-        TensorBinding(False, find_data_input(op, binding.name))
-        if isinstance(binding, DataBinding)
+        TensorArgument(False, find_data_input(op, binding.name))
+        if isinstance(binding, DataArgument)
         else binding
-        for binding in layer.arguments
+        for binding in layer.kernel.arguments
     ]
-    bound = {b.index for b in bindings if isinstance(b, TensorBinding) and b.is_output}
+    bound = {b.index for b in bindings if isinstance(b, TensorArgument) and b.is_output}
     for index in range(len(op.outputs)):
         if index not in bound:
             raise LiteRtError(
@@ -152,7 +134,9 @@ def pack_numbers(element_type: ElementType, value: Value) -> bytes:
         raise _not_a(element_type, shown) from error
 
 
-def _arguments(bindings: Sequence[Binding], op: Op, values: OpValues) -> tuple[KernelArgument, ...]:
+def _arguments(
+    bindings: Sequence[KernelArgument], op: Op, values: OpValues
+) -> tuple[KernelArgument, ...]:
     arguments = []
     for index, binding in enumerate(bindings):
         try:
@@ -163,27 +147,23 @@ def _arguments(bindings: Sequence[Binding], op: Op, values: OpValues) -> tuple[K
     return tuple(arguments)
 
 
-def _argument(binding: Binding, op: Op, values: OpValues) -> KernelArgument:
-    if isinstance(binding, (TensorBinding, ShapeBinding)):
+def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgument:
+    if isinstance(binding, (TensorArgument, ShapeArgument)):
         _check_port(binding, op)
-        if isinstance(binding, ShapeBinding):
-            return ShapeArgument(binding.is_output, binding.index)
-        return TensorArgument(binding.is_output, binding.index, binding.format)
-    if isinstance(binding, ScalarBinding):
-        scalar = pack_numbers(binding.element_type, values.resolve(binding.source))
-        if len(scalar) * 8 != binding.element_type.bits:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a scalar argument with several values")
-        return ScalarArgument(binding.element_type, scalar)
-    if isinstance(binding, ConstantBinding):
+        if isinstance(binding, TensorArgument):  # the rest are requirements
+            return TensorArgument(binding.is_output, binding.index, binding.format)
+    if isinstance(binding, (ScalarArgument, ConstantArgument)):
         numbers = pack_numbers(binding.element_type, values.resolve(binding.source))
-        return ConstantArgument(binding.element_type, numbers)
-    if isinstance(binding, LocalBinding):
-        return LocalArgument(binding.element_type, binding.size.text)
-    assert isinstance(binding, InternalBinding)  # data has become an input
-    return InternalArgument(_scratch_type(binding, op), binding.size.text)
+        is_scalar = isinstance(binding, ScalarArgument)
+        if is_scalar and len(numbers) * 8 != binding.element_type.bits:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "a scalar argument with several values")
+        return replace(binding, source=numbers)
+    if isinstance(binding, InternalArgument):
+        return replace(binding, element_type=_scratch_type(binding, op))
+    return binding
 
 
-def _check_port(binding: TensorBinding | ShapeBinding, op: Op) -> None:
+def _check_port(binding: TensorArgument | ShapeArgument, op: Op) -> None:
     tensors = op.outputs if binding.is_output else op.inputs
     if binding.index >= len(tensors) or tensors[binding.index] is None:
         kind = "output" if binding.is_output else "input"
@@ -193,7 +173,7 @@ def _check_port(binding: TensorBinding | ShapeBinding, op: Op) -> None:
         )
 
 
-def _scratch_type(binding: InternalBinding, op: Op) -> ElementType:
+def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
     """What the description says, else the type of the first input."""
     if binding.element_type is not None:
         return binding.element_type

@@ -8,11 +8,11 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.half_tensors import kernel_type
 from vendor_reference.compiler.tensor_requirements import Requirements
-from vendor_reference.custom_layers.custom_layer import Binding, TensorBinding
+from vendor_reference.custom_layers.kernel_spec import KernelArgument, TensorArgument
 from vendor_reference.custom_layers.layout import Format, Order, format_order
 
 
-def layer_requirements(bindings: Sequence[Binding], op: Op, is_half: bool) -> Requirements:
+def layer_requirements(bindings: Sequence[KernelArgument], op: Op, is_half: bool) -> Requirements:
     """The requirements of a layer, for the op's inputs that are there, and its outputs.
 
     Elements are to be as the model has them where the layer names no others, since the kernel was written for
@@ -23,9 +23,9 @@ def layer_requirements(bindings: Sequence[Binding], op: Op, is_half: bool) -> Re
       op: that the layer is for.
       is_half: whether half tensors are half where the layer leaves it to the model, and not float.
     """
-    first: dict[tuple[bool, int], TensorBinding] = {}
+    first: dict[tuple[bool, int], TensorArgument] = {}
     for binding in bindings:
-        if isinstance(binding, TensorBinding):
+        if isinstance(binding, TensorArgument):
             first.setdefault((binding.is_output, binding.index), binding)
     inputs = [(first.get((False, i)), t) for i, t in enumerate(op.inputs) if t is not None]
     outputs = [(first.get((True, i)), t) for i, t in enumerate(op.outputs)]
@@ -40,7 +40,7 @@ def layer_requirements(bindings: Sequence[Binding], op: Op, is_half: bool) -> Re
     )
 
 
-def _order(binding: TensorBinding | None, tensor: Tensor) -> Order | None:
+def _order(binding: TensorArgument | None, tensor: Tensor) -> Order | None:
     if binding is None:
         return None  # the kernel does not read it
     if binding.format is Format.ANY and binding.is_strided:
@@ -48,7 +48,7 @@ def _order(binding: TensorBinding | None, tensor: Tensor) -> Order | None:
     return format_order(binding.format, len(tensor.shape))
 
 
-def _precision(binding: TensorBinding | None, tensor: Tensor, is_half: bool) -> ElementType | None:
+def _precision(binding: TensorArgument | None, tensor: Tensor, is_half: bool) -> ElementType | None:
     if binding is None:
         return None
     return kernel_type(tensor.element_type, binding.element_type, is_half)

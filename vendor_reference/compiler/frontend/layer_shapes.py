@@ -28,13 +28,6 @@ from vendor_reference.compiler.ir.shape_attributes import (
     output_shapes_attribute,
     shapes_attribute,
 )
-from vendor_reference.compiler.kernel_spec import (
-    ConstantArgument,
-    CpuKernel,
-    KernelArgument,
-    KernelSpec,
-    ShapeArgument,
-)
 from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.shape_bounds import Bounds
 from vendor_reference.compiler.shape_rules import (
@@ -46,6 +39,13 @@ from vendor_reference.compiler.shape_rules import (
 )
 from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    CpuKernel,
+    KernelArgument,
+    KernelSpec,
+    ShapeArgument,
+)
 from vendor_reference.executable.executable import Source, format_shape
 from vendor_reference.soc import SocModel
 

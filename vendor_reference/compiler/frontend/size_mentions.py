@@ -23,7 +23,7 @@ def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
     if all(tensor.type.layout.is_static for tensor in tensors):
         return None
     texts = [decode_source(file.data, file.path) for file in (*layer.sources, *layer.headers)]
-    texts.append(layer.build_options)
+    texts.append(layer.kernel.build_options)
     if any("##" in text or "\\\n" in text for text in texts):
         return None
     return tuple(sorted({name for text in texts for name in _SIZES.findall(text)}))

@@ -1,18 +1,19 @@
-"""A kernel as attributes of the external function that stands for it, and back.
+"""A kernel as an attribute of the external function, or the op, that stands for it.
 
     VPUIP.kernel = {title = "Softsign", arguments = [{input = 0 : i64}, {output = 0 : i64}], ...},
     VPUIP.max_num_shaves = 4 : i64
 
-What has its default is left out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...> : ...}`,
-memory `{local = "B*2", type = f32}`, a file `["asset", "file name", "sha256"]`, a define `["name", "text"]`.
+In memory the attribute holds the `KernelSpec` itself; only its text is a dictionary. What has its default is left
+out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...> : ...}`, memory `{local = "B*2", type =
+f32}`, a file `["asset", "file name", "sha256"]`, a define `["name", "text"]`, a flag `unit`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -21,22 +22,39 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
+    ModuleOp,
     StringAttr,
     UnitAttr,
+    f64,
+    i1,
+    i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, BuiltinAttribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 
 from litert.core.checked_json import JsonNode
+from litert.core.codec import (
+    Codec,
+    Renamed,
+    enumeration,
+    frozen_array,
+    integer,
+    record,
+    row,
+    tagged,
+)
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
-from vendor_reference.compiler.ir.cpu_kernel_attribute import CPU_KERNEL
-from vendor_reference.compiler.ir.json_attribute import json_attribute, read_json
 from vendor_reference.compiler.ir.types import find_element_type, ir_element_type, tensor_type
-from vendor_reference.compiler.kernel_spec import (
+from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
+from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     CpuKernel,
+    Format,
     InternalArgument,
     KernelArgument,
     KernelSpec,
@@ -45,54 +63,36 @@ from vendor_reference.compiler.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
-from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, MOST_DIM, check_config
 from vendor_reference.executable.executable import Source
 
 KERNEL = "VPUIP.kernel"
 MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 
-_TEXTS = ("where", "text", "entry", "build_options", "op_name")
-_FORMULAS = ("global_size", "local_size")
-_FLAGS = ("counts_from_end", "uses_init", "in_place")
-_INPUT_LISTS = ("absent_inputs", "flat_inputs")
-_CPU = "cpu_layer"
-_FIELDS = (
-    "title", "arguments", *_TEXTS, *_FORMULAS, *_FLAGS, "sources", "headers", "defines", "sizes_of",
-    "absent_inputs", "flat_inputs", "mentions", _CPU,
-)  # fmt: skip
-_PORTS = ("input", "output", "shape_of_input", "shape_of_output")
-_OUTPUT_0 = TensorArgument(is_output=True, index=0)
+
+@irdl_attr_definition
+class KernelAttr(BuiltinAttribute, Data[KernelSpec]):
+    """Holds a kernel; its limit of vector processors is an attribute of its own."""
+
+    name = "VPUIP.kernel_spec"
+
+    def print_builtin(self, printer: Printer) -> None:
+        """Prints it as a dictionary."""
+        printer.print_attribute(_attribute(_KERNEL.dump(self.data)))
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Does the same, as xDSL asks for it."""
+        self.print_builtin(printer)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> KernelSpec:
+        """Reads such a dictionary."""
+        return _read_dictionary(parser.parse_attribute())
 
 
 def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
     """What a function that stands for a kernel has as attributes."""
-    fields: dict[str, Attribute] = {"title": StringAttr(spec.title)}
-    fields["arguments"] = ArrayAttr([_argument_attribute(a) for a in spec.arguments])
-    for name in _TEXTS:
-        if text := getattr(spec, name):
-            fields[name] = StringAttr(text)
-    for name in _FORMULAS:
-        if formulas := getattr(spec, name):
-            fields[name] = _texts_attribute(formulas)
-    for name in _FLAGS:
-        if getattr(spec, name):
-            fields[name] = UnitAttr()
-    for name in _INPUT_LISTS:
-        if inputs := getattr(spec, name):
-            fields[name] = ArrayAttr([number(i) for i in inputs])
-    for name, files in (("sources", spec.sources), ("headers", spec.headers)):
-        if files:
-            fields[name] = ArrayAttr([_file_attribute(file) for file in files])
-    if spec.defines:
-        fields["defines"] = ArrayAttr([_texts_attribute(define) for define in spec.defines])
-    if spec.mentions is not None:
-        fields["mentions"] = _texts_attribute(spec.mentions)
-    if spec.sizes_of != _OUTPUT_0:
-        fields["sizes_of"] = _argument_attribute(spec.sizes_of)
-    if spec.cpu is not None:
-        fields[_CPU] = json_attribute(CPU_KERNEL.dump(spec.cpu))
-    attributes: dict[str, Attribute] = {KERNEL: DictionaryAttr(fields)}
+    attributes: dict[str, Attribute] = {KERNEL: KernelAttr(replace(spec, max_num_shaves=0))}
     if spec.max_num_shaves:
         attributes[MAX_NUM_SHAVES] = number(spec.max_num_shaves)
     return attributes
@@ -105,58 +105,9 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
       LiteRtError: INVALID_ARGUMENT, with the attribute that is not as `kernel_attributes` makes it.
     """
     kernel = attributes.get(KERNEL)
-    if not isinstance(kernel, DictionaryAttr):
-        raise _error(KERNEL, "a dictionary that holds the kernel", kernel)
-    return _read_kernel(_Held(kernel), read_max_num_shaves(attributes))
-
-
-class _Held:
-    """An attribute as itself: passes that come to it again need not look into it."""
-
-    __slots__ = ("attribute",)
-
-    def __init__(self, attribute: DictionaryAttr) -> None:
-        self.attribute = attribute
-
-    def __hash__(self) -> int:
-        return id(self.attribute)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and self.attribute is other.attribute
-
-
-@lru_cache(maxsize=4096)
-def _read_kernel(kernel: _Held, max_num_shaves: int) -> KernelSpec:
-    fields = kernel.attribute.data
-    for name in fields:
-        if name not in _FIELDS:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{KERNEL} has no field '{name}'",
-                hint=f"It has {', '.join(_FIELDS)}.",
-            )
-    if "title" not in fields or "arguments" not in fields:
-        raise _error(KERNEL, "a dictionary with a title and arguments", kernel.attribute)
-    sizes_of = _read_argument(fields["sizes_of"], 0) if "sizes_of" in fields else _OUTPUT_0
-    if not isinstance(sizes_of, TensorArgument):
-        raise _error("sizes_of", "an input or output", fields["sizes_of"])
-    return KernelSpec(
-        title=_text("title", fields["title"]),
-        arguments=tuple(
-            _read_argument(a, i) for i, a in enumerate(_items("arguments", fields["arguments"]))
-        ),
-        sources=_rows("sources", fields, _read_source),
-        headers=_rows("headers", fields, _read_source),
-        defines=_rows("defines", fields, _read_define),
-        sizes_of=sizes_of,
-        mentions=_rows("mentions", fields, _text) if "mentions" in fields else None,
-        max_num_shaves=max_num_shaves,
-        cpu=_read_cpu(fields[_CPU]) if _CPU in fields else None,
-        **{name: True for name in _FLAGS if name in fields},  # type: ignore[arg-type]
-        **{name: _text(name, fields[name]) for name in _TEXTS if name in fields},  # type: ignore[arg-type]
-        **{name: _rows(name, fields, _text) for name in _FORMULAS},  # type: ignore[arg-type]
-        **{name: _rows(name, fields, _number) for name in _INPUT_LISTS},  # type: ignore[arg-type]
-    )
+    spec = kernel.data if isinstance(kernel, KernelAttr) else _read_dictionary(kernel)
+    limit = read_max_num_shaves(attributes)
+    return replace(spec, max_num_shaves=limit) if limit else spec
 
 
 def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
@@ -173,150 +124,210 @@ def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
     return int(attribute.value.data)
 
 
-def _read_cpu(attribute: Attribute) -> CpuKernel:
-    where = f"{KERNEL}.{_CPU}"
-    return CPU_KERNEL.read(JsonNode(read_json(attribute), "$", where, Status.INVALID_ARGUMENT))
+def hold_kernels(module: ModuleOp) -> None:
+    """Makes kernels of the dictionaries that a text has; what is none stays, for a verifier or pass to refuse."""
+    for op in module.walk():
+        kernel = op.attributes.get(KERNEL)
+        if isinstance(kernel, DictionaryAttr):
+            with suppress(LiteRtError):
+                op.attributes[KERNEL] = KernelAttr(_read_dictionary(kernel))
 
 
-def _argument_attribute(argument: KernelArgument) -> DictionaryAttr:
-    if isinstance(argument, (TensorArgument, ShapeArgument)):
-        return _port_attribute(argument)
-    element = ir_element_type(argument.element_type)
-    if isinstance(argument, ScalarArgument):
-        (number,) = struct.unpack(f"<{STRUCT_FORMATS[argument.element_type]}", argument.data)
-        scalar = FloatAttr if isinstance(number, float) else IntegerAttr
-        return DictionaryAttr({"scalar": scalar(number, element)})  # type: ignore[call-overload]
-    if isinstance(argument, ConstantArgument):
-        count = len(argument.data) * 8 // argument.element_type.bits
-        data = BytesAttr(argument.data)
-        vector = tensor_type(argument.element_type, (count,))
-        return DictionaryAttr({"constant": DenseIntOrFPElementsAttr(vector, data)})  # type: ignore[type-var]
-    name = "local" if isinstance(argument, LocalArgument) else "internal"
-    return DictionaryAttr({name: StringAttr(argument.size), "type": element})
+def _read_dictionary(kernel: Attribute | None) -> KernelSpec:
+    if not isinstance(kernel, DictionaryAttr):
+        raise _error(KERNEL, "a dictionary that holds the kernel", kernel)
+    return _KERNEL.read(JsonNode(_plain(kernel), KERNEL, "", Status.INVALID_ARGUMENT))
 
 
-@lru_cache(maxsize=256)
-def _port_attribute(argument: TensorArgument | ShapeArgument) -> DictionaryAttr:
-    kind = "output" if argument.is_output else "input"
-    name = kind if isinstance(argument, TensorArgument) else f"shape_of_{kind}"
-    port: dict[str, Attribute] = {name: number(argument.index)}
-    if isinstance(argument, TensorArgument) and argument.format is not Format.ANY:
-        port["format"] = StringAttr(argument.format.value)
-    return DictionaryAttr(port)
+def _attribute(value: object) -> Attribute:
+    """Plain data as an attribute; null is `unit`, and what is an attribute stays one."""
+    if isinstance(value, Attribute):
+        return value
+    if value is None:
+        return UnitAttr()
+    if isinstance(value, str):
+        return StringAttr(value)
+    if isinstance(value, bool):
+        return IntegerAttr(int(value), i1)
+    if isinstance(value, int):
+        return number(value)
+    if isinstance(value, float):
+        return FloatAttr(value, f64)
+    if isinstance(value, Mapping):
+        return DictionaryAttr({str(name): _attribute(v) for name, v in value.items()})
+    assert isinstance(value, Sequence)
+    return ArrayAttr([_attribute(item) for item in value])
 
 
-@lru_cache(maxsize=256)
-def _file_attribute(file: Source) -> ArrayAttr[StringAttr]:
-    return _texts_attribute((file.asset, file.file_name, file.sha256))
-
-
-def _read_argument(attribute: Attribute, index: int) -> KernelArgument:
-    where = f"arguments[{index}]"
-    if not isinstance(attribute, DictionaryAttr) or len(attribute.data) not in (1, 2):
-        raise _error(where, "a dictionary such as {input = 0 : i64}", attribute)
-    fields = attribute.data
-    kind = next((name for name in fields if name not in ("type", "format")), "")
-    value = fields.get(kind)
-    if kind in _PORTS and isinstance(value, IntegerAttr) and value.value.data >= 0:
-        is_output, port = kind.endswith("output"), int(value.value.data)
-        if kind.startswith("shape"):
-            return ShapeArgument(is_output, port)
-        return TensorArgument(is_output, port, _read_format(where, fields.get("format")))
-    if kind == "scalar" and isinstance(value, (IntegerAttr, FloatAttr)):
-        element_type = _number_type(where, value.type)
-        number = value.value.data
-        return ScalarArgument(element_type, _pack(where, element_type, number))
-    if kind == "constant" and isinstance(value, DenseIntOrFPElementsAttr):
-        return ConstantArgument(_number_type(where, value.get_element_type()), value.data.data)
-    if kind in ("local", "internal") and value is not None and "type" in fields:
-        memory = LocalArgument if kind == "local" else InternalArgument
-        return memory(_number_type(where, fields["type"]), _text(where, value))
-    known = (*_PORTS, "scalar", "constant", "local", "internal")
-    raise _error(where, f"one of {', '.join(known)} with its value", attribute)
-
-
-def _read_format(where: str, attribute: Attribute | None) -> Format:
-    names = [wanted.value for wanted in Format]
-    if attribute is None:
-        return Format.ANY
-    if not isinstance(attribute, StringAttr) or attribute.data not in names:
-        raise _error(where, f"format {', '.join(names)}", attribute)
-    return Format(attribute.data)
-
-
-def _number(where: str, attribute: Attribute) -> int:
-    if not isinstance(attribute, IntegerAttr) or attribute.value.data < 0:
-        raise _error(where, "a number from 0 on", attribute)
-    return int(attribute.value.data)
-
-
-def _number_type(where: str, attribute: Attribute) -> ElementType:
-    element_type = find_element_type(attribute)
-    if element_type not in STRUCT_FORMATS:
-        raise _error(where, "a type of numbers", attribute)
-    assert element_type is not None
-    return element_type
-
-
-def _pack(where: str, element_type: ElementType, number: int | float) -> bytes:
-    try:
-        return struct.pack(f"<{STRUCT_FORMATS[element_type]}", number)
-    except (struct.error, OverflowError) as error:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"{where} is {number}, which is no {element_type.mlir}"
-        ) from error
-
-
-def _texts_attribute(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
-    return ArrayAttr([StringAttr(text) for text in texts])
-
-
-_Item = TypeVar("_Item")
-
-
-def _rows(
-    name: str, fields: Mapping[str, Attribute], read: Callable[[str, Attribute], _Item]
-) -> tuple[_Item, ...]:
-    if name not in fields:
-        return ()
-    items = _items(name, fields[name])
-    return tuple(read(f"{name}[{index}]", item) for index, item in enumerate(items))
-
-
-def _read_source(where: str, attribute: Attribute) -> Source:
-    asset, file_name, sha256 = _read_texts(where, attribute, 3)
-    return Source(asset, file_name, sha256)
-
-
-def _read_define(where: str, attribute: Attribute) -> tuple[str, str]:
-    name, text = _read_texts(where, attribute, 2)
-    return name, text
-
-
-def _read_texts(where: str, attribute: Attribute, count: int) -> list[str]:
-    texts = [_text(where, item) for item in _items(where, attribute)]
-    if len(texts) != count:
-        raise _error(where, f"{count} texts", attribute)
-    return texts
-
-
-def _items(where: str, attribute: Attribute) -> Sequence[Attribute]:
-    if not isinstance(attribute, ArrayAttr):
-        raise _error(where, "an array", attribute)
-    return list(attribute.data)
-
-
-def _text(where: str, attribute: Attribute) -> str:
+def _plain(attribute: Attribute) -> object:
+    """An attribute as plain data; numbers of other types than `_attribute` gives stay attributes."""
+    if isinstance(attribute, UnitAttr):
+        return None
     if isinstance(attribute, StringAttr):
         return attribute.data
     if isinstance(attribute, BytesAttr):  # what the parser makes of a text that is not ASCII
-        try:
-            return attribute.data.decode()
-        except UnicodeDecodeError:
-            pass
-    raise _error(where, "a text", attribute)
+        return attribute.data.decode("utf-8", "replace")
+    if isinstance(attribute, IntegerAttr) and attribute.type in (i1, i64):
+        value = int(attribute.value.data)
+        return bool(value) if attribute.type == i1 else value
+    if isinstance(attribute, FloatAttr) and attribute.type == f64:
+        return float(attribute.value.data)
+    if isinstance(attribute, DictionaryAttr):
+        entries = attribute.data.items()
+        return {n: True if isinstance(a, UnitAttr) else _plain(a) for n, a in entries}
+    if isinstance(attribute, ArrayAttr):
+        return [_plain(item) for item in attribute.data]
+    return attribute
+
+
+def _read_text(node: JsonNode) -> str:
+    if not isinstance(node.value, str):
+        raise node.error(f"{str(node.value)[:60]} is not a text")
+    return node.value
+
+
+def _read_scalar(node: JsonNode) -> ScalarArgument:
+    field = node.fields(("scalar",))["scalar"]
+    attribute = field.value if isinstance(field.value, Attribute) else _attribute(field.value)
+    if not isinstance(attribute, (IntegerAttr, FloatAttr)):
+        raise field.error(f"{str(attribute)[:60]} is not a number")
+    element_type = _number_type(field, attribute.type)
+    value = attribute.value.data
+    try:
+        data = struct.pack(f"<{STRUCT_FORMATS[element_type]}", value)
+    except (struct.error, OverflowError) as error:
+        raise field.error(f"{value} is no {element_type.mlir}") from error
+    return ScalarArgument(element_type, data)
+
+
+def _dump_scalar(argument: ScalarArgument) -> object:
+    element = ir_element_type(argument.element_type)
+    (value,) = struct.unpack(f"<{STRUCT_FORMATS[argument.element_type]}", argument.data)
+    make = FloatAttr if isinstance(value, float) else IntegerAttr
+    return {"scalar": make(value, element)}
+
+
+def _read_constant(node: JsonNode) -> ConstantArgument:
+    field = node.fields(("constant",))["constant"]
+    if not isinstance(field.value, DenseIntOrFPElementsAttr):
+        raise field.error(f"{str(field.value)[:60]} is not dense<...>")
+    element_type = _number_type(field, field.value.get_element_type())
+    return ConstantArgument(element_type, field.value.data.data)
+
+
+def _dump_constant(argument: ConstantArgument) -> object:
+    count = len(argument.data) * 8 // argument.element_type.bits
+    vector = tensor_type(argument.element_type, (count,))
+    dense = DenseIntOrFPElementsAttr(vector, BytesAttr(argument.data))  # type: ignore[type-var]
+    return {"constant": dense}
+
+
+def _number_type(node: JsonNode, attribute: object) -> ElementType:
+    element_type = find_element_type(attribute) if isinstance(attribute, Attribute) else None
+    if element_type is None or element_type not in STRUCT_FORMATS:
+        raise node.error(f"{str(attribute)[:60]} is not a type of numbers")
+    return element_type
+
+
+def _kind(argument: KernelArgument) -> str:
+    """The name of the field that says what an argument is."""
+    if isinstance(argument, (TensorArgument, ShapeArgument)):
+        port = "output" if argument.is_output else "input"
+        return port if isinstance(argument, TensorArgument) else f"shape_of_{port}"
+    return type(argument).__name__.removesuffix("Argument").lower()
+
+
+def _check_cpu_kernel(node: JsonNode, kernel: CpuKernel) -> None:
+    check_config(node.at("config"), kernel.config, kernel.op)
+    if kernel.asked_shapes:
+        outputs = kernel.op.outputs
+        shapes = node.at("asked_shapes").items(len(outputs), len(outputs))
+        for shape, operand in zip(shapes, outputs, strict=True):
+            rank = len(operand.tensor_type.shape)
+            shape.items(rank, rank)
 
 
 def _error(where: str, expected: str, found: Attribute | None) -> LiteRtError:
     shown = "missing" if found is None else str(found)[:60]
     return LiteRtError(Status.INVALID_ARGUMENT, f"{where} is {shown}, expected {expected}")
+
+
+_TEXT = Codec(_read_text)
+_TEXTS = frozen_array(_TEXT)
+_PORT = integer(0, 2**63 - 1)
+_FLAG: Codec[bool] = Codec(JsonNode.boolean, lambda _: UnitAttr())
+_ELEMENT: Codec[ElementType] = Codec(lambda node: _number_type(node, node.value), ir_element_type)
+_ANY_TENSOR = {"element_type": None, "is_strided": False}
+
+
+def _tensor(kind: str) -> Codec[TensorArgument]:
+    return record(
+        TensorArgument,
+        index=Renamed(kind, _PORT),
+        format=enumeration(Format),
+        fixed={"is_output": kind == "output", **_ANY_TENSOR},
+    )
+
+
+def _shape(kind: str) -> Codec[ShapeArgument]:
+    name, fixed = f"shape_of_{kind}", {"is_output": kind == "output"}
+    return record(ShapeArgument, index=Renamed(name, _PORT), fixed=fixed)
+
+
+_TENSORS: Mapping[str, Codec[TensorArgument]] = {k: _tensor(k) for k in ("input", "output")}
+
+_ARGUMENT: Codec[KernelArgument] = tagged(
+    {
+        **_TENSORS,
+        **{f"shape_of_{kind}": _shape(kind) for kind in ("input", "output")},
+        "scalar": Codec(_read_scalar, _dump_scalar),
+        "constant": Codec(_read_constant, _dump_constant),
+        "local": record(
+            LocalArgument, size=Renamed("local", _TEXT), element_type=Renamed("type", _ELEMENT)
+        ),
+        "internal": record(
+            InternalArgument,
+            size=Renamed("internal", _TEXT),
+            element_type=Renamed("type", _ELEMENT),
+        ),
+    },
+    _kind,
+)
+
+_SOURCES = frozen_array(row(Source, asset=_TEXT, file_name=_TEXT, sha256=_TEXT))
+
+_CPU_KERNEL = record(
+    CpuKernel,
+    op=CPU_OP,
+    implementation=integer(0, MOST_DIM),
+    config=CPU_CONFIG,
+    asked_shapes=frozen_array(frozen_array(integer(-1, MOST_DIM))),
+    check=_check_cpu_kernel,
+)
+
+_KERNEL = record(
+    KernelSpec,
+    title=_TEXT,
+    arguments=frozen_array(_ARGUMENT),
+    where=_TEXT,
+    text=_TEXT,
+    entry=_TEXT,
+    build_options=_TEXT,
+    op_name=_TEXT,
+    global_size=_TEXTS,
+    local_size=_TEXTS,
+    counts_from_end=_FLAG,
+    uses_init=_FLAG,
+    in_place=_FLAG,
+    absent_inputs=frozen_array(_PORT),
+    flat_inputs=frozen_array(_PORT),
+    sources=_SOURCES,
+    headers=_SOURCES,
+    defines=frozen_array(frozen_array(_TEXT, 2, 2)),
+    mentions=_TEXTS,
+    sizes_of=tagged(_TENSORS, _kind),
+    cpu_layer=_CPU_KERNEL,
+    always=lambda _: ("title", "arguments"),
+    required=("title", "arguments"),
+    fixed={"max_num_shaves": 0},
+)

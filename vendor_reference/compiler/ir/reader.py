@@ -20,6 +20,7 @@ from xdsl.utils.lexer import Input, Span
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
+from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
 
 MAX_TEXT_BYTES = 64 << 20
 _MAX_DENSE_ELEMENTS = 1 << 24
@@ -82,6 +83,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
         raise
     except Exception as error:  # xDSL's own, of text that it does not expect
         raise _error(describe(error), parser.place(), parser.line()) from error
+    hold_kernels(module)
     aliases = {
         alias[1:]: value for alias, value in parser.attribute_aliases.items() if alias[0] == "#"
     }

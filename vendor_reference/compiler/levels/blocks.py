@@ -22,9 +22,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, tensor_type
 from vendor_reference.compiler.ir.verification import check_count
-from vendor_reference.compiler.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.library.kernel_text import name_kernel
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.executable.cpu_op import MemoryLayout
 
 _UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}

@@ -49,9 +49,9 @@ from vendor_reference.compiler.ir.verification import (
     check_memrefs,
     check_tensors,
 )
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.tensor_requirements import Requirements
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"

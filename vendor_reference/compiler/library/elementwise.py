@@ -11,13 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.kernel_spec import (
-    ConstantArgument,
-    KernelArgument,
-    KernelSpec,
-    ScalarArgument,
-    TensorArgument,
-)
 from vendor_reference.compiler.library.kernel_text import (
     ALONE,
     CHUNK,
@@ -30,6 +23,13 @@ from vendor_reference.compiler.library.kernel_text import (
 )
 from vendor_reference.compiler.library.views import Loops, View, plan_loops
 from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    KernelArgument,
+    KernelSpec,
+    ScalarArgument,
+    TensorArgument,
+)
 
 _OPERANDS = "abc"
 _RESULT = TensorArgument(is_output=True, index=0)

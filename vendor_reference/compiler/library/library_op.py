@@ -26,12 +26,12 @@ from litert.host.extensions import check_unique, load_package
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.elementwise import Scale
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.reference_options import REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 NUMBERS = tuple(CL_TYPES)
 """All that a kernel can read."""

@@ -12,13 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.kernel_spec import (
-    ConstantArgument,
-    KernelArgument,
-    KernelSpec,
-    ScalarArgument,
-    TensorArgument,
-)
 from vendor_reference.compiler.library.kernel_text import (
     ALONE,
     CHUNK,
@@ -28,6 +21,13 @@ from vendor_reference.compiler.library.kernel_text import (
 )
 from vendor_reference.compiler.library.library_op import PlacedOp, scale_mismatch
 from vendor_reference.compiler.library.views import Loops, View, plan_loops
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    KernelArgument,
+    KernelSpec,
+    ScalarArgument,
+    TensorArgument,
+)
 
 _WORDS = {
     8: (ElementType.UINT8, "uchar"), 16: (ElementType.UINT16, "ushort"),

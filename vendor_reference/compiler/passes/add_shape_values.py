@@ -37,7 +37,6 @@ from vendor_reference.compiler.ir.shape_attributes import (
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import shape_of
-from vendor_reference.compiler.kernel_spec import ShapeArgument
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
@@ -49,6 +48,7 @@ from vendor_reference.compiler.levels.layer import (
 from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
+from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
 SHAPE_FUNCTION = "shape_function"
 """On a builtin layer, the function that finds the shape of its first dynamic output."""

@@ -41,12 +41,6 @@ from vendor_reference.compiler.ir.kernel_attribute import (
 )
 from vendor_reference.compiler.ir.names import SymbolNames, keep_name
 from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
-from vendor_reference.compiler.kernel_spec import (
-    InternalArgument,
-    KernelSpec,
-    LocalArgument,
-    ShapeArgument,
-)
 from vendor_reference.compiler.layer_kernels import (
     at_layer,
     count_outputs,
@@ -78,6 +72,12 @@ from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import FORMULAS
 from vendor_reference.compiler.task_attribute import TASK, read_task
 from vendor_reference.compiler.work_items import evaluate_work_sizes, memory_bytes
+from vendor_reference.custom_layers.kernel_spec import (
+    InternalArgument,
+    KernelSpec,
+    LocalArgument,
+    ShapeArgument,
+)
 from vendor_reference.soc import SocModel
 
 
@@ -294,7 +294,7 @@ def _launch(
     soc: SocModel,
 ) -> dict[str, Attribute]:
     """Work sizes and shaves of a task, as attributes; a function on the host has neither."""
-    if spec.cpu is not None:
+    if spec.cpu_layer is not None:
         return {}
     shapes = op_shapes(spec, inputs, outputs)
     try:

@@ -30,7 +30,6 @@ from vendor_reference.compiler.ir.types import (
     strided_type,
     view_of,
 )
-from vendor_reference.compiler.kernel_spec import InternalArgument, KernelSpec
 from vendor_reference.compiler.kernel_view import asked_format, kernel_tensor
 from vendor_reference.compiler.layer_kernels import count_outputs, function_spec
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
@@ -46,6 +45,7 @@ from vendor_reference.compiler.library_layers import (
 )
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.tensor_requirements import read_requirements
+from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec
 from vendor_reference.custom_layers.layout import Format
 
 
@@ -255,7 +255,7 @@ def _read_operands(function: FuncOp, count: int) -> list[_Operand | None]:
     num_outputs = count_outputs(function, spec)
     num_scratch = sum(isinstance(a, InternalArgument) for a in spec.arguments)
     num_inputs = count - num_outputs - num_scratch
-    if spec.cpu is not None or num_inputs < 0:
+    if spec.cpu_layer is not None or num_inputs < 0:
         return []
     asked = read_requirements(attributes, num_inputs, num_outputs)
     inputs = zip(_input_numbers(spec, num_inputs), asked.input_strides, strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import AssetReader
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
 class ClReader(AssetReader):
@@ -20,7 +21,7 @@ class ClReader(AssetReader):
         source = files.asset(data)
         return CustomLayer(
             op_name,
-            files.file_name,
+            KernelSpec(where=files.file_name),
             sources=[source],
             headers=files.headers([source]),
             defines_options=True,

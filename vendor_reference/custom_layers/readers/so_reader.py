@@ -9,6 +9,7 @@ from vendor_reference.cpu_layer.elf import check_shared_object
 from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import AssetReader
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
 class SoReader(AssetReader):
@@ -19,7 +20,7 @@ class SoReader(AssetReader):
     def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
         check_shared_object(data, f"{files.path}, op '{op_name}'")
         return CustomLayer(
-            op_name, files.file_name, sources=[files.asset(data)], type=LayerType.CPP
+            op_name, KernelSpec(where=files.file_name), [files.asset(data)], type=LayerType.CPP
         )
 
 

@@ -33,7 +33,7 @@ class XmlReader(DescriptionReader):
         if layer is None:
             raise no_layer_named(op_name, list(layers), files.path)
         found = layer.with_files(op_name, files)
-        return replace(found, notes=[*found.notes, *notes.get(found.title, ())])
+        return replace(found, notes=[*found.notes, *notes.get(found.kernel.title, ())])
 
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
         return list(_read_layers(files, data)[0])
@@ -57,7 +57,7 @@ def _read_layers(
                 else "",
             )
         layer = read_xml_layer(element, files.path, files.file_name)
-        name = layer.layer.title
+        name = layer.layer.kernel.title
         if name in layers:
             what = f"layer '{name}' is described again: the last one counts"
             notes.setdefault(name, []).append(f"{files.file_name}, line {element.line}: {what}.")

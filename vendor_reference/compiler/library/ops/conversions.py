@@ -8,7 +8,6 @@ from math import isfinite
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
-from vendor_reference.compiler.kernel_spec import ConstantArgument, KernelSpec
 from vendor_reference.compiler.library.elementwise import (
     Access,
     Scale,
@@ -25,6 +24,7 @@ from vendor_reference.compiler.library.library_op import (
 )
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_spec import ConstantArgument, KernelSpec
 
 _E = ElementType
 

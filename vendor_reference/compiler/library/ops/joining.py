@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.library_op import (
     IN_PLACE,
@@ -22,6 +21,7 @@ from vendor_reference.compiler.library.library_op import (
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 _E = ElementType
 _FORMATS = {**STRUCT_FORMATS, _E.FLOAT16: "e", _E.BOOL: "B"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from litert.model.graph import Op
-from vendor_reference.compiler.kernel_spec import KernelSpec
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
@@ -12,6 +11,7 @@ from vendor_reference.compiler.library.library_op import (
 )
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
 from vendor_reference.compiler.library.views import View
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 _ORDER = "order"
 

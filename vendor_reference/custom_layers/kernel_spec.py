@@ -1,7 +1,9 @@
-"""A layer's kernel as the levels carry it: options and quantization are put in, shapes and layouts are not.
+"""A kernel: its arguments, its text, and how it is launched.
 
-The frontend makes one of a custom layer and its op, or of a builtin op's entry in the library; it stays with the
-op from level to level, as an attribute, and becomes a kernel task when layouts and shapes are settled.
+A description (`custom_layer.py`) has one for all ops of a name: values that each op has for itself are named by
+their source. The compiler's frontend puts them in; a builtin op's entry in the library makes one without a
+description. So it stays with the op from level to level, as an attribute, and becomes a kernel task when layouts
+and shapes are settled.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
-from vendor_reference.custom_layers.custom_layer import Format
+from vendor_reference.custom_layers.layout import Format as Format
+from vendor_reference.custom_layers.value_sources import ValueSource
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.executable.executable import Source
 
@@ -20,17 +23,40 @@ class TensorArgument:
     """Input or output `index` of the op.
 
     Attributes:
-      format: that the kernel asked for: it names the order where several formats have the same memory.
+      format: that the kernel wants it in; it also names the order where several formats have the same memory.
+      element_type: that a description wants; None for the tensor's own. The frontend makes requirements of both
+        this and the next.
+      is_strided: whether the kernel goes by pitches and offset, and so takes a view of a larger tensor.
     """
 
     is_output: bool
     index: int
     format: Format = Format.ANY
+    element_type: ElementType | None = None
+    is_strided: bool = False
+
+    def __str__(self) -> str:
+        return f"{'output' if self.is_output else 'input'} {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataArgument:
+    """The constant input of that name; the frontend finds it.
+
+    Attributes:
+      is_flat: whether its B, F, Y, X are 1, 1, 1 and all its elements, as configurations have data.
+    """
+
+    name: str
+    is_flat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeArgument:
-    """The actual shape of an input or output, `uint` in DDR."""
+    """The actual shape of an input or output, as `uint` in memory, in the tensor's own order of dimensions.
+
+    That of an output is the kernel's to write: it finds its result's shape itself.
+    """
 
     is_output: bool
     index: int
@@ -38,18 +64,30 @@ class ShapeArgument:
 
 @dataclass(frozen=True, slots=True)
 class ScalarArgument:
-    """The bytes of `data`, passed by value."""
+    """A number, passed by value: where it comes from, or its bytes."""
 
     element_type: ElementType
-    data: bytes
+    source: ValueSource
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that the frontend has put in."""
+        assert isinstance(self.source, bytes)
+        return self.source
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantArgument:
-    """The bytes of `data`, in memory."""
+    """Numbers that kernels read from memory: where they come from, or their bytes."""
 
     element_type: ElementType
-    data: bytes
+    source: ValueSource
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that the frontend has put in."""
+        assert isinstance(self.source, bytes)
+        return self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +100,18 @@ class LocalArgument:
 
 @dataclass(frozen=True, slots=True)
 class InternalArgument:
-    """Scratch memory for one run, in DDR; `size` is a formula, in elements."""
+    """Scratch memory in DDR for one run of the kernel, not cleared; `size` is a formula, in elements.
 
-    element_type: ElementType
+    `element_type` is None in a description for that of input 0.
+    """
+
+    element_type: ElementType | None
     size: str
 
 
 KernelArgument: TypeAlias = (
     TensorArgument
+    | DataArgument
     | ShapeArgument
     | ScalarArgument
     | ConstantArgument
@@ -100,30 +142,30 @@ class KernelSpec:
     """A kernel, and how it is bound and launched.
 
     Attributes:
-      title: the layer's name, for the prelude and messages.
+      title: the layer's name, for the prelude and messages; "" in a description for the op's.
       where: the asset's file name, for messages; "" for the library's own.
       text: the library's own source; "" where `sources` are a user's.
       sources: a user's files, in order.
       headers: files that they include.
       entry: the kernel; "" for the one named like the op, or the only one, which a build tells.
-      arguments: of the kernel, in order.
+      arguments: of the kernel, in order; none in a description for the op's inputs, then its outputs.
       defines: names and texts, in order, behind the built-in ones.
       build_options: for the OpenCL compiler.
       global_size: formulas over the B, F, Y, X of `sizes_of`; empty is one work item for each element of output 0.
       local_size: as many, or empty: the driver chooses.
       counts_from_end: whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
       uses_init: whether sources, headers or defines name the `_INIT` form of a built-in array.
-      max_num_shaves: 0 is no limit.
+      max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.
       op_name: the op that it is for, for messages and metrics; "" for `title`.
       absent_inputs: those that the op leaves out; nobody passes them.
       flat_inputs: those whose B, F, Y, X are 1, 1, 1 and all their elements.
       in_place: whether output 0 may be written over input 0.
       mentions: built-in defines of sizes that the text has; None: any can be there.
-      cpu: what runs in place of an OpenCL kernel, out of the only source; nothing of the launch counts then.
+      cpu_layer: what runs in place of an OpenCL kernel, out of the only source; nothing of the launch counts then.
     """
 
-    title: str
-    arguments: tuple[KernelArgument, ...]
+    title: str = ""
+    arguments: tuple[KernelArgument, ...] = ()
     where: str = ""
     text: str = ""
     sources: tuple[Source, ...] = ()
@@ -142,7 +184,7 @@ class KernelSpec:
     flat_inputs: tuple[int, ...] = ()
     in_place: bool = False
     mentions: tuple[str, ...] | None = None
-    cpu: CpuKernel | None = None
+    cpu_layer: CpuKernel | None = None
 
     @property
     def location(self) -> str:
