@@ -30,7 +30,7 @@ from vendor_reference.authoring.kernel_listing import find_kernel_task
 from vendor_reference.authoring.layer_run import Array, run_on_device
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.device.program_text import show_place
-from vendor_reference.drivers.device_choice import VARIABLE
+from vendor_reference.drivers.driver import VARIABLE
 from vendor_reference.drivers.installation import find_installations
 from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
 

@@ -97,7 +97,7 @@ def _build(
 ) -> Sequence[BuiltProgram]:
     import tempfile  # both here: mostly all is remembered
 
-    from vendor_reference.drivers.compiler_child import call_compiler
+    from vendor_reference.drivers.proof import call_compiler
 
     answers: list[BuiltProgram] = []
     try:

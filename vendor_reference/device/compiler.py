@@ -14,8 +14,7 @@ from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
 from vendor_reference.device.program_cache import CompiledProgram
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers.device_choice import NOT_THE_KERNEL
-from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.drivers.driver import NOT_THE_KERNEL, driver_of_device
 
 _OPTIONS = "-cl-kernel-arg-info"
 """Names and types of arguments, for checks and messages."""

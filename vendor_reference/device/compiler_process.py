@@ -10,9 +10,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.program_cache import COMPILED_PROGRAM, CompiledProgram
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.drivers.proof import call_compiler
 
 TIMEOUT_S = 120.0
 """For all programs of one call; drivers build a large one in seconds."""

@@ -17,14 +17,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.scratch_folder import make_scratch_folder
 from vendor_reference.drivers.device_choice import (
-    VARIABLE,
     choose_device,
     install_hint,
     prove_all,
     rank_devices,
 )
 from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
-from vendor_reference.drivers.driver import driver_of_library
+from vendor_reference.drivers.driver import VARIABLE, driver_of_library
 from vendor_reference.drivers.proof import prove
 
 if TYPE_CHECKING:

@@ -13,22 +13,14 @@ from dataclasses import dataclass
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.drivers.device_info import DeviceInfo
-from vendor_reference.drivers.driver import driver_of_device, known_drivers
+from vendor_reference.drivers.driver import VARIABLE, driver_of_device, known_drivers
 from vendor_reference.drivers.installation import Installation, find_installations
 from vendor_reference.drivers.proof import Proof, fingerprint, prove
-
-VARIABLE = "LITERT_NPU_OPENCL"
-"""`platform[:device]`: parts of their names and versions, whatever the case; a driver's name will do, too."""
 
 _KINDS = ("CPU", "ACCELERATOR", "GPU")
 """From good to better; others come before all of them."""
 
 _DEFAULT = "intel"
-
-NOT_THE_KERNEL = (
-    f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one."
-)
-"""What to do about a driver that fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,14 @@ from functools import cache
 from litert.host.extensions import load_package
 from vendor_reference.drivers.device_info import DeviceInfo
 
+VARIABLE = "LITERT_NPU_OPENCL"
+"""`platform[:device]`: parts of their names and versions, whatever the case; a driver's name will do, too."""
+
+NOT_THE_KERNEL = (
+    f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one."
+)
+"""What to do about a driver that fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeeds:

@@ -2,6 +2,8 @@
 
 The answer is remembered for what it depends on: the driver's library, the CPU, device files, pyopencl, and the
 variables that drivers read. A "no" holds for an hour, since what is missing may be installed.
+
+The user's kernels are compiled in child processes, too. Where one fails, the proof tells whose fault that is.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from glob import glob
@@ -23,7 +25,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.drivers.device_info import DEVICE_INFO, DeviceInfo, describe_processor
-from vendor_reference.drivers.driver import driver_of_library
+from vendor_reference.drivers.driver import NOT_THE_KERNEL, driver_of_library
 from vendor_reference.drivers.installation import Installation
 
 TIMEOUT_S = 20.0
@@ -82,9 +84,42 @@ def prove(installation: Installation, *, again: bool = False) -> Proof:
     return proof
 
 
-def prove_library(library: str) -> Proof:
-    """Tries the driver of a library in any case: after a failure that may be the driver's own."""
-    return prove(Installation(driver_of_library(library), library, library), again=True)
+def call_compiler(
+    target: str, argument: object, *, timeout_s: float, library: str
+) -> Iterator[object]:
+    """Calls a generator function that compiles kernels: `call_in_child`, with half of the machine's memory.
+
+    Where it crashes, hangs or takes more memory, the driver is tried again: the kernel may not be at fault.
+
+    Args:
+      target: as there.
+      argument: as there.
+      timeout_s: as there.
+      library: of the driver that compiles.
+
+    Raises:
+      LiteRtError: as there; COMPILATION, if the driver fails whatever it is to compile.
+    """
+    from litert.host.child import call_in_child
+
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    try:
+        yield from call_in_child(
+            target,
+            argument,
+            timeout_s=timeout_s,
+            subject="the OpenCL compiler",
+            memory_bytes=memory_bytes,
+        )
+    except LiteRtError as error:
+        if error.status not in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
+            raise
+        installation = Installation(driver_of_library(library), library, library)
+        problem = prove(installation, again=True).problem
+        if not problem:
+            raise  # the kernel does that to it
+        what = f"the OpenCL driver does not work: {problem}"
+        raise LiteRtError(Status.COMPILATION, what, library, NOT_THE_KERNEL) from error
 
 
 def _key(installation: Installation) -> str:

@@ -10,13 +10,12 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.drivers import device_choice
 from vendor_reference.drivers.device_choice import (
-    VARIABLE,
     ChosenDevice,
     choose_device,
     rank_devices,
 )
 from vendor_reference.drivers.device_info import DeviceInfo
-from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.drivers.driver import VARIABLE, driver_of_device
 from vendor_reference.drivers.installation import Installation
 from vendor_reference.drivers.proof import Proof
 

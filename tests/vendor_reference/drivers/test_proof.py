@@ -14,11 +14,10 @@ import pytest
 from litert.core.errors import LiteRtError
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers import device_choice, installation, proof
-from vendor_reference.drivers.compiler_child import call_compiler
 from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
-from vendor_reference.drivers.proof import Proof, prove
+from vendor_reference.drivers.proof import Proof, call_compiler, prove
 
 
 @pytest.fixture(autouse=True)
