@@ -330,17 +330,7 @@ class Call:
         for index, buffer in enumerate(self._input_buffers):
             if buffer.event is not None:
                 self._call("attach_input_event", index, buffer.event)
-        events = self._call("invoke_async")
-        if (
-            not isinstance(events, Sequence)
-            or len(events) != len(self._outputs)
-            or not all(isinstance(event, Event) for event in events)
-        ):
-            raise self._vendor.nonsense(
-                f"invoke_async{self._of_this}",
-                f"it returned {events!r:.80}, not {len(self._outputs)} events",
-                "Return a list with one Event for each output.",
-            )
+        events = self._vendor.start(self._context, self.function_name, len(self._outputs))
         for event in events:
             event.run = VendorCall(self._vendor.dispatch.vendor_id, "invoke_async" + self._of_this)
         return events

@@ -8,11 +8,9 @@ from __future__ import annotations
 import threading
 from typing import Any, Literal
 
-from dispatch.requirements import find_misfit, find_nonsense
-from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from dispatch.requirements import ask_requirements, refuse_misfit
+from dispatch.tensor_buffer import TensorBuffer
 from dispatch.vendor import Vendor, clean_up
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
 
@@ -121,17 +119,9 @@ class Port:
         self._tensor_type = tensor_type
         self._of_call = of_call
         self._registration: KnownBuffer | None = None
-        function = f"get_{kind}_requirements"
-        detail = f" of {self.name}{of_call}"
-        requirements = device.vendor.call(
-            function, invocation_context, index, tensor_type, detail=detail
+        self.requirements = ask_requirements(
+            device.vendor, invocation_context, kind, index, tensor_type, of_call
         )
-        problem = find_nonsense(requirements, tensor_type)
-        if problem:
-            raise device.vendor.nonsense(
-                function + detail, problem, "Return the bytes that the tensor takes on the device."
-            )
-        self.requirements: TensorBufferRequirements = requirements
 
     @property
     def buffer(self) -> TensorBuffer | None:
@@ -146,14 +136,8 @@ class Port:
             as it does when the vendor cannot register the new one. If it cannot attach it, nothing is bound.
         """
         handlers = self._device.vendor.dispatch.buffer_handlers
-        misfit = find_misfit(buffer, self.requirements, self._tensor_type, handlers)
-        if misfit:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the buffer does not fit: {misfit}",
-                f"{self.name}{self._of_call}",
-                "Allocate buffers by the requirements.",
-            )
+        where = f"{self.name}{self._of_call}"
+        refuse_misfit(buffer, self.requirements, self._tensor_type, where, handlers)
         registration = self._device.acquire(buffer)
         former, self._registration = self._registration, registration
         try:

@@ -8,7 +8,57 @@ from typing import Any
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.parts import BufferHandlers
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
+from dispatch.vendor import Vendor
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+
+
+def ask_requirements(
+    vendor: Vendor, context: Any, kind: str, index: int, tensor_type: RankedTensorType, of_call: str
+) -> TensorBufferRequirements:
+    """What memory a vendor wants for an input or output.
+
+    Args:
+      vendor: that is asked.
+      context: of the invocation.
+      kind: `input` or `output`.
+      index: among its kind.
+      tensor_type: -1 stands for any dimension.
+      of_call: ` of 'Partition_0'`, for messages.
+
+    Raises:
+      LiteRtError: what the vendor raised, or that it returned nonsense.
+    """
+    function, detail = f"get_{kind}_requirements", f" of {kind} {index}{of_call}"
+    found = vendor.call(function, context, index, tensor_type, detail=detail)
+    if problem := find_nonsense(found, tensor_type):
+        raise vendor.nonsense(
+            function + detail, problem, "Return the bytes that the tensor takes on the device."
+        )
+    requirements: TensorBufferRequirements = found
+    return requirements
+
+
+def refuse_misfit(
+    buffer: TensorBuffer,
+    requirements: TensorBufferRequirements,
+    tensor_type: RankedTensorType,
+    where: str,
+    handlers: BufferHandlers[Any] | None = None,
+) -> None:
+    """Raises where a buffer cannot be bound to an input or output of that type.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    if misfit := find_misfit(buffer, requirements, tensor_type, handlers):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the buffer does not fit: {misfit}",
+            where,
+            "Allocate buffers by the requirements.",
+        )
 
 
 def find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from dispatch.api import Dispatch
+from dispatch.event import Event
 from dispatch.table_check import check_table
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -72,6 +73,26 @@ class Vendor:
         if created is None:
             raise self.nonsense(function + detail, "it returned None", "Return what was created.")
         return created
+
+    def start(self, context: Any, function_name: str, num_outputs: int) -> Sequence[Event]:
+        """Starts a run: an event for each output.
+
+        Raises:
+          LiteRtError: as `call`; RUNTIME_FAILURE for anything but events.
+        """
+        detail = f" of '{function_name}'"
+        events = self.call("invoke_async", context, detail=detail)
+        if (
+            not isinstance(events, Sequence)
+            or len(events) != num_outputs
+            or not all(isinstance(event, Event) for event in events)
+        ):
+            raise self.nonsense(
+                f"invoke_async{detail}",
+                f"it returned {events!r:.80}, not {num_outputs} events",
+                "Return a list with one Event for each output.",
+            )
+        return events
 
     def nonsense(self, call: str, what: str, hint: str) -> LiteRtError:
         """The error for a result that breaks the table's rules."""

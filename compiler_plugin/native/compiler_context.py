@@ -28,7 +28,7 @@ from compiler_plugin.native.graph_slots import (
 from compiler_plugin.native.option_getters import option_getters
 from litert.abi.definitions import ffi
 from litert.abi.options import options_table
-from litert.abi.tables import fill
+from litert.abi.tables import fill, slots_of
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Signature, Subgraph
@@ -69,7 +69,7 @@ class CompilerContext:
             **option_getters(self.handles),
             **builder_slots(self.handles),
             **serialization_slots(self.handles),
-            **options_table().slots(),
+            **slots_of(options_table(), "LiteRtCompilerContext"),
         }
         self._kept = fill(self.table, slots, VERSION, f"vendor '{vendor}'", _logger)
         self._slow = {name: getattr(self.table, name) for name in FUNCTIONS}

@@ -7,7 +7,8 @@ They are C functions of this process: a library that other programs load forward
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,6 +33,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 
+_WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MANUFACTURER = "LiteRtGetCompilerPluginSocManufacturer"
 _callbacks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 """What functions are cast from, and must live as long as they."""
@@ -54,17 +56,26 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
       LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a plugin of no use.
     """
     library = _Library(check_factory(factory, origin))
-    bodies = library.bodies()
     functions: dict[str, Any] = {}
     for name, function_type in read_prototypes("compiler_plugin.h").items():
         if name == _MANUFACTURER:
-            functions[name] = ffi.callback(function_type, library.get_manufacturer)
+            functions[name] = ffi.callback(
+                function_type, library.get_compiler_plugin_soc_manufacturer
+            )
         else:
             called = f"{factory.soc_manufacturer}, {name}"  # for the log
-            callback = make_callback(ffi.typeof(function_type), bodies[name], called, _logger)
+            callback = make_callback(
+                ffi.typeof(function_type), getattr(library, _method(name)), called, _logger
+            )
             functions[name] = ffi.cast(function_type, callback)
             _callbacks[functions[name]] = callback
     return functions
+
+
+def _method(function: str) -> str:
+    """`LiteRtGetCompilerPluginSDKVersion` is `get_compiler_plugin_sdk_version`."""
+    words = re.sub(_WORD_BEGINS, "_", function.removeprefix("LiteRt"))
+    return words.lower()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +135,7 @@ class _Result:
 
 
 class _Library:
-    """What one library's functions share."""
+    """One library's functions; each has the name that it has in C, in Python's spelling."""
 
     def __init__(self, registered: RegisteredPlugin) -> None:
         factory = registered.factory
@@ -134,38 +145,20 @@ class _Library:
         self._sdk_version = _c_text(factory.sdk_version)
         self._handles = Handles()
 
-    def bodies(self) -> Mapping[str, Callable[..., Any]]:
-        """All functions but the one that gives the manufacturer, by name."""
-        return {
-            "LiteRtGetCompilerPluginVersion": self._get_version,
-            "LiteRtCreateCompilerPlugin": self._create,
-            "LiteRtDestroyCompilerPlugin": self._destroy,
-            "LiteRtGetCompilerPluginSupportedHardware": self._get_hardware,
-            "LiteRtGetNumCompilerPluginSupportedSocModels": self._get_num_soc_models,
-            "LiteRtGetCompilerPluginSupportedSocModel": self._get_soc_model,
-            "LiteRtGetCompilerPluginSDKVersion": self._get_sdk_version,
-            "LiteRtCompilerPluginCheckCompilerCompatibility": self._check_compatibility,
-            "LiteRtCompilerPluginRegisterAllTransformations": self._register_transformations,
-            "LiteRtCompilerPluginPartition": self._partition,
-            "LiteRtCompilerPluginGetRefusal": self._get_refusal,
-            "LiteRtCompilerPluginCompile": self._compile,
-            "LiteRtDestroyCompiledResult": self._handles.drop,
-            "LiteRtCompiledResultNumByteCodeModules": self._get_num_modules,
-            "LiteRtGetCompiledResultByteCode": self._get_byte_code,
-            "LiteRtGetCompiledResultHandle": self._get_handle,
-            "LiteRtGetNumCompiledResultCalls": self._get_num_calls,
-            "LiteRtGetCompiledResultCallInfo": self._get_call_info,
-        }
-
-    def get_manufacturer(self) -> Any:
+    def get_compiler_plugin_soc_manufacturer(self) -> Any:
         """The one function that cannot fail."""
         return self._manufacturer
 
-    def _get_version(self, version: Any) -> None:
+    def destroy_compiled_result(self, result: int) -> None:
+        self._handles.drop(result)
+
+    def get_compiler_plugin_version(self, version: Any) -> None:
         _check_answers(version)
         version.major, version.minor, version.patch = self._registered.factory.api_version
 
-    def _create(self, table: Any, plugin: Any, environment: int, options: int) -> None:
+    def create_compiler_plugin(
+        self, table: Any, plugin: Any, environment: int, options: int
+    ) -> None:
         _check_answers(plugin)
         context = HostContext(table)
         options_handle = ffi.cast("LiteRtOptions", options)
@@ -180,41 +173,45 @@ class _Library:
         exported = ExportedPlugin(self._registered, context, wishes)
         plugin[0] = self._handles.put(_Plugin.of(exported, context, vendor))
 
-    def _destroy(self, plugin: int) -> None:
+    def destroy_compiler_plugin(self, plugin: int) -> None:
         if plugin:
             found = self._handles.get(plugin, _Plugin)
             self._handles.drop(plugin)
             found.exported.close()
 
-    def _get_hardware(self, plugin: int, hardware: Any) -> None:
+    def get_compiler_plugin_supported_hardware(self, plugin: int, hardware: Any) -> None:
         self._check_call(plugin, hardware)
         hardware[0] = int(self._registered.factory.supported_hardware)
 
-    def _get_num_soc_models(self, plugin: int, number: Any) -> None:
+    def get_num_compiler_plugin_supported_soc_models(self, plugin: int, number: Any) -> None:
         self._check_call(plugin, number)
         number[0] = len(self._soc_models)
 
-    def _get_soc_model(self, plugin: int, index: int, name: Any) -> None:
+    def get_compiler_plugin_supported_soc_model(self, plugin: int, index: int, name: Any) -> None:
         self._check_call(plugin, name)
         name[0] = _at(self._soc_models, index, "SoC model")
 
-    def _get_sdk_version(self, plugin: int, version: Any) -> None:
+    def get_compiler_plugin_sdk_version(self, plugin: int, version: Any) -> None:
         self._check_call(plugin, version)
         version[0] = self._sdk_version
 
-    def _check_compatibility(
+    def compiler_plugin_check_compiler_compatibility(
         self, version: Any, plugin: int, environment: int, options: int, soc_model: Any
     ) -> None:
         host_version = ApiVersion(version.major, version.minor, version.patch)
         found = self._handles.get(plugin, _Plugin)
         found.exported.check_compatibility(host_version, _text(soc_model))
 
-    def _register_transformations(self, plugin: int, transformations: Any, number: Any) -> None:
+    def compiler_plugin_register_all_transformations(
+        self, plugin: int, transformations: Any, number: Any
+    ) -> None:
         self._check_call(plugin, transformations, number)
         found = self._handles.get(plugin, _Plugin).transformations
         transformations[0], number[0] = found, len(found)
 
-    def _partition(self, plugin: int, soc_model: Any, subgraph: int, op_list: int) -> None:
+    def compiler_plugin_partition(
+        self, plugin: int, soc_model: Any, subgraph: int, op_list: int
+    ) -> None:
         found = self._handles.get(plugin, _Plugin)
         graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
         _check_handles(graph, answer)
@@ -222,7 +219,7 @@ class _Library:
         for op, index in found.exported.partition(_text(soc_model), graph):
             found.context.call("push_op", answer, op, index)
 
-    def _get_refusal(self, plugin: int, index: int, reason: Any) -> Status:
+    def compiler_plugin_get_refusal(self, plugin: int, index: int, reason: Any) -> Status:
         self._check_call(plugin, reason)
         found = self._handles.get(plugin, _Plugin)
         why = found.exported.refusals.get(index)
@@ -231,7 +228,9 @@ class _Library:
         reason[0] = found.refusals.setdefault(index, _c_text(why))
         return Status.OK
 
-    def _compile(self, plugin: int, soc_model: Any, partitions: int, result: Any) -> None:
+    def compiler_plugin_compile(
+        self, plugin: int, soc_model: Any, partitions: int, result: Any
+    ) -> None:
         found = self._handles.get(plugin, _Plugin)
         _check_answers(result)
         model = ffi.cast("LiteRtModel", partitions)
@@ -239,29 +238,33 @@ class _Library:
         compiled = found.exported.compile(_text(soc_model), model)
         result[0] = self._handles.put(_Result.of(compiled))
 
-    def _get_num_modules(self, result: int, number: Any) -> None:
+    def compiled_result_num_byte_code_modules(self, result: int, number: Any) -> None:
         _check_answers(number)
         # NULL where nothing was selected: stock asks all the same.
         number[0] = len(self._handles.get(result, _Result).modules) if result else 0
 
-    def _get_byte_code(self, result: int, index: int, byte_code: Any, size: Any) -> None:
+    def get_compiled_result_byte_code(
+        self, result: int, index: int, byte_code: Any, size: Any
+    ) -> None:
         found = self._handles.get(result, _Result)
         _check_answers(byte_code, size)
         module = _at(found.modules, index, "byte code module")
         byte_code[0], size[0] = module, len(module)
 
-    def _get_handle(self, result: int, index: int, handle: Any) -> Status:
+    def get_compiled_result_handle(self, result: int, index: int, handle: Any) -> Status:
         found = self._handles.get(result, _Result)
         _check_answers(handle)
         _at(found.modules, index, "byte code module")
         return Status.UNSUPPORTED  # there is none: the byte code is to be written
 
-    def _get_num_calls(self, result: int, number: Any) -> None:
+    def get_num_compiled_result_calls(self, result: int, number: Any) -> None:
         found = self._handles.get(result, _Result)
         _check_answers(number)
         number[0] = len(found.calls)
 
-    def _get_call_info(self, result: int, index: int, name: Any, size: Any, module: Any) -> None:
+    def get_compiled_result_call_info(
+        self, result: int, index: int, name: Any, size: Any, module: Any
+    ) -> None:
         found = self._handles.get(result, _Result)
         _check_answers(name, size, module)
         text, module_index = _at(found.calls, index, "call")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.device_buffer import DeviceBuffer
@@ -33,27 +32,7 @@ class Buffers:
             self._handles.drop(event)
         self._handles.drop(handle)
 
-    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
-        """The functions, for `litert.abi.tables.fill`."""
-        return {
-            "create_tensor_buffer_from_host_memory": self._create_from_host_memory,
-            "create_managed_tensor_buffer": self._create_managed,
-            "destroy_tensor_buffer": self._destroy,
-            "get_tensor_buffer_type": self._get_type,
-            "get_tensor_buffer_tensor_type": self._get_tensor_type,
-            "get_tensor_buffer_size": self._get_size,
-            "get_tensor_buffer_packed_size": self._get_packed_size,
-            "get_tensor_buffer_offset": self._get_offset,
-            "lock_tensor_buffer": self._lock,
-            "unlock_tensor_buffer": self._unlock,
-            "get_tensor_buffer_host_memory": self._get_host_memory,
-            "get_tensor_buffer_custom_tensor_buffer_handle": self._get_custom_handle,
-            "has_tensor_buffer_event": self._has_event,
-            "get_tensor_buffer_event": self._get_event,
-            "set_tensor_buffer_event": self._set_event,
-        }
-
-    def _create_from_host_memory(
+    def create_tensor_buffer_from_host_memory(
         self, tensor_type: Any, address: Any, size: int, deallocator: Any, buffer: Any
     ) -> None:
         found = _fitting(tensor_type, size)
@@ -63,7 +42,7 @@ class Buffers:
         at = int(ffi.cast("uintptr_t", address))
         buffer[0] = self.put(TensorBuffer(found, at, size, owner))
 
-    def _create_managed(
+    def create_managed_tensor_buffer(
         self, environment: int, buffer_type: int, tensor_type: Any, size: int, buffer: Any
     ) -> Status | None:
         if buffer_type != BufferType.HOST_MEMORY:
@@ -71,34 +50,34 @@ class Buffers:
         buffer[0] = self.put(TensorBuffer.allocate(_fitting(tensor_type, size), size))
         return None
 
-    def _destroy(self, buffer: int) -> None:
+    def destroy_tensor_buffer(self, buffer: int) -> None:
         self.drop(buffer)
 
-    def _get_type(self, buffer: int, buffer_type: Any) -> None:
+    def get_tensor_buffer_type(self, buffer: int, buffer_type: Any) -> None:
         buffer_type[0] = int(self._get(buffer).buffer_type)
 
-    def _get_tensor_type(self, buffer: int, tensor_type: Any) -> None:
+    def get_tensor_buffer_tensor_type(self, buffer: int, tensor_type: Any) -> None:
         to_c(self._get(buffer).tensor_type, tensor_type)
 
-    def _get_size(self, buffer: int, size: Any) -> None:
+    def get_tensor_buffer_size(self, buffer: int, size: Any) -> None:
         size[0] = self._get(buffer).size
 
-    def _get_packed_size(self, buffer: int, size: Any) -> None:
+    def get_tensor_buffer_packed_size(self, buffer: int, size: Any) -> None:
         size[0] = self._get(buffer).tensor_type.size_bytes
 
-    def _get_offset(self, buffer: int, offset: Any) -> None:
+    def get_tensor_buffer_offset(self, buffer: int, offset: Any) -> None:
         self._get(buffer)
         offset[0] = 0
 
-    def _lock(self, buffer: int, address: Any, mode: int) -> None:
+    def lock_tensor_buffer(self, buffer: int, address: Any, mode: int) -> None:
         address[0] = ffi.cast("void*", self._get(buffer).address)
 
-    def _unlock(self, buffer: int) -> None:
+    def unlock_tensor_buffer(self, buffer: int) -> None:
         found = self._get(buffer)
         if isinstance(found, DeviceBuffer):
             found.give()
 
-    def _get_host_memory(self, buffer: int, address: Any) -> Status | None:
+    def get_tensor_buffer_host_memory(self, buffer: int, address: Any) -> Status | None:
         found = self._get(buffer)
         if found.buffer_type != BufferType.HOST_MEMORY:
             return (
@@ -107,17 +86,19 @@ class Buffers:
         address[0] = ffi.cast("void*", found.address)
         return None
 
-    def _get_custom_handle(self, buffer: int, handle: Any) -> Status | None:
+    def get_tensor_buffer_custom_tensor_buffer_handle(
+        self, buffer: int, handle: Any
+    ) -> Status | None:
         found = self._get(buffer)
         if not isinstance(found, DeviceBuffer):
             return Status.RUNTIME_FAILURE
         handle[0] = found.memory.memory_handle
         return None
 
-    def _has_event(self, buffer: int, has: Any) -> None:
+    def has_tensor_buffer_event(self, buffer: int, has: Any) -> None:
         has[0] = self._get(buffer).event is not None
 
-    def _get_event(self, buffer: int, event: Any) -> Status | None:
+    def get_tensor_buffer_event(self, buffer: int, event: Any) -> Status | None:
         found = self._get(buffer).event
         if found is None:
             return Status.RUNTIME_FAILURE
@@ -125,7 +106,7 @@ class Buffers:
         self._events.setdefault(buffer, []).append(handle)
         return None
 
-    def _set_event(self, buffer: int, event: int) -> None:
+    def set_tensor_buffer_event(self, buffer: int, event: int) -> None:
         self._get(buffer).event = self._handles.get(event, Event)
         self._events.setdefault(buffer, []).append(event)  # which is the buffer's from now on
 

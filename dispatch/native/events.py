@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.event import Event
@@ -99,44 +98,34 @@ class Events:
         """
         return self._handles.get(handle, Event)
 
-    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
-        """The functions, for `litert.abi.tables.fill`."""
-        return {
-            "create_managed_event": self._create_managed,
-            "create_event_from_sync_fence_fd": self._create_from_fd,
-            "get_event_event_type": self._get_type,
-            "get_event_sync_fence_fd": self._get_fd,
-            "set_custom_event": self._set_custom,
-            "get_custom_event": self._get_custom,
-            "wait_event": self._wait,
-        }
-
-    def _create_managed(self, environment: int, event_type: int, event: Any) -> Status | None:
+    def create_managed_event(self, environment: int, event_type: int, event: Any) -> Status | None:
         if event_type != _CUSTOM:
             return Status.UNSUPPORTED
         event[0] = self.put(CustomEvent())
         return None
 
-    def _create_from_fd(self, environment: int, fd: int, owns_fd: bool, event: Any) -> None:
+    def create_event_from_sync_fence_fd(
+        self, environment: int, fd: int, owns_fd: bool, event: Any
+    ) -> None:
         if fd < 0:
             raise LiteRtError(Status.INVALID_ARGUMENT, f"an event of file descriptor {fd}")
         event[0] = self.put(FenceEvent(fd, owns_fd=owns_fd))
 
-    def _get_type(self, event: int, event_type: Any) -> None:
+    def get_event_event_type(self, event: int, event_type: Any) -> None:
         found = self._handles.get(event, Event)
         kinds = {FenceEvent: _SYNC_FENCE_FD, CustomEvent: _CUSTOM}
         event_type[0] = kinds.get(type(found), _UNKNOWN)
 
-    def _get_fd(self, event: int, fd: Any) -> None:
+    def get_event_sync_fence_fd(self, event: int, fd: Any) -> None:
         fd[0] = self._handles.get(event, FenceEvent).fd
 
-    def _set_custom(self, event: int, custom: Any) -> None:
+    def set_custom_event(self, event: int, custom: Any) -> None:
         self._handles.get(event, CustomEvent).custom = custom
 
-    def _get_custom(self, event: int, custom: Any) -> None:
+    def get_custom_event(self, event: int, custom: Any) -> None:
         custom[0] = self._handles.get(event, CustomEvent).custom
 
-    def _wait(self, event: int, timeout_ms: int) -> None:
+    def wait_event(self, event: int, timeout_ms: int) -> None:
         found = self._handles.get(event, Event)
         found.wait(None if timeout_ms < 0 else timeout_ms / 1000)
 

@@ -17,22 +17,12 @@ from dispatch.native.exported.host import need
 from dispatch.native.exported.metrics_functions import MetricsFunctions
 from dispatch.table_check import check_table
 from litert.abi.definitions import ffi
-from litert.abi.tables import make_callback
+from litert.abi.tables import make_callback, slots_of
 
 _LOG = logging.getLogger(__name__)
 
-_FILLED = (
-    "initialize", "get_vendor_id", "get_build_id", "get_capabilities", "device_context_create",
-    "device_context_destroy", "get_input_requirements", "get_output_requirements",
-    "register_tensor_buffer", "unregister_tensor_buffer", "invocation_context_create",
-    "invocation_context_destroy", "attach_input", "attach_output", "detach_input", "detach_output",
-    "invoke", "check_runtime_compatibility",
-)  # fmt: skip
-_OPTIONAL = {
-    "set_scheduling_info": "invocation_context_set_scheduling_info",
-    "set_options": "invocation_context_set_options",
-}
-"""Functions of a table by slots that are NULL where the vendor leaves the default: a run then costs less."""
+_OPTIONAL = ("set_scheduling_info", "set_options")
+"""Functions of a table whose slots are NULL where the vendor leaves the default: a run then costs less."""
 
 
 class ExportedTable:
@@ -48,32 +38,29 @@ class ExportedTable:
         functions = Functions(dispatch)
         self._vendor = dispatch.vendor_id
         self._kept: list[object] = []
-        self._interface = ffi.new("LiteRtDispatchInterface*")
-        self._fill(self._interface, {name: getattr(functions, name) for name in _FILLED})
-        self._fill(
-            self._interface,
-            {
-                slot: getattr(functions, name)
-                for name, slot in _OPTIONAL.items()
-                if is_filled(dispatch, name)
-            },
-        )
+        slots = slots_of(functions, "LiteRtDispatchInterface")
+        for name in _OPTIONAL:
+            if not is_filled(dispatch, name):
+                del slots[f"invocation_context_{name}"]
         if is_filled(dispatch, "stop_metrics_collection"):
-            self._fill(self._interface, MetricsFunctions(functions).by_slot())
+            slots |= slots_of(MetricsFunctions(functions), "LiteRtDispatchInterface")
+        self._interface = self._make("LiteRtDispatchInterface", slots)
         self._async_interface: Any = ffi.NULL
         if dispatch.async_interface is not None:
-            self._async_interface = ffi.new("LiteRtDispatchAsyncInterface*")
-            self._fill(self._async_interface, AsyncFunctions(functions).by_slot())
+            self._async_interface = self._make_part(
+                "LiteRtDispatchAsyncInterface", AsyncFunctions(functions)
+            )
         self._graph_interface: Any = ffi.NULL
         if dispatch.graph_interface is not None:
-            self._graph_interface = ffi.new("LiteRtDispatchGraphInterface*")
-            graphs = GraphFunctions(functions, dispatch.graph_interface)
-            self._fill(self._graph_interface, graphs.by_slot())
+            self._graph_interface = self._make_part(
+                "LiteRtDispatchGraphInterface", GraphFunctions(functions, dispatch.graph_interface)
+            )
         self._buffer_handlers: Any = ffi.NULL
         if functions.memory is not None:
-            self._buffer_handlers = ffi.new("LiteRtCustomTensorBufferHandlersDef*")
+            self._buffer_handlers = self._make_part(
+                "LiteRtCustomTensorBufferHandlersDef", functions.memory
+            )
             functions.memory.describe(self._buffer_handlers)
-            self._fill(self._buffer_handlers, functions.memory.by_slot())
         self.api = ffi.new("LiteRtDispatchApi*")
         self._answer(self.api)
         self.get_api = self._export("LiteRtDispatchGetApi", self._get_api)
@@ -91,12 +78,17 @@ class ExportedTable:
         api.graph_interface = self._graph_interface
         api.tensor_buffer_handlers_def = self._buffer_handlers
 
-    def _fill(self, table: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
-        types = dict(ffi.typeof(table).item.fields)
+    def _make_part(self, c_type: str, implementation: object) -> Any:
+        return self._make(c_type, slots_of(implementation, c_type))
+
+    def _make(self, c_type: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
+        table = ffi.new(f"{c_type}*")
+        types = dict(ffi.typeof(c_type).fields)
         for slot, function in functions.items():
             callback = make_callback(types[slot].type, function, f"{self._vendor}, {slot}", _LOG)
             self._kept.append(callback)
             setattr(table, slot, ffi.cast(types[slot].type, callback))
+        return table
 
     def _export(self, symbol: str, function: Callable[..., Any]) -> Any:
         callback = make_callback(_SYMBOLS[symbol], function, f"{self._vendor}, {symbol}", _LOG)

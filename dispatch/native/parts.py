@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,6 @@ from dispatch.api import (
     GraphInterface,
     LockMode,
     MemBuffer,
-    NodeType,
 )
 from dispatch.native.answers import check_answer
 from dispatch.native.contexts import NativeCall, NativeDevice
@@ -78,17 +77,30 @@ class NativeGraph:
     outputs: set[int] = field(default_factory=set)
 
 
+def _on_graph(function: str) -> Callable[..., None]:
+    """A function of the library's that gets a graph, and numbers and texts as they are."""
+
+    def act(interface: NativeGraphInterface, graph: NativeGraph, *arguments: int | str) -> None:
+        given = [each.encode() if isinstance(each, str) else each for each in arguments]
+        check_answer(getattr(interface.functions, function)(graph.handle, *given))
+
+    return act
+
+
 class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
-    """Graphs of a library; executables are its numbers."""
+    """Graphs of a library; executables are its numbers.
+
+    Attributes:
+      functions: cffi's `LiteRtDispatchGraphInterface*`.
+    """
 
     def __init__(self, functions: Any) -> None:
-        """Takes cffi's `LiteRtDispatchGraphInterface*`."""
-        self._functions = functions
+        self.functions = functions
         self._graphs: dict[int, NativeGraph] = {}  # by address
 
     def graph_create(self, device_context: NativeDevice) -> NativeGraph:
         made = ffi.new("LiteRtDispatchGraph*")
-        check_answer(self._functions.graph_create(device_context.handle, made))
+        check_answer(self.functions.graph_create(device_context.handle, made))
         if not made[0]:
             raise LiteRtError(Status.RUNTIME_FAILURE, "the graph is NULL")
         graph = self._graphs[address_of(made[0])] = NativeGraph(made[0])
@@ -96,34 +108,23 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
 
     def graph_destroy(self, graph: NativeGraph) -> None:
         self._graphs.pop(address_of(graph.handle), None)
-        check_answer(self._functions.graph_destroy(graph.handle))
+        check_answer(self.functions.graph_destroy(graph.handle))
 
-    def add_node(self, graph: NativeGraph, node_id: int, node_type: NodeType) -> None:
-        check_answer(self._functions.add_node(graph.handle, node_id, int(node_type)))
-
-    def add_edge(self, graph: NativeGraph, edge_id: int) -> None:
-        check_answer(self._functions.add_edge(graph.handle, edge_id))
-
-    def connect_node_input(
-        self, graph: NativeGraph, node_id: int, input_index: int, edge_id: int
-    ) -> None:
-        check_answer(
-            self._functions.connect_node_input(graph.handle, node_id, input_index, edge_id)
-        )
-
-    def connect_node_output(
-        self, graph: NativeGraph, node_id: int, output_index: int, edge_id: int
-    ) -> None:
-        check_answer(
-            self._functions.connect_node_output(graph.handle, node_id, output_index, edge_id)
-        )
+    add_node = _on_graph("add_node")
+    add_edge = _on_graph("add_edge")
+    connect_node_input = _on_graph("connect_node_input")
+    connect_node_output = _on_graph("connect_node_output")
+    assign_node_function = _on_graph("assign_node_function")
+    annotate_graph = _on_graph("annotate_graph")
+    annotate_node = _on_graph("annotate_node")
+    annotate_edge = _on_graph("annotate_edge")
 
     def connect_graph_input(self, graph: NativeGraph, input_index: int, edge_id: int) -> None:
-        check_answer(self._functions.connect_graph_input(graph.handle, input_index, edge_id))
+        check_answer(self.functions.connect_graph_input(graph.handle, input_index, edge_id))
         graph.inputs.add(input_index)
 
     def connect_graph_output(self, graph: NativeGraph, output_index: int, edge_id: int) -> None:
-        check_answer(self._functions.connect_graph_output(graph.handle, output_index, edge_id))
+        check_answer(self.functions.connect_graph_output(graph.handle, output_index, edge_id))
         graph.outputs.add(output_index)
 
     def load_executable(
@@ -131,7 +132,7 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
     ) -> int:
         executable = ffi.new("LiteRtDispatchExecutableHandle*")
         check_answer(
-            self._functions.load_executable(
+            self.functions.load_executable(
                 device_context.handle,
                 int(executable_type),
                 device_context.keep(byte_code),
@@ -141,35 +142,14 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         return int(executable[0])
 
     def unload_executable(self, device_context: NativeDevice, executable_id: int) -> None:
-        check_answer(self._functions.unload_executable(device_context.handle, executable_id))
-
-    def assign_node_function(
-        self, graph: NativeGraph, node_id: int, executable_id: int, function_name: str
-    ) -> None:
-        name = function_name.encode()
-        check_answer(
-            self._functions.assign_node_function(graph.handle, node_id, executable_id, name)
-        )
-
-    def annotate_graph(self, graph: NativeGraph, key: str, value: str) -> None:
-        check_answer(self._functions.annotate_graph(graph.handle, key.encode(), value.encode()))
-
-    def annotate_node(self, graph: NativeGraph, node_id: int, key: str, value: str) -> None:
-        check_answer(
-            self._functions.annotate_node(graph.handle, node_id, key.encode(), value.encode())
-        )
-
-    def annotate_edge(self, graph: NativeGraph, edge_id: int, key: str, value: str) -> None:
-        check_answer(
-            self._functions.annotate_edge(graph.handle, edge_id, key.encode(), value.encode())
-        )
+        check_answer(self.functions.unload_executable(device_context.handle, executable_id))
 
     def invocation_context_create_from_graph(
         self, device_context: NativeDevice, graph: NativeGraph
     ) -> NativeCall:
         context = ffi.new("LiteRtDispatchInvocationContext*")
         check_answer(
-            self._functions.invocation_context_create_from_graph(
+            self.functions.invocation_context_create_from_graph(
                 device_context.handle, graph.handle, context
             )
         )
@@ -179,7 +159,7 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
 
     def invocation_context_get_graph(self, invocation_context: NativeCall) -> NativeGraph:
         found = ffi.new("LiteRtDispatchGraph*")
-        check_answer(self._functions.invocation_context_get_graph(invocation_context.handle, found))
+        check_answer(self.functions.invocation_context_get_graph(invocation_context.handle, found))
         graph = self._graphs.get(address_of(found[0]))
         if graph is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, f"{found[0]} is no graph that it has made")

@@ -7,7 +7,7 @@ GL) is answered by Unsupported, and logged once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from dispatch.tensor_buffer import TensorBufferRequirements
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.options import options_table
-from litert.abi.tables import fill
+from litert.abi.tables import fill, slots_of
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -49,7 +49,10 @@ class RuntimeContext:
         self.events = Events(self.handles)
         self._options = options_table()
         self.table = ffi.new("LiteRtRuntimeContext*")
-        self._kept = fill(self.table, self._slots(), _VERSION, owner, _LOG)
+        slots: dict[str, Callable[..., Any]] = {}
+        for part in (self, self._options, self.buffers, self.events):
+            slots |= slots_of(part, "LiteRtRuntimeContext")
+        self._kept = fill(self.table, slots, _VERSION, owner, _LOG)
 
     def put_environment(self, environment: EnvironmentOptions) -> int:
         """Makes a `LiteRtEnvironment`, which lives as long as the library."""
@@ -69,17 +72,7 @@ class RuntimeContext:
         self.handles.drop(handle)
         return found
 
-    def _slots(self) -> Mapping[str, Callable[..., Any]]:
-        return {
-            **self._options.slots(),
-            **self.buffers.slots(),
-            **self.events.slots(),
-            "create_tensor_buffer_requirements": self._create_requirements,
-            "get_environment_options": self._get_environment_options,
-            "environment_has_gpu_environment": self._has_gpu_environment,
-        }
-
-    def _create_requirements(
+    def create_tensor_buffer_requirements(
         self,
         num_types: int,
         types: Any,
@@ -98,10 +91,10 @@ class RuntimeContext:
             )
         )
 
-    def _get_environment_options(self, environment: int, options: Any) -> None:
+    def get_environment_options(self, environment: int, options: Any) -> None:
         options[0] = self.environment_options(environment)
 
-    def _has_gpu_environment(self, environment: int, has: Any) -> None:
+    def environment_has_gpu_environment(self, environment: int, has: Any) -> None:
         self.handles.get(environment, HostEnvironment)
         has[0] = False
 

@@ -37,8 +37,48 @@ from litert.core.version import ApiVersion
 _LOG = logging.getLogger(__name__)
 
 
+def _on_buffer(function: str) -> Callable[..., None]:
+    """A function of the library's that gets an index and a buffer; one that is empty is not called."""
+
+    def act(
+        table: NativeDispatch,
+        invocation_context: NativeCall,
+        index: int,
+        handle: NativeRegistration,
+    ) -> None:
+        if found := getattr(table.functions, function):
+            check_answer(found(invocation_context.handle, index, handle.handle))
+
+    return act
+
+
+def _asking(function: str) -> Callable[..., TensorBufferRequirements]:
+    """A function of the library's that tells requirements."""
+
+    def ask(
+        table: NativeDispatch,
+        invocation_context: NativeCall,
+        index: int,
+        tensor_type: RankedTensorType,
+    ) -> TensorBufferRequirements:
+        c_type = ffi.new("LiteRtRankedTensorType*")
+        to_c(tensor_type, c_type)
+        made = ffi.new("LiteRtTensorBufferRequirements*")
+        check_answer(
+            getattr(table.functions, function)(invocation_context.handle, index, c_type, made)
+        )
+        return table.runtime.take_requirements(made[0])
+
+    return ask
+
+
 class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
-    """The table of a library."""
+    """The table of a library.
+
+    Attributes:
+      functions: cffi's `LiteRtDispatchInterface*`.
+      runtime: what the library gets from the host.
+    """
 
     @classmethod
     def load(cls, path: str) -> NativeDispatch:
@@ -52,9 +92,9 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     def __init__(self, library: DispatchLibrary) -> None:
         self.vendor_id = library.name  # until it says it itself
         self._library = library
-        self._functions = functions = library.interface
+        self.functions = functions = library.interface
         self._invoke = functions.invoke
-        self._runtime = RuntimeContext(f"vendor '{library.name}'")
+        self.runtime = RuntimeContext(f"vendor '{library.name}'")
         self._options = options_table()
         if library.buffer_handlers is not None:
             self.buffer_handlers = NativeBufferHandlers(library.buffer_handlers, library.path)
@@ -70,11 +110,11 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
     ) -> None:
-        runtime = self._runtime
+        runtime = self.runtime
         environment = runtime.put_environment(environment_options)
         settings = self._put_options(options)  # both for ever: a library may keep them
         check_answer(
-            self._functions.initialize(
+            self.functions.initialize(
                 runtime.table,
                 ffi.cast("LiteRtEnvironment", environment),
                 ffi.cast("LiteRtOptions", settings),
@@ -94,7 +134,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         version = ffi.new("LiteRtApiVersion*", list(host_version))
         try:
             check_answer(
-                self._functions.check_runtime_compatibility(
+                self.functions.check_runtime_compatibility(
                     version[0],
                     ffi.cast("LiteRtEnvironmentOptions", environment),
                     ffi.cast("LiteRtOptions", settings),
@@ -109,8 +149,8 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         made = ffi.new("LiteRtDispatchDeviceContext*")
         try:
             check_answer(
-                self._functions.device_context_create(
-                    self._runtime.table, ffi.cast("LiteRtOptions", settings), made
+                self.functions.device_context_create(
+                    self.runtime.table, ffi.cast("LiteRtOptions", settings), made
                 )
             )
             if not made[0]:
@@ -122,8 +162,8 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
     def device_context_destroy(self, device_context: NativeDevice) -> None:
         try:
-            if self._functions.device_context_destroy:
-                check_answer(self._functions.device_context_destroy(device_context.handle))
+            if self.functions.device_context_destroy:
+                check_answer(self.functions.device_context_destroy(device_context.handle))
         finally:
             self._options.drop_options(device_context.options)
             device_context.kept.clear()
@@ -142,31 +182,22 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
                 self._library.path,
             )
 
-    def get_input_requirements(
-        self, invocation_context: NativeCall, input_index: int, tensor_type: RankedTensorType
-    ) -> TensorBufferRequirements:
-        function = self._functions.get_input_requirements
-        return self._requirements(function, invocation_context, input_index, tensor_type)
-
-    def get_output_requirements(
-        self, invocation_context: NativeCall, output_index: int, tensor_type: RankedTensorType
-    ) -> TensorBufferRequirements:
-        function = self._functions.get_output_requirements
-        return self._requirements(function, invocation_context, output_index, tensor_type)
+    get_input_requirements = _asking("get_input_requirements")
+    get_output_requirements = _asking("get_output_requirements")
 
     def register_tensor_buffer(
         self, device_context: NativeDevice, tensor_buffer: TensorBuffer
     ) -> NativeRegistration:
-        buffer = self._runtime.buffers.put(tensor_buffer)
+        buffer = self.runtime.buffers.put(tensor_buffer)
         handle = ffi.new("LiteRtTensorBufferHandle*")
         try:
             check_answer(
-                self._functions.register_tensor_buffer(
+                self.functions.register_tensor_buffer(
                     device_context.handle, ffi.cast("LiteRtTensorBuffer", buffer), handle
                 )
             )
         except BaseException:
-            self._runtime.buffers.drop(buffer)
+            self.runtime.buffers.drop(buffer)
             raise
         return NativeRegistration(int(handle[0]), buffer)
 
@@ -174,11 +205,11 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         self, device_context: NativeDevice, handle: NativeRegistration
     ) -> None:
         try:
-            unregister = self._functions.unregister_tensor_buffer
+            unregister = self.functions.unregister_tensor_buffer
             if unregister:
                 check_answer(unregister(device_context.handle, handle.handle))
         finally:
-            self._runtime.buffers.drop(handle.buffer)
+            self.runtime.buffers.drop(handle.buffer)
 
     def invocation_context_create(
         self,
@@ -191,8 +222,8 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     ) -> NativeCall:
         made = ffi.new("LiteRtDispatchInvocationContext*")
         check_answer(
-            self._functions.invocation_context_create(
-                self._runtime.table,
+            self.functions.invocation_context_create(
+                self.runtime.table,
                 device_context.handle,
                 int(executable_type),
                 device_context.keep(byte_code),
@@ -208,38 +239,17 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
     def invocation_context_destroy(self, invocation_context: NativeCall) -> None:
         try:
-            if self._functions.invocation_context_destroy:
-                check_answer(self._functions.invocation_context_destroy(invocation_context.handle))
+            if self.functions.invocation_context_destroy:
+                check_answer(self.functions.invocation_context_destroy(invocation_context.handle))
         finally:
             for event in (*invocation_context.input_events, *invocation_context.run_events):
-                self._runtime.handles.drop(event)
+                self.runtime.handles.drop(event)
             self._drop_run_options(invocation_context)
 
-    def attach_input(
-        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
-    ) -> None:
-        attach = self._functions.attach_input
-        check_answer(attach(invocation_context.handle, index, handle.handle))
-
-    def attach_output(
-        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
-    ) -> None:
-        attach = self._functions.attach_output
-        check_answer(attach(invocation_context.handle, index, handle.handle))
-
-    def detach_input(
-        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
-    ) -> None:
-        detach = self._functions.detach_input
-        if detach:
-            check_answer(detach(invocation_context.handle, index, handle.handle))
-
-    def detach_output(
-        self, invocation_context: NativeCall, index: int, handle: NativeRegistration
-    ) -> None:
-        detach = self._functions.detach_output
-        if detach:
-            check_answer(detach(invocation_context.handle, index, handle.handle))
+    attach_input = _on_buffer("attach_input")
+    attach_output = _on_buffer("attach_output")
+    detach_input = _on_buffer("detach_input")
+    detach_output = _on_buffer("detach_output")
 
     def invoke(self, invocation_context: NativeCall) -> None:
         status = self._invoke(invocation_context.handle)
@@ -251,25 +261,25 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
     def _read_ids(self) -> None:
         text = ffi.new("const char**")
-        check_answer(self._functions.get_vendor_id(text))
+        check_answer(self.functions.get_vendor_id(text))
         vendor_id = decode(text[0], "the vendor's id")
         if not vendor_id:
             raise _nonsense("the vendor's id is empty")
         text[0] = ffi.NULL
-        check_answer(self._functions.get_build_id(text))
+        check_answer(self.functions.get_build_id(text))
         self.build_id = decode(text[0], "the build's id")
         self.vendor_id = vendor_id
 
     def _read_capabilities(self) -> None:
         found = ffi.new("int*")
-        check_answer(self._functions.get_capabilities(found))
+        check_answer(self.functions.get_capabilities(found))
         capabilities = Capability(found[0] & sum(Capability))
         if not capabilities & Capability.BASIC:
             raise _nonsense(f"the capabilities are {found[0]}, without BASIC")
         if capabilities & Capability.ASYNC:
             self._library.check_part("async_interface")
             functions = self._library.async_interface
-            self.async_interface = NativeAsyncInterface(functions, self._runtime)
+            self.async_interface = NativeAsyncInterface(functions, self.runtime)
         if capabilities & Capability.GRAPH:
             self._library.check_part("graph_interface")
             self.graph_interface = NativeGraphInterface(self._library.graph_interface)
@@ -278,19 +288,10 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     def _put_options(self, options: Mapping[str, str]) -> int:
         return self._options.put_options(dispatch_payloads(self._library.name, options))
 
-    def _requirements(
-        self, function: Any, call: NativeCall, index: int, tensor_type: RankedTensorType
-    ) -> TensorBufferRequirements:
-        c_type = ffi.new("LiteRtRankedTensorType*")
-        to_c(tensor_type, c_type)
-        made = ffi.new("LiteRtTensorBufferRequirements*")
-        check_answer(function(call.handle, index, c_type, made))
-        return self._runtime.take_requirements(made[0])
-
     def _set_scheduling_info(
         self, invocation_context: NativeCall, scheduling_info: SchedulingInfo
     ) -> None:
-        status = self._functions.invocation_context_set_scheduling_info(
+        status = self.functions.invocation_context_set_scheduling_info(
             invocation_context.handle, invocation_context.scheduling_struct(scheduling_info)
         )
         if status:
@@ -303,7 +304,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         if run_options is not None:
             invocation_context.run_options = self._put_options(run_options)
         settings = ffi.cast("LiteRtOptions", invocation_context.run_options)
-        set_options = self._functions.invocation_context_set_options
+        set_options = self.functions.invocation_context_set_options
         status = set_options(invocation_context.handle, settings)
         if status:
             check_answer(status)
@@ -314,13 +315,13 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
             call.run_options = 0
 
     def _start_metrics(self, invocation_context: NativeCall, detail_level: int) -> None:
-        start = self._functions.start_metrics_collection
+        start = self.functions.start_metrics_collection
         check_answer(start(invocation_context.handle, detail_level))
 
     def _stop_metrics(self, invocation_context: NativeCall) -> Sequence[Metric]:
         made = ffi.new("LiteRtDispatchMetrics*")
-        check_answer(self._functions.stop_metrics_collection(invocation_context.handle, made))
-        return read_metrics(self._functions, made[0])
+        check_answer(self.functions.stop_metrics_collection(invocation_context.handle, made))
+        return read_metrics(self.functions, made[0])
 
 
 def _nonsense(what: str) -> LiteRtError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -92,15 +92,6 @@ class OptionsTable:
     def drop_environment(self, handle: int) -> None:
         """Releases a `LiteRtEnvironmentOptions`."""
         self._handles.drop(handle)
-
-    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
-        """The functions that compiler and runtime contexts share, for `litert.abi.tables.fill`."""
-        return {
-            "get_opaque_options": self.get_opaque_options,
-            "find_opaque_options_data": self.find_opaque_options_data,
-            "destroy_options": self.destroy_options,
-            "get_environment_options_value": self.get_environment_options_value,
-        }
 
     def get_opaque_options(self, options: int, opaque_options: Any) -> None:
         """`LiteRtGetOpaqueOptions`."""

@@ -58,6 +58,17 @@ def fill(
     return kept
 
 
+def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any]]:
+    """The methods of an object that are called as a slot of a table, by their name.
+
+    Args:
+      implementation: the object.
+      c_type: of the table: `LiteRtRuntimeContext`.
+    """
+    names = [name for name, _ in ffi.typeof(c_type).fields]
+    return {name: getattr(implementation, name) for name in names if hasattr(implementation, name)}
+
+
 def make_callback(
     function_type: Any, function: Callable[..., Any], name: str, log: logging.Logger
 ) -> Any:

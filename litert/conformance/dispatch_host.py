@@ -6,7 +6,7 @@ is released nobody may touch it either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,27 +142,17 @@ class _CountedLocks(Buffers):
         self._locked: set[int] = set()
         self._fault = ""
 
-    def slots(self) -> Mapping[str, Callable[..., Status | None]]:
-        """The functions, of which two keep count."""
-        slots = super().slots()
-        lock, unlock = slots["lock_tensor_buffer"], slots["unlock_tensor_buffer"]
+    def lock_tensor_buffer(self, buffer: int, address: Any, mode: int) -> None:
+        if buffer in self._locked:
+            self._fault = self._fault or "a buffer is locked that is locked already"
+        super().lock_tensor_buffer(buffer, address, mode)
+        self._locked.add(buffer)
 
-        def count_lock(buffer: Any, address: Any, mode: int) -> Status | None:
-            number = int(ffi.cast("uintptr_t", buffer))
-            if number in self._locked:
-                self._fault = self._fault or "a buffer is locked that is locked already"
-            status = lock(buffer, address, mode)
-            self._locked.add(number)
-            return status
-
-        def count_unlock(buffer: Any) -> Status | None:
-            number = int(ffi.cast("uintptr_t", buffer))
-            if number not in self._locked:
-                self._fault = self._fault or "a buffer is unlocked that is not locked"
-            self._locked.discard(number)
-            return unlock(buffer)
-
-        return {**slots, "lock_tensor_buffer": count_lock, "unlock_tensor_buffer": count_unlock}
+    def unlock_tensor_buffer(self, buffer: int) -> None:
+        if buffer not in self._locked:
+            self._fault = self._fault or "a buffer is unlocked that is not locked"
+        self._locked.discard(buffer)
+        super().unlock_tensor_buffer(buffer)
 
     def take_fault(self) -> str:
         """What is wrong until now."""

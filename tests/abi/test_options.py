@@ -7,7 +7,7 @@ import pytest
 
 from litert.abi.definitions import ffi
 from litert.abi.options import OptionsTable
-from litert.abi.tables import fill
+from litert.abi.tables import fill, slots_of
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.status import Status
 
@@ -20,7 +20,8 @@ def options() -> OptionsTable:
 @pytest.fixture
 def context(options: OptionsTable) -> Any:
     table = ffi.new("LiteRtCompilerContext*")
-    kept = fill(table, options.slots(), (1, 3), "vendor 'Acme'", logging.getLogger(__name__))
+    slots = slots_of(options, "LiteRtCompilerContext")
+    kept = fill(table, slots, (1, 3), "vendor 'Acme'", logging.getLogger(__name__))
     yield table
     del kept
 

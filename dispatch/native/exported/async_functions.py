@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dispatch.event import Event
@@ -141,11 +140,7 @@ class AsyncFunctions:
         self._functions = functions
         self._events = VendorEvents()
 
-    def by_slot(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions."""
-        return {"attach_input_event": self._attach_input_event, "invoke_async": self._invoke_async}
-
-    def _attach_input_event(self, handle: int, index: int, event: int) -> None:
+    def attach_input_event(self, handle: int, index: int, event: int) -> None:
         call = self._functions.handles.get(handle, ExportedCall)
         call.port("input", index)
         if not event:
@@ -154,7 +149,7 @@ class AsyncFunctions:
             "attach_input_event", call.context, index, HostEvent(call.device.host, event)
         )
 
-    def _invoke_async(self, handle: int, num_events: int, out: Any) -> None:
+    def invoke_async(self, handle: int, num_events: int, out: Any) -> None:
         call = self._functions.handles.get(handle, ExportedCall)
         if num_events != len(call.outputs):
             raise LiteRtError(
@@ -165,18 +160,7 @@ class AsyncFunctions:
         if num_events:
             need(out)
         call.check_ready()
-        vendor = self._functions.vendor
-        events = vendor.call("invoke_async", call.context)
-        if (
-            not isinstance(events, Sequence)
-            or len(events) != num_events
-            or not all(isinstance(event, Event) for event in events)
-        ):
-            raise vendor.nonsense(
-                f"invoke_async of '{call.function_name}'",
-                f"it returned {events!r:.80}, not {num_events} events",
-                "Return a list with one Event for each output.",
-            )
+        events = self._functions.vendor.start(call.context, call.function_name, num_events)
         environment = self._functions.environment
         made = [self._events.hand_over(event, call.device.host, environment) for event in events]
         for index, event in enumerate(made):

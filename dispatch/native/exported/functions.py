@@ -21,7 +21,7 @@ from dispatch.native.exported.objects import (
     ExportedRegistration,
 )
 from dispatch.native.exported.option_text import options_identifier, parse_options, parse_text
-from dispatch.requirements import find_misfit, find_nonsense
+from dispatch.requirements import ask_requirements, refuse_misfit
 from dispatch.scheduling import SchedulingInfo
 from dispatch.vendor import Vendor, initialize_once
 from litert.abi.definitions import ffi
@@ -188,7 +188,7 @@ class Functions:
                     registration.ports.remove(port)
         self.vendor.call("invocation_context_destroy", call.context, detail=_of(call))
 
-    def set_scheduling_info(self, handle: int, info: Any) -> None:
+    def invocation_context_set_scheduling_info(self, handle: int, info: Any) -> None:
         call = self.handles.get(handle, ExportedCall)
         info = need(info)
         mask = int(info.fields_mask)
@@ -204,7 +204,7 @@ class Functions:
             "set_scheduling_info", call.context, given.with_defaults(), detail=_of(call)
         )
 
-    def set_options(self, handle: int, options: int) -> None:
+    def invocation_context_set_options(self, handle: int, options: int) -> None:
         call = self.handles.get(handle, ExportedCall)
         given = parse_text(call.device.host.read_payload(options, self._identifier)) or None
         self.vendor.call("set_options", call.context, given, detail=_of(call))
@@ -243,13 +243,7 @@ class Functions:
         port = call.port(kind, index)
         wanted = from_c(tensor_type)
         need(out)
-        function, detail = f"get_{kind}_requirements", f" of {kind} {index}{_of(call)}"
-        requirements = self.vendor.call(function, call.context, index, wanted, detail=detail)
-        problem = find_nonsense(requirements, wanted)
-        if problem:
-            raise self.vendor.nonsense(
-                function + detail, problem, "Return the bytes that the tensor takes on the device."
-            )
+        requirements = ask_requirements(self.vendor, call.context, kind, index, wanted, _of(call))
         call.device.host.create_requirements(requirements, self.memory, out)
         port.requirements, port.tensor_type = requirements, wanted
 
@@ -258,14 +252,8 @@ class Functions:
         port = call.port(kind, index)
         registration = self._registration(buffer, call.device)
         if port.requirements is not None and port.tensor_type is not None:
-            misfit = find_misfit(registration.buffer, port.requirements, port.tensor_type)
-            if misfit:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
-                    f"the buffer does not fit: {misfit}",
-                    f"{kind} {index}{_of(call)}",
-                    "Allocate buffers by the requirements.",
-                )
+            where = f"{kind} {index}{_of(call)}"
+            refuse_misfit(registration.buffer, port.requirements, port.tensor_type, where)
         call.is_ready = False
         former, port.attached = port.attached, None
         if former is not None and former is not registration:

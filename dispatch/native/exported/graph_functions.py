@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,34 +38,17 @@ class GraphFunctions:
         self._functions = functions
         self._handles = functions.handles
         self._interface = interface
+        for name in ("add_edge", "connect_node_input", "connect_node_output"):
+            setattr(self, name, self._on_graph(getattr(interface, name)))
+        for name in ("annotate_graph", "annotate_node", "annotate_edge"):
+            setattr(self, name, self._annotate(getattr(interface, name)))
 
-    def by_slot(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions."""
-        return {
-            "graph_create": self._create,
-            "graph_destroy": self._destroy,
-            "add_node": self._add_node,
-            "add_edge": self._on_graph(self._interface.add_edge),
-            "connect_node_input": self._on_graph(self._interface.connect_node_input),
-            "connect_node_output": self._on_graph(self._interface.connect_node_output),
-            "connect_graph_input": self._connect_input,
-            "connect_graph_output": self._connect_output,
-            "load_executable": self._load,
-            "unload_executable": self._unload,
-            "assign_node_function": self._assign,
-            "annotate_graph": self._annotate(self._interface.annotate_graph),
-            "annotate_node": self._annotate(self._interface.annotate_node),
-            "annotate_edge": self._annotate(self._interface.annotate_edge),
-            "invocation_context_create_from_graph": self._create_call,
-            "invocation_context_get_graph": self._get_graph,
-        }
-
-    def _create(self, device_handle: int, out: Any) -> None:
+    def graph_create(self, device_handle: int, out: Any) -> None:
         device = self._handles.get(device_handle, ExportedDevice)
         need(out)
         out[0] = self._handles.put(_Graph(self._interface.graph_create(device.context), device))
 
-    def _destroy(self, handle: int) -> None:
+    def graph_destroy(self, handle: int) -> None:
         graph = self._handles.get(handle, _Graph)
         self._handles.drop(handle)
         self._interface.graph_destroy(graph.graph)
@@ -84,7 +67,7 @@ class GraphFunctions:
 
         return act
 
-    def _add_node(self, handle: int, node_id: int, node_type: int) -> None:
+    def add_node(self, handle: int, node_id: int, node_type: int) -> None:
         graph = self._handles.get(handle, _Graph)
         try:
             kind = NodeType(node_type)
@@ -92,17 +75,19 @@ class GraphFunctions:
             kind = NodeType.UNKNOWN
         self._interface.add_node(graph.graph, node_id, kind)
 
-    def _connect_input(self, handle: int, index: int, edge_id: int) -> None:
+    def connect_graph_input(self, handle: int, index: int, edge_id: int) -> None:
         graph = self._handles.get(handle, _Graph)
         self._interface.connect_graph_input(graph.graph, index, edge_id)
         graph.inputs.add(index)
 
-    def _connect_output(self, handle: int, index: int, edge_id: int) -> None:
+    def connect_graph_output(self, handle: int, index: int, edge_id: int) -> None:
         graph = self._handles.get(handle, _Graph)
         self._interface.connect_graph_output(graph.graph, index, edge_id)
         graph.outputs.add(index)
 
-    def _load(self, device_handle: int, executable_type: int, byte_code: Any, out: Any) -> None:
+    def load_executable(
+        self, device_handle: int, executable_type: int, byte_code: Any, out: Any
+    ) -> None:
         device = self._handles.get(device_handle, ExportedDevice)
         need(out)
         module = self._functions.open_module(device, need(byte_code))
@@ -113,19 +98,23 @@ class GraphFunctions:
         number = self._interface.load_executable(device.context, kind, module)
         out[0] = self._handles.put(_Executable(number))
 
-    def _unload(self, device_handle: int, handle: int) -> None:
+    def unload_executable(self, device_handle: int, handle: int) -> None:
         device = self._handles.get(device_handle, ExportedDevice)
         executable = self._handles.get(handle, _Executable)
         self._handles.drop(handle)
         self._interface.unload_executable(device.context, executable.number)
 
-    def _assign(self, handle: int, node_id: int, executable_handle: int, name: Any) -> None:
+    def assign_node_function(
+        self, handle: int, node_id: int, executable_handle: int, name: Any
+    ) -> None:
         graph = self._handles.get(handle, _Graph)
         executable = self._handles.get(executable_handle, _Executable)
         function = read_text(name, "function's name") if name else ""
         self._interface.assign_node_function(graph.graph, node_id, executable.number, function)
 
-    def _create_call(self, device_handle: int, handle: int, out: Any) -> None:
+    def invocation_context_create_from_graph(
+        self, device_handle: int, handle: int, out: Any
+    ) -> None:
         device = self._handles.get(device_handle, ExportedDevice)
         graph = self._handles.get(handle, _Graph)
         need(out)
@@ -136,6 +125,6 @@ class GraphFunctions:
         call = ExportedCall(context, device, "graph", run, graph=handle)
         self._functions.put_call(call, len(graph.inputs), len(graph.outputs), out)
 
-    def _get_graph(self, handle: int, out: Any) -> None:
+    def invocation_context_get_graph(self, handle: int, out: Any) -> None:
         call = self._handles.get(handle, ExportedCall)
         need(out)[0] = call.graph

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,15 +57,6 @@ class MemoryFunctions:
         self._vendor_id = vendor_id
         self._handles = Handles()
 
-    def by_slot(self) -> Mapping[str, Callable[..., None]]:
-        """The functions, for a `LiteRtCustomTensorBufferHandlersDef`."""
-        return {
-            "create_func": self._create,
-            "destroy_func": self._destroy,
-            "lock_func": self._lock,
-            "unlock_func": self._unlock,
-        }
-
     def describe(self, definition: Any) -> None:
         """Writes what is no function into a `LiteRtCustomTensorBufferHandlersDef*`.
 
@@ -97,7 +87,7 @@ class MemoryFunctions:
         memory = self._handles.get(memory_handle, _Memory)
         return ExportedBuffer(tensor_type, buffer_type, size, memory.value)
 
-    def _create(
+    def create_func(
         self,
         device: Any,
         queue: Any,
@@ -118,13 +108,13 @@ class MemoryFunctions:
         memory.info.memory_handle = ffi.cast("void*", self._handles.put(memory))
         info[0] = memory.info
 
-    def _destroy(self, info: Any) -> None:
+    def destroy_func(self, info: Any) -> None:
         memory = self._find(info)
         self._handles.drop(memory.info.memory_handle)
         with self._calling("destroy"):
             self._handlers.destroy(memory.value)
 
-    def _lock(self, info: Any, mode: int, address: Any) -> None:
+    def lock_func(self, info: Any, mode: int, address: Any) -> None:
         memory = self._find(info)
         with self._calling("lock"):
             found = self._handlers.lock(memory.value, LockMode(mode))
@@ -132,7 +122,7 @@ class MemoryFunctions:
             raise LiteRtError(Status.RUNTIME_FAILURE, f"the address is {found!r:.80}", "lock")
         address[0] = ffi.cast("void*", found)
 
-    def _unlock(self, info: Any) -> None:
+    def unlock_func(self, info: Any) -> None:
         with self._calling("unlock"):
             self._handlers.unlock(self._find(info).value)
 

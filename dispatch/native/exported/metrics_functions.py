@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.api import Metric
@@ -23,22 +22,12 @@ class MetricsFunctions:
         self._handles = functions.handles
         self._vendor = functions.vendor
 
-    def by_slot(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions."""
-        return {
-            "start_metrics_collection": self._start,
-            "stop_metrics_collection": self._stop,
-            "get_num_metrics": self._count,
-            "get_metric": self._get,
-            "destroy_metrics": self._destroy,
-        }
-
-    def _start(self, handle: int, detail_level: int) -> None:
+    def start_metrics_collection(self, handle: int, detail_level: int) -> None:
         call = self._handles.get(handle, ExportedCall)
         self._vendor.call("start_metrics_collection", call.context, detail_level)
         call.is_measured = True
 
-    def _stop(self, handle: int, out: Any) -> None:
+    def stop_metrics_collection(self, handle: int, out: Any) -> None:
         call = self._handles.get(handle, ExportedCall)
         need(out)
         if not call.is_measured:
@@ -51,10 +40,10 @@ class MetricsFunctions:
         measured = self._vendor.call("stop_metrics_collection", call.context)
         out[0] = self._handles.put(ExportedMetrics(list(measured)))
 
-    def _count(self, handle: int, out: Any) -> None:
+    def get_num_metrics(self, handle: int, out: Any) -> None:
         need(out)[0] = len(self._handles.get(handle, ExportedMetrics).values)
 
-    def _get(self, handle: int, index: int, out: Any) -> None:
+    def get_metric(self, handle: int, index: int, out: Any) -> None:
         metrics = self._handles.get(handle, ExportedMetrics)
         need(out)
         if not 0 <= index < len(metrics.values):
@@ -63,7 +52,7 @@ class MetricsFunctions:
             )
         _write(metrics.values[index], out, metrics.texts)
 
-    def _destroy(self, handle: int) -> None:
+    def destroy_metrics(self, handle: int) -> None:
         self._handles.get(handle, ExportedMetrics)
         self._handles.drop(handle)
 

@@ -18,7 +18,7 @@ from litert.abi.definitions import ffi
 from litert.abi.options import options_table
 from litert.abi.status_codes import check
 from litert.abi.symbol_library import load_symbols
-from litert.abi.tables import fill
+from litert.abi.tables import fill, slots_of
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -33,7 +33,7 @@ def ours() -> Iterator[HostContext]:
     """Our own host's context, with nothing but options in it."""
     table = ffi.new("LiteRtCompilerContext*")
     log = logging.getLogger(__name__)
-    kept = fill(table, options_table().slots(), (1, 3), "a test", log)
+    kept = fill(table, slots_of(options_table(), "LiteRtCompilerContext"), (1, 3), "a test", log)
     yield HostContext(table)
     del kept
 
