@@ -36,7 +36,7 @@ class CompositeFate:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NpuShare:
     """What goes to the NPU of a subgraph.
 
     Attributes:
@@ -54,7 +54,9 @@ class Answer:
     edges: list[Edge] | None = None
 
 
-def ask(model: Model, index: int, plugin: VendorPlugin, edges: Sequence[Sequence[Edge]]) -> Answer:
+def ask(
+    model: Model, index: int, plugin: VendorPlugin, edges: Sequence[Sequence[Edge]]
+) -> NpuShare:
     """Asks about one subgraph, in which composites may be taken apart.
 
     Args:
@@ -160,9 +162,9 @@ def _why_no_call(model: Model, op: Op, composite: Composite) -> str:
     return ""
 
 
-def _answer(subgraph: Subgraph, wishes: _Wishes) -> Answer:
+def _answer(subgraph: Subgraph, wishes: _Wishes) -> NpuShare:
     selected, reasons = wishes.selected, wishes.reasons
-    return Answer(
+    return NpuShare(
         {i: selected[op] for i, op in enumerate(subgraph.ops) if op in selected},
         {i: reasons.get(op, NO_REASON) for i, op in enumerate(subgraph.ops) if op not in selected},
     )

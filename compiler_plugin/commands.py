@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler_plugin.apply_options import ApplyOptions
-from compiler_plugin.checks import check_output, check_required, read_uncompiled
-from compiler_plugin.compiling import Prepare
+from compiler_plugin.checks import check_output, check_required
 from compiler_plugin.composites import forget_decompositions
-from compiler_plugin.custom_layers import find_custom_layers
 from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import Partition, extract, replace_partitions
-from compiler_plugin.pipeline import (
-    Progress,
-    choose_plugin,
-    create_plugin,
-    new_report,
-    no_progress,
-)
-from compiler_plugin.plan import plan_model, unused_decompositions
+from compiler_plugin.pipeline import Progress, no_progress, start_run
+from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
-from compiler_plugin.reporting import report_plans
-from compiler_plugin.shape_bounds import check_shape_bounds
-from compiler_plugin.transforming import prepare_partitions, transform_model
-from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model
@@ -55,7 +42,8 @@ def partition_model(
     """
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
-    with _asking_plugin("partition", source, target, options) as (model, plugin, report, _):
+    with start_run("partition", source, target, options) as run:
+        model, plugin, report = run.model, run.plugin, run.report
         plans = plan_model(model, plugin, options.subgraphs, options.compiler.max_partitions)
         plugin.close()
         unused = unused_decompositions(model, plans)
@@ -74,6 +62,7 @@ def partition_model(
             for plan in plans
             for p in plan.partitions
         ]
+        run.report_transformations()
         _write(report, model, target, progress)
     return report
 
@@ -89,15 +78,17 @@ def compile_model(
     """
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
-    with _asking_plugin("compile", source, target, options) as (model, plugin, report, prepare):
+    with start_run("compile", source, target, options) as run:
+        model, plugin, report = run.model, run.plugin, run.report
         if not model.subgraphs:
             raise LiteRtError(
                 Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
             )
         copies = [extract(_whole(model, index)) for index in range(len(model.subgraphs))]
-        notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
+        notes = [f"{copy.name}: {note}" for copy in copies if (note := run.prepare(copy))]
         result = plugin.compile(copies)
         plugin.close()
+        run.report_transformations()
         report.calls = [
             CallReport(
                 f"Subgraph_{index}",
@@ -192,33 +183,6 @@ def _info(plugin: RegisteredPlugin) -> PluginInfo:
     return PluginInfo(
         factory.soc_manufacturer, tuple(factory.soc_models), factory.sdk_version, plugin.origin
     )
-
-
-@contextmanager
-def _asking_plugin(
-    cmd: str, source: str, target: str, options: ApplyOptions
-) -> Iterator[tuple[Model, VendorPlugin, Report, Prepare]]:
-    """An input that is not compiled, the plugin that options name, a report to fill, and what to do to copies."""
-    start = time.perf_counter()
-    check_output(target, [source, *options.asset_paths])
-    with ExitStack() as stack:
-        # Now, while a plugin's process still starts.
-        model = stack.enter_context(read_uncompiled(source))
-        registered, soc_model = choose_plugin(options)
-        report = new_report(cmd, source, options, registered, soc_model)
-        plugin = stack.enter_context(create_plugin(registered, options, report))
-        report.warnings += model.warnings
-        transformations = transform_model(model, options.transform, report)
-        by_vendor = plugin.transform(model)
-        check_shape_bounds(model, options.compiler.shape_bounds)
-        find_custom_layers(plugin, options.compiler, model, report)
-        prepare = prepare_partitions(plugin.data_layout, options.transform, transformations)
-        yield model, plugin, report, prepare
-        report.transformations = [
-            *(transformations.reports() if transformations else ()),
-            *by_vendor,
-        ]
-    report.seconds = time.perf_counter() - start
 
 
 def _whole(model: Model, index: int) -> Partition:

@@ -10,6 +10,7 @@ from compiler_plugin.composites import forget_decompositions
 from compiler_plugin.outline import Partition, extract
 from compiler_plugin.plan import SubgraphPlan, leave_smallest
 from compiler_plugin.plugin import CompiledResult
+from compiler_plugin.report import CallReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -155,3 +156,29 @@ def _reason(error: LiteRtError) -> str:
     where = f" ({words.where})" if words.where else ""
     hint = f". {words.hint}" if words.hint else ""
     return f"{words.what}{where}{hint}"
+
+
+def report_calls(
+    report: Report,
+    plans: Sequence[SubgraphPlan],
+    compilation: Compilation,
+    modules: Sequence[Blob],
+) -> None:
+    """The calls, and what there is to say of their compilation."""
+    index = {id(module): number for number, module in enumerate(modules)}
+    report.calls = [
+        CallReport(
+            partition.name,
+            plan.index,
+            compilation.partitions[partition].function_name,
+            index[id(compilation.partitions[partition].module)],
+            len(partition.ops),
+            len(partition.inputs),
+            len(partition.outputs),
+        )
+        for plan in plans
+        for partition in plan.partitions
+    ]
+    report.modules = [module.size for module in modules]
+    report.notes = compilation.notes
+    report.warnings += compilation.warnings

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler_plugin.composites import copy_decomposition
-from compiler_plugin.execution_order import find_execution_order
+from compiler_plugin.dependencies import find_execution_order
 from compiler_plugin.graph_copy import GraphCopy
 from compiler_plugin.leftovers import (
     block_scales,
@@ -20,8 +20,12 @@ from compiler_plugin.leftovers import (
     move_control_dependencies,
     tensors_of,
 )
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+from litert.model.manifest import ShapeOutput
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,3 +184,51 @@ def _dispatch_code(model: Model) -> OperatorCode:
     code = OperatorCode(CUSTOM, DISPATCH_OP)
     model.operator_codes.append(code)
     return code
+
+
+def add_shape_outputs(
+    model: Model, subgraph: Subgraph, call: Op, function_name: str, outputs: Sequence[int]
+) -> list[ShapeOutput]:
+    """Appends an int32 output of shape `[rank]` to an NPU call for each of its outputs that is named.
+
+    Args:
+      model: that the call is in.
+      subgraph: that the call is in.
+      call: the dispatch op.
+      function_name: of the call.
+      outputs: indices of the call's outputs.
+
+    Returns:
+      Which output has the shape of which.
+    """
+    added = []
+    for index in outputs:
+        of = call.outputs[index]
+        shape = Tensor(f"{of.name}/shape", ElementType.INT32, (len(of.shape),), model.buffers[0])
+        subgraph.tensors.append(shape)
+        added.append(ShapeOutput(function_name, index, len(call.outputs)))
+        call.append_output(shape)
+    return added
+
+
+def check_function_names(
+    functions: Sequence[tuple[str, Sequence[ShapeOutput]]], where: str
+) -> None:
+    """Refuses calls of one name of which a manifest could not say what their outputs are.
+
+    Args:
+      functions: the name and shape outputs of each call.
+      where: the vendor's call, for the error.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    seen: dict[str, Sequence[ShapeOutput]] = {}
+    for name, outputs in functions:
+        if seen.setdefault(name, outputs) != outputs:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"two calls are named '{name}', and differ in their outputs of dynamic shape",
+                where,
+                "Name each function for itself, as by its partition.",
+            )

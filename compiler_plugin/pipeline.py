@@ -9,42 +9,56 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
-from compiler_plugin.asset_files import companion_paths, embed_assets, open_assets
-from compiler_plugin.checks import (
+from compiler_plugin.asset_files import (
     check_native_assets,
+    companion_paths,
+    embed_assets,
+    find_custom_layers,
+    open_assets,
+    report_assets,
+)
+from compiler_plugin.checks import (
     check_output,
     check_required,
+    check_shape_bounds,
     read_uncompiled,
 )
-from compiler_plugin.compiling import Compilation, CompiledPartition, compile_partitions
-from compiler_plugin.custom_layers import find_custom_layers
+from compiler_plugin.compiling import (
+    Compilation,
+    CompiledPartition,
+    Prepare,
+    compile_partitions,
+    report_calls,
+)
 from compiler_plugin.leftovers import drop_subgraphs
-from compiler_plugin.outline import replace_partitions
-from compiler_plugin.plan import SubgraphPlan, plan_model, unused_decompositions
+from compiler_plugin.outline import add_shape_outputs, check_function_names, replace_partitions
+from compiler_plugin.plan import SubgraphPlan, plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import (
     DEFAULT_MANUFACTURER,
     RegisteredPlugin,
     choose_soc_model,
     load_plugin,
 )
-from compiler_plugin.report import Report
-from compiler_plugin.reporting import report_assets, report_calls, report_plans
-from compiler_plugin.shape_bounds import check_shape_bounds
-from compiler_plugin.shape_outputs import add_shape_outputs, check_function_names
+from compiler_plugin.report import Report, TransformationReport
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.core.compiler_options import CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.option import Goes, given_flags
-from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
 from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
 from litert.model.stamp import Stamp, set_stamp
 from litert.model.writer import write_model
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.running import Transformations
 
 __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
 
@@ -52,6 +66,32 @@ Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class CommandRun:
+    """A model that is not compiled, as its vendor's plugin is asked about it.
+
+    Attributes:
+      model: transformed.
+      plugin: created for it.
+      report: to be filled.
+      layers: assets for the model's ops among layers for any model.
+      prepare: what partitions go through before the plugin compiles them.
+    """
+
+    model: Model
+    plugin: VendorPlugin
+    report: Report
+    layers: Sequence[CustomOpInfo]
+    prepare: Prepare
+    _transformations: Transformations | None
+    _by_vendor: Sequence[TransformationReport]
+
+    def report_transformations(self) -> None:
+        """Adds the transformations to the report, with what they did to partitions up to now."""
+        own = self._transformations.reports() if self._transformations else ()
+        self.report.transformations = [*own, *self._by_vendor]
 
 
 def apply_plugin(
@@ -74,7 +114,6 @@ def apply_plugin(
     Raises:
       LiteRtError: with nothing written.
     """
-    start = time.perf_counter()
     tell = progress or no_progress
     target = os.fspath(output_path)
     with apply_in_memory(os.fspath(model_path), options, tell, target) as (model, report):
@@ -83,7 +122,6 @@ def apply_plugin(
                 model, target, progress=lambda done, total: tell("write", done, total)
             )
             report.output_path, report.output_size = written.path, written.size
-    report.seconds = time.perf_counter() - start
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
     return report
 
@@ -112,41 +150,23 @@ def apply_in_memory(
     """
     options = options or ApplyOptions()
     tell = progress or no_progress
-    where = source if isinstance(source, str) else "model from a buffer"
-    by_flag = options.compiler.custom_op_infos
-    files_given = [source] if isinstance(source, str) else []
-    check_output(target, [*files_given, *options.asset_paths])
+    by_flag, limit = options.compiler.custom_op_infos, options.compiler.max_partitions
     with ExitStack() as stack:
         files = dict(stack.enter_context(open_assets(by_flag)))
-        # Now, while a plugin's process still starts.
-        model = stack.enter_context(read_uncompiled(source))
-        registered, soc_model = choose_plugin(options)
-        report = new_report("apply", where, options, registered, soc_model)
-        plugin = stack.enter_context(create_plugin(registered, options, report))
-        report.warnings += model.warnings
-        transformations = transform_model(model, options.transform, report)
-        by_vendor = plugin.transform(model)
-        check_shape_bounds(model, options.compiler.shape_bounds)
-        found = find_custom_layers(plugin, options.compiler, model, report)
-        infos = [*by_flag, *found]
-        check_output(target, [info.asset_path for info in found])
-        files.update(stack.enter_context(open_assets(found, "It is a layer of --custom_layers.")))
+        run = stack.enter_context(start_run("apply", source, target, options))
+        model, plugin, report = run.model, run.plugin, run.report
+        infos = [*by_flag, *run.layers]
+        check_output(target, [info.asset_path for info in run.layers])
+        hint = "It is a layer of --custom_layers."
+        files.update(stack.enter_context(open_assets(run.layers, hint)))
         assets = embed_assets(model, plugin, infos, files)
         check_output(target, companion_paths(infos, assets, options.compiler.asset_root))
-        limit = options.compiler.max_partitions
         plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(
-            plugin,
-            plans,
-            limit,
-            lambda done, total: tell("compile", done, total),
-            prepare_partitions(plugin.data_layout, options.transform, transformations),
+            plugin, plans, limit, lambda done, total: tell("compile", done, total), run.prepare
         )
         plugin.close()
-        report.transformations = [
-            *(transformations.reports() if transformations else ()),
-            *by_vendor,
-        ]
+        run.report_transformations()
         unused = unused_decompositions(model, plans)
         report_plans(report, plans, unused)
         check_required(report, options.require_npu)
@@ -155,36 +175,66 @@ def apply_in_memory(
         report_calls(report, plans, compilation, modules)
         native_assets = check_native_assets(compilation.native_assets, assets, plugin.vendor)
         report_assets(report, assets, infos, native_assets)
-        set_stamp(model, Stamp(plugin.vendor, soc_model))
-        manifest = _manifest(
-            plugin, registered, options, assets, modules, shape_outputs, native_assets
+        set_stamp(model, Stamp(plugin.vendor, plugin.soc_model))
+        manifest = Manifest(
+            plugin.vendor,
+            plugin.soc_model,
+            report.plugin_sdk_version,
+            _flags(options),
+            {asset.name: Digest.of(asset.blob) for asset in assets},
+            [Digest.of(module) for module in modules],
+            shape_outputs,
+            sorted(native_assets),
         )
         set_manifest(model, manifest)
         yield model, report
+
+
+@contextmanager
+def start_run(
+    cmd: str, source: str | bytes, target: str, options: ApplyOptions
+) -> Iterator[CommandRun]:
+    """What commands do before they ask a plugin what it takes; the block's time is the report's.
+
+    Args:
+      cmd: the command's name.
+      source: path of the model, or its bytes.
+      target: where the command will write to; "" for nowhere.
+      options: name the plugin, and say what it is told.
+
+    Raises:
+      LiteRtError: of the paths, the model, a transformation or the vendor.
+    """
+    start = time.perf_counter()
+    where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])
+    check_output(target, [*files, *options.asset_paths])
+    with ExitStack() as stack:
+        # Now, while a plugin's process still starts.
+        model = stack.enter_context(read_uncompiled(source))
+        manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
+        registered = load_plugin(manufacturer, options.libs, options.hosting)
+        soc_model = choose_soc_model(registered, options.soc_model)
+        report = _new_report(cmd, where, options, registered, soc_model)
+        folder = options.libs[0] if options.libs else ""
+        environment = EnvironmentOptions(compiler_plugin_path=folder)
+        plugin = stack.enter_context(
+            VendorPlugin(registered, soc_model, environment, options.compiler, report.warnings)
+        )
+        report.warnings += model.warnings
+        transformations = transform_model(model, options.transform, report)
+        by_vendor = plugin.transform(model)
+        check_shape_bounds(model, options.compiler.shape_bounds)
+        layers = find_custom_layers(plugin, options.compiler, model, report)
+        prepare = prepare_partitions(plugin.data_layout, options.transform, transformations)
+        yield CommandRun(model, plugin, report, layers, prepare, transformations, by_vendor)
+    report.seconds = time.perf_counter() - start
 
 
 def no_progress(step: str, done: int, total: int) -> None:
     """Tells nobody."""
 
 
-def choose_plugin(options: ApplyOptions) -> tuple[RegisteredPlugin, str]:
-    """The plugin and SoC model that options name, or the defaults."""
-    manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
-    registered = load_plugin(manufacturer, options.libs, options.hosting)
-    return registered, choose_soc_model(registered, options.soc_model)
-
-
-def create_plugin(
-    registered: RegisteredPlugin, options: ApplyOptions, report: Report
-) -> VendorPlugin:
-    """Creates the plugin for the report's SoC model; a context manager, whose warnings the report gets."""
-    environment = EnvironmentOptions(compiler_plugin_path=options.libs[0] if options.libs else "")
-    return VendorPlugin(
-        registered, report.soc_model, environment, options.compiler, report.warnings
-    )
-
-
-def new_report(
+def _new_report(
     cmd: str, source: str, options: ApplyOptions, registered: RegisteredPlugin, soc_model: str
 ) -> Report:
     """A report that says for whom is compiled."""
@@ -229,27 +279,6 @@ def _put_calls(
     model.byte_code += modules.values()
     shape_outputs = [output for added in dict(functions).values() for output in added]
     return [appended.blob for appended in modules.values()], shape_outputs
-
-
-def _manifest(
-    plugin: VendorPlugin,
-    registered: RegisteredPlugin,
-    options: ApplyOptions,
-    assets: Sequence[Asset],
-    modules: Sequence[Blob],
-    shape_outputs: Sequence[ShapeOutput],
-    native_assets: Collection[str],
-) -> Manifest:
-    return Manifest(
-        plugin.vendor,
-        plugin.soc_model,
-        registered.factory.sdk_version,
-        _flags(options),
-        {asset.name: Digest.of(asset.blob) for asset in assets},
-        [Digest.of(module) for module in modules],
-        shape_outputs,
-        sorted(native_assets),
-    )
 
 
 def _flags(options: ApplyOptions) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -12,6 +12,7 @@ from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, make_partition
 from compiler_plugin.partition import find_partitions, find_runs, keep_largest, split
+from compiler_plugin.report import CompositeReport, OpReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -163,3 +164,31 @@ def _ask(
     if plugin.grouping == "consecutive":
         return find_runs(len(plan.subgraph.ops), answer.selected)
     return find_partitions(plan.dependencies, answer.selected)
+
+
+def report_plans(
+    report: Report, plans: Sequence[SubgraphPlan], unused: Collection[int] = ()
+) -> None:
+    """Where each op of a model goes, and each composite; without the ops of subgraphs that go unused."""
+    report.ops = [op for plan in plans if plan.index not in unused for op in _ops(plan)]
+    report.composites = [composite for plan in plans for composite in _composites(plan)]
+
+
+def _ops(plan: SubgraphPlan) -> Iterator[OpReport]:
+    calls = plan.calls()
+    for position, op in enumerate(plan.subgraph.ops):
+        reason = "" if position in calls else plan.reasons[position]
+        yield OpReport(plan.index, position, op.name, calls.get(position, ""), reason)
+
+
+def _composites(plan: SubgraphPlan) -> Iterator[CompositeReport]:
+    calls = plan.calls()
+    for fate in plan.composites:
+        if fate.is_apart:
+            on_npu = sum(position in calls for position in fate.ops)
+            yield CompositeReport(plan.index, fate.name, len(fate.ops), on_npu)
+        else:
+            (position,) = fate.ops
+            call = calls.get(position, "")
+            reason = "" if call else plan.reasons[position]
+            yield CompositeReport(plan.index, fate.name, call=call, reason=reason)

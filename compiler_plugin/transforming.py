@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from compiler_plugin.checks import check_output, read_uncompiled
 from compiler_plugin.compiling import Prepare, leave_as_is
-from compiler_plugin.partition_layout import layout_preparation
+from compiler_plugin.outline import model_of
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import Report
-from litert.model.graph import Model
+from litert.model.graph import Model, Subgraph
 from litert.model.writer import write_model
 
 if TYPE_CHECKING:
@@ -99,3 +100,34 @@ def prepare_partitions(
     return layout_preparation(
         layout, transformations.custom_layouts, transformations.run_in_partition
     )
+
+
+if TYPE_CHECKING:
+    from compiler_plugin.transformations.layout_change.rule import CustomLayout
+
+
+def layout_preparation(
+    layout: DataLayout,
+    custom_layouts: Mapping[str, CustomLayout] | None = None,
+    then: Callable[[Model, DataLayout], None] = lambda model, layout: None,
+) -> Prepare:
+    """What partitions go through before `compile`, so that it gets them in this layout.
+
+    Args:
+      layout: that the vendor asks for.
+      custom_layouts: of the user's ops, by name.
+      then: given a model whose only subgraph is the partition, in the new layout.
+    """
+    if layout == "NHWC":
+        return leave_as_is
+
+    def prepare(subgraph: Subgraph) -> str:
+        # Here, since most vendors take TFLite's own layout.
+        from compiler_plugin.transformations.layout_change.change import change_layout
+
+        model = model_of(subgraph)
+        report = change_layout(model, subgraph, layout, custom_layouts)
+        then(model, layout)
+        return str(report) if report.ops else ""
+
+    return prepare

@@ -42,7 +42,7 @@ _GROUPINGS: Sequence[Grouping] = ("connected", "consecutive")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Taken:
     """What a plugin takes of a subgraph.
 
     Attributes:
@@ -161,7 +161,7 @@ class VendorPlugin:
             for name, count in matches.items()
         ]
 
-    def partition(self, subgraph: Subgraph, where: str) -> Choice:
+    def partition(self, subgraph: Subgraph, where: str) -> Taken:
         """Asks which ops of a subgraph the vendor takes, and leaves out what no NPU call can hold.
 
         Args:
@@ -201,7 +201,7 @@ class VendorPlugin:
             if why := why_cpu_only(subgraph.ops[index]):
                 reasons[index] = why
                 del selected[index]
-        return Choice(selected, reasons)
+        return Taken(selected, reasons)
 
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions; a call for each of them comes back."""

@@ -31,11 +31,11 @@ from ai_edge_litert.aot.vendors import import_vendor
 from compiler_plugin.pipeline import ApplyOptions, apply_in_memory
 from compiler_plugin.registry import ENTRY_POINT_GROUP, load_plugin
 from compiler_plugin.report import Report
-from compiler_plugin.vendor_options import is_option_of
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import find_entry_points
+from litert.host.stock_vendors import is_option_of
 from litert.model.writer import write_model
 
 BACKEND_ID = "litert_npu"

@@ -28,7 +28,8 @@ from litert.runtime.events import JoinedEvent, wait_for_all
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import CallMetrics
-from litert.runtime.signature import Argument, Direction, SignatureRunner
+from litert.runtime.npu_port import Direction
+from litert.runtime.signature import SignatureRunner, SignatureTensor
 from litert.tensor_buffer import TensorBuffer, type_name
 
 if TYPE_CHECKING:
@@ -429,7 +430,7 @@ class CompiledModel:
         raise LiteRtError(Status.NOT_FOUND, f"no signature '{key}', only {keys}")
 
     def _details(
-        self, signature: SignatureRunner, arguments: Sequence[Argument]
+        self, signature: SignatureRunner, arguments: Sequence[SignatureTensor]
     ) -> dict[str, dict[str, Any]]:
         with self._model.hold():
             types = [signature.tensor_type(argument) for argument in arguments]
@@ -443,7 +444,9 @@ class CompiledModel:
                 for argument, tensor_type in zip(arguments, types, strict=True)
             }
 
-    def _requirements(self, signature: SignatureRunner, argument: Argument) -> dict[str, Any]:
+    def _requirements(
+        self, signature: SignatureRunner, argument: SignatureTensor
+    ) -> dict[str, Any]:
         with self._model.hold():
             requirements = signature.requirements(argument)
         return {
@@ -452,7 +455,7 @@ class CompiledModel:
         }
 
     def _allocate(
-        self, signature: SignatureRunner, arguments: Sequence[Argument]
+        self, signature: SignatureRunner, arguments: Sequence[SignatureTensor]
     ) -> list[TensorBuffer]:
         with self._model.hold():
             return [TensorBuffer(signature.allocate(argument)) for argument in arguments]

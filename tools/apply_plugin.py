@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .interrupts import end_on_signals, say_interrupted
-from .standard_streams import open_standard_streams
+from .process_start import end_on_signals, open_standard_streams, say_interrupted
 
 
 def run() -> None:

@@ -15,10 +15,10 @@ from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 
+from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, split_arguments
 from .console import ProgressBar, print_text
-from .input_arrays import InputArray, TensorSpec, complete_inputs, read_inputs
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .native_output import native_output_to_stderr
 from .stock_model import StockModel

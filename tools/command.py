@@ -1,13 +1,14 @@
-"""A command line: flags and arguments in, an exit status out; errors as one message."""
+"""A command of a tool, or a group of them: flags and arguments in, an exit status out; errors as one message."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError, describe
@@ -16,7 +17,7 @@ from litert.core.status import Status
 
 from .command_line import describe_flags, make_flags, split_arguments, usage_error
 from .console import drop_output, print_text, writing_to
-from .interrupts import INTERRUPTED
+from .process_start import INTERRUPTED
 from .wording import count_text
 
 if TYPE_CHECKING:
@@ -133,3 +134,38 @@ def run_guarded(
     with suppress(LiteRtError):  # there is nowhere else to say it
         print_text(text, sys.stderr)
     return status
+
+
+@dataclass(frozen=True, slots=True)
+class CommandGroup:
+    """Hands its arguments to the command that the first one names.
+
+    Attributes:
+      about: a sentence for its help.
+      modules: where its commands are, relative to this package, with `{}` for a command's name.
+      commands: what each does, by name.
+    """
+
+    about: str
+    modules: str
+    commands: Mapping[str, str]
+
+    def main(self, program: str, arguments: Sequence[str]) -> int:
+        """Runs a command line, as `Command.main` does."""
+        name = arguments[0] if arguments else "--help"
+        if name in ("--help", "-h", "-help", "help"):
+            print_text(self._help(program), sys.stdout)
+            return 0
+        if name not in self.commands:
+            raise usage_error(
+                f"no command '{name}' of {program}", f"Give one of {', '.join(self.commands)}."
+            )
+        command: Command = import_module(self.modules.format(name), __package__).COMMAND
+        return command.main(f"{program} {name}", arguments[1:])
+
+    def _help(self, program: str) -> str:
+        width = max(map(len, self.commands), default=0)
+        lines = [f"  {program} {name:{width}}  {what}" for name, what in self.commands.items()]
+        return "\n".join(
+            [self.about, "", *lines, "", f"{program} COMMAND --help shows the command's flags."]
+        )

@@ -108,7 +108,7 @@ def read_vendor_options(
       LiteRtError: INVALID_TOOL_CONFIG, for a flag that is not the vendor's, or given twice.
     """
     # Here, since --help must not wait for it.
-    from compiler_plugin.vendor_options import is_option_of
+    from litert.host.stock_vendors import is_option_of
 
     options: dict[str, str] = {}
     for flag in unknown:

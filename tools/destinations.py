@@ -1,12 +1,13 @@
-"""Where a command's output and report go: a path, a standard stream, or nowhere."""
+"""Where commands write to: files that appear when they are complete, folders of new files, streams, or nowhere."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -83,3 +84,61 @@ def open_output(output: str) -> Iterator[str]:
             stream.flush()
             shutil.copyfileobj(file, stream.buffer)
             stream.buffer.flush()
+
+
+def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable[str] = ()) -> None:
+    """Writes a file by a function; what was there stays until the file is complete.
+
+    Args:
+      path: of the file.
+      write: given the open file.
+      sources: that the output must not replace.
+
+    Raises:
+      LiteRtError: FILE_IO; INVALID_ARGUMENT, where the output is a source, or no file.
+    """
+    target = os.path.realpath(path)
+    for source in sources:
+        if os.path.realpath(source) == target:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "the output is the input", path, "Write to another file."
+            )
+    from litert.model.atomic_file import open_atomic  # here: --help must not wait for it
+
+    with open_atomic(path) as fd:
+        try:
+            with open(fd, "wb", closefd=False) as file:
+                write(file)
+        except OSError as error:
+            if error.errno is None:  # NumPy's own, of a disk that is full
+                raise OSError(errno.ENOSPC, f"no space left, it seems: {error}") from error
+            raise
+
+
+def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
+    """Writes files, by their paths in the folder; it and those below are made if they are not there.
+
+    Returns:
+      Their paths.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, with nothing written; FILE_IO.
+    """
+    paths = {name: os.path.join(folder, name) for name in files}
+    there = [path for path in paths.values() if os.path.lexists(path)]
+    if there:
+        raise LiteRtError(
+            Status.ALREADY_EXISTS,
+            "the file is there already",
+            there[0],
+            "Name another folder with -o, or remove it.",
+        )
+    try:
+        for name, path in paths.items():
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "x", encoding="utf-8") as stream:
+                stream.write(files[name])
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
+    return list(paths.values())

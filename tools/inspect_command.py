@@ -22,7 +22,7 @@ from litert.model.stamp import Stamp, read_stamp
 from .command import Command
 from .command_line import REPORT, usage_error
 from .console import print_text
-from .output_file import write_file
+from .destinations import write_file
 from .wording import counts_text, json_text, name_text, size_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class InspectedTensor:
     """An input or output of a signature: its name there, and its type in MLIR's spelling."""
 
     name: str
@@ -46,12 +46,12 @@ class SignatureInfo:
     """A named entry; `key` is "" for the main subgraph of a model without signatures."""
 
     key: str
-    inputs: Sequence[Argument]
-    outputs: Sequence[Argument]
+    inputs: Sequence[InspectedTensor]
+    outputs: Sequence[InspectedTensor]
 
 
 @dataclass(frozen=True, slots=True)
-class CallInfo:
+class InspectedCall:
     """An NPU call.
 
     Attributes:
@@ -70,7 +70,7 @@ class CallInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InspectedPart:
     """Something that lies in the file whole: an asset, a byte code module, a metadata entry."""
 
     name: str
@@ -94,10 +94,10 @@ class Inspection:
     manifest: Manifest | None
     signatures: Sequence[SignatureInfo]
     ops: Sequence[str]
-    calls: Sequence[CallInfo]
-    modules: Sequence[Part]
-    assets: Sequence[Part]
-    metadata: Sequence[Part]
+    calls: Sequence[InspectedCall]
+    modules: Sequence[InspectedPart]
+    assets: Sequence[InspectedPart]
+    metadata: Sequence[InspectedPart]
     problems: Sequence[str]
 
     def to_json(self) -> str:
@@ -163,18 +163,18 @@ def inspect_file(path: str) -> Inspection:
             ops=[op.name for op in model.ops()],
             calls=_calls(model),
             modules=[
-                Part(str(index), Digest.of(module.blob))
+                InspectedPart(str(index), Digest.of(module.blob))
                 for index, module in enumerate(model.byte_code)
             ],
             assets=[
-                Part(asset.name, Digest.of(asset.blob))
+                InspectedPart(asset.name, Digest.of(asset.blob))
                 for asset in (
                     *read_assets(model),
                     *(_or_problem(carried_assets, model, problems) or ()),
                 )
             ],
             metadata=[
-                Part(entry.name, Digest.of(entry.buffer.blob or Blob(b"")))
+                InspectedPart(entry.name, Digest.of(entry.buffer.blob or Blob(b"")))
                 for entry in model.metadata
                 if not entry.name.startswith(ASSET_KEY_PREFIX)
             ],
@@ -249,18 +249,18 @@ def _signatures(model: Model) -> list[SignatureInfo]:
     ]
 
 
-def _arguments(tensors: Sequence[tuple[str, Tensor]]) -> list[Argument]:
-    return [Argument(name, str(tensor.type)) for name, tensor in tensors]
+def _arguments(tensors: Sequence[tuple[str, Tensor]]) -> list[InspectedTensor]:
+    return [InspectedTensor(name, str(tensor.type)) for name, tensor in tensors]
 
 
-def _calls(model: Model) -> list[CallInfo]:
+def _calls(model: Model) -> list[InspectedCall]:
     users: dict[Op, tuple[int, str]] = {
         op: (index, name)
         for index, module in enumerate(model.byte_code)
         for op, name in module.users
     }
     return [
-        CallInfo(
+        InspectedCall(
             users[op][1],
             users[op][0],
             subgraph_index,
@@ -274,7 +274,7 @@ def _calls(model: Model) -> list[CallInfo]:
     ]
 
 
-def _digest_text(part: Part) -> str:
+def _digest_text(part: InspectedPart) -> str:
     return f"{size_text(part.digest.size)}, sha256 {part.digest.sha256}"
 
 

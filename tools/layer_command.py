@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .command_group import CommandGroup
+from .command import CommandGroup
 
 COMMAND = CommandGroup(
     "The loop of a kernel's author: an edit, a check, a run on one op, a measurement.",

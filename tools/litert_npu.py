@@ -10,14 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .interrupts import end_on_signals, say_interrupted
-from .standard_streams import open_standard_streams
+from .process_start import end_on_signals, open_standard_streams, say_interrupted
 
 if TYPE_CHECKING:
     from litert.core.status import Status
 
-    from .command import Command
-    from .command_group import CommandGroup
+    from .command import Command, CommandGroup
 
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",

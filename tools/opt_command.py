@@ -13,8 +13,7 @@ from litert.core.status import Status
 from .command import Command
 from .command_line import usage_error
 from .console import print_text
-from .ir_passes import list_ir_passes, transform_ir
-from .output_file import write_file
+from .destinations import write_file
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -67,3 +66,17 @@ COMMAND = Command(
     num_arguments=1,
     num_optional=1,
 )
+
+
+def transform_ir(text: bytes, name: str, passes: str, soc_model: str) -> str:
+    """See `vendor_reference.compiler.opt.transform_text`."""
+    from vendor_reference.compiler.opt import transform_text
+
+    return transform_text(text, name, passes, soc_model)
+
+
+def list_ir_passes() -> Sequence[tuple[str, str]]:
+    """See `vendor_reference.compiler.opt.list_passes`."""
+    from vendor_reference.compiler.opt import list_passes
+
+    return list_passes()

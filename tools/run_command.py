@@ -12,14 +12,21 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
+from .array_files import (
+    InputArray,
+    TensorSpec,
+    complete_inputs,
+    find_arrays,
+    plan_outputs,
+    read_inputs,
+    write_outputs,
+)
 from .command import Command
 from .command_line import REPORT, SEED, split_arguments, usage_error
 from .comparison import Comparison, compare
 from .console import print_text
-from .input_arrays import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .native_output import native_output_to_stderr
-from .output_arrays import plan_outputs, write_outputs
 from .pictures import Range
 from .wording import json_text, name_text
 

@@ -5,7 +5,7 @@ Each command is a module of `vendor/`, `<command>_command.py`.
 
 from __future__ import annotations
 
-from .command_group import CommandGroup
+from .command import CommandGroup
 
 COMMAND = CommandGroup(
     "A vendor's compiler plugin and dispatch table, in Python or in shared libraries.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler_plugin.execution_order import find_execution_order
+from compiler_plugin.dependencies import find_execution_order
 from compiler_plugin.leftovers import (
     block_scales,
     drop_buffers,

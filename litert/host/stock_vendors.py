@@ -36,3 +36,14 @@ def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, 
 def plain_name(name: str) -> str:
     """A vendor's name as flags, files and folders agree on it: without case, `_` and `-`."""
     return name.replace("_", "").replace("-", "").lower()
+
+
+def is_option_of(manufacturer: str, option: str) -> bool:
+    """Whether an option is a manufacturer's: `intel_openvino_graph_backends` is IntelOpenVINO's."""
+    prefix, name = plain_name(manufacturer), plain_name(option)
+    return name.startswith(prefix) and name != prefix
+
+
+def options_of(manufacturer: str, options: Mapping[str, str]) -> dict[str, str]:
+    """A manufacturer's among the options of several."""
+    return {n: value for n, value in options.items() if is_option_of(manufacturer, n)}

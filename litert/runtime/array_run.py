@@ -11,7 +11,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.runtime.loaded_model import LoadedModel
-from litert.runtime.signature import Argument, SignatureRunner
+from litert.runtime.signature import SignatureRunner, SignatureTensor
 
 Array = np.ndarray[Any, Any]
 
@@ -103,7 +103,7 @@ class ArrayRunner:
             self._outputs = [self._allocate(argument) for argument in signature.outputs]
         self._shapes, self._generation = shapes, signature.generation
 
-    def _allocate(self, argument: Argument) -> tuple[TensorBuffer, Array]:
+    def _allocate(self, argument: SignatureTensor) -> tuple[TensorBuffer, Array]:
         buffer = self._signature.allocate(argument)
         return buffer, buffer.array()
 

@@ -215,7 +215,7 @@ class _LoadCompiler:
 
     def _apply_options(self, name: str, candidates: Candidates) -> ApplyOptions:
         from compiler_plugin.apply_options import ApplyOptions
-        from compiler_plugin.vendor_options import options_of
+        from litert.host.stock_vendors import options_of
 
         options = self._options
         given = {

@@ -21,7 +21,7 @@ KERNEL_NAME = "LiteRtNpuCall"
 _KERNEL_NAME = KERNEL_NAME.encode()  # C keeps its address: it must live as long as any interpreter
 
 
-class Kernel(Protocol):
+class DelegateKernel(Protocol):
     """What runs in an op's place."""
 
     def prepare(self) -> None:
@@ -33,7 +33,7 @@ class Kernel(Protocol):
         ...
 
 
-MakeKernel = Callable[[InterpreterSubgraph, NodeView], Kernel]
+MakeKernel = Callable[[InterpreterSubgraph, NodeView], DelegateKernel]
 """Makes the kernel for a dispatch op."""
 
 
@@ -86,7 +86,7 @@ class NpuDelegate:
             kernel = self._make_kernel(subgraph, node)
             subgraph.replace(node.index, self._registration(kernel), self._struct)
 
-    def _registration(self, kernel: Kernel) -> abi.Registration:
+    def _registration(self, kernel: DelegateKernel) -> abi.Registration:
         """C's side of a kernel. Functions of its own spare each run a look-up."""
 
         def prepare(_context: int, _node: int) -> int:

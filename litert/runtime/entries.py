@@ -9,8 +9,9 @@ from litert.core.status import Status
 from litert.model.graph import Model, Signature, Subgraph, Tensor
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.npu_kernel import NpuKernel
+from litert.runtime.npu_port import Direction
 from litert.runtime.planned_subgraph import PlannedSubgraph
-from litert.runtime.signature import Argument, Direction, SignatureRunner
+from litert.runtime.signature import SignatureRunner, SignatureTensor
 from litert.runtime.subgraph import InterpreterSubgraph
 
 PLACEHOLDER_SIGNATURE = "<placeholder signature>"
@@ -64,13 +65,13 @@ def _arguments(
     named: Sequence[tuple[str, Tensor]],
     order: Sequence[Tensor],
     places: Mapping[int, int],
-) -> list[Argument]:
+) -> list[SignatureTensor]:
     """A signature's inputs or outputs, in the subgraph's order as stock has them."""
     ranks: dict[int, int] = {}
     for rank, tensor in enumerate(order):
         ranks.setdefault(id(tensor), rank)
     ordered = sorted(named, key=lambda item: ranks.get(id(item[1]), len(ranks)))
-    return [Argument(direction, name, places[id(tensor)]) for name, tensor in ordered]
+    return [SignatureTensor(direction, name, places[id(tensor)]) for name, tensor in ordered]
 
 
 def _match(

@@ -10,12 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from compiler_plugin.registry import DEFAULT_MANUFACTURER, ENTRY_POINT_GROUP, find_plugins
-from compiler_plugin.vendor_options import is_option_of
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import EntryPoint, find_entry_points
-from litert.host.stock_vendors import stock_vendor_folder
+from litert.host.stock_vendors import is_option_of, stock_vendor_folder
 from litert.options import Options
 
 _LOG = logging.getLogger(__name__)

@@ -17,8 +17,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.host_memory import is_fit_for_cpu
 from litert.runtime.metrics import CallMeter
-from litert.runtime.npu_port import Kind, NpuPort
-from litert.runtime.shape_pattern import is_of_pattern
+from litert.runtime.npu_port import Direction, NpuPort, is_of_pattern
 from litert.runtime.subgraph import OPTIONAL, InterpreterSubgraph
 
 OpenCall = Callable[[Sequence[RankedTensorType], Sequence[RankedTensorType]], Call]
@@ -65,9 +64,11 @@ class NpuKernel:
         self._subgraph = subgraph
         self._open_call = open_call
         self._check_indices([*inputs, *outputs], len(outputs), shape_outputs)
-        self._inputs = [NpuPort(Kind.INPUT, i, subgraph, tensor) for i, tensor in enumerate(inputs)]
+        self._inputs = [
+            NpuPort(Direction.INPUT, i, subgraph, tensor) for i, tensor in enumerate(inputs)
+        ]
         self._outputs = [
-            NpuPort(Kind.OUTPUT, i, subgraph, tensor, shape_outputs.get(i))
+            NpuPort(Direction.OUTPUT, i, subgraph, tensor, shape_outputs.get(i))
             for i, tensor in enumerate(outputs)
         ]
         self._ports = [*self._inputs, *self._outputs]

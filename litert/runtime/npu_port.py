@@ -7,7 +7,9 @@ while the vendor knows it, a buffer of the call's own stands between: the stagin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from math import prod
 
 from dispatch.call import Call
 from dispatch.tensor_buffer import (
@@ -16,9 +18,9 @@ from dispatch.tensor_buffer import (
     TensorBuffer,
     TensorBufferRequirements,
 )
+from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.host_memory import allocate, is_fit_for_cpu
-from litert.runtime.shape_pattern import largest_shape
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.tflite_abi import Allocation
 
@@ -26,7 +28,7 @@ _NOWHERE = -1  # no address: what is bound there must be bound anew
 _IN_ARENA = (Allocation.ARENA_RW, Allocation.CUSTOM)
 
 
-class Kind(Enum):
+class Direction(Enum):
     """Which side of a call."""
 
     INPUT = "input"
@@ -53,7 +55,7 @@ class NpuPort:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: Direction,
         index: int,
         subgraph: InterpreterSubgraph,
         tensor: int,
@@ -90,7 +92,9 @@ class NpuPort:
 
     def requirements(self, call: Call) -> TensorBufferRequirements:
         """What memory the vendor wants for it."""
-        of_kind = call.input_requirements if self._kind is Kind.INPUT else call.output_requirements
+        of_kind = (
+            call.input_requirements if self._kind is Direction.INPUT else call.output_requirements
+        )
         return of_kind[self.index]
 
     def reset(self, *, must_stage_anew: bool = False) -> None:
@@ -117,7 +121,7 @@ class NpuPort:
         if held is not None and held.size >= tensor.bytes and call.takes(wanted, held):
             subgraph.set_memory(self.tensor, held)
             return
-        is_fleeting = subgraph.is_called and self._kind is Kind.OUTPUT  # control flow frees it
+        is_fleeting = subgraph.is_called and self._kind is Direction.OUTPUT  # control flow frees it
         if (
             held is None
             and wanted.alignment <= ALIGNMENT
@@ -139,7 +143,7 @@ class NpuPort:
             self.staging = None
         elif self.staging is None or not call.takes(wanted, self.staging):
             self.staging = self._allocate_staging(call, wanted)
-        if self._kind is Kind.INPUT:
+        if self._kind is Direction.INPUT:
             call.bind_input(self.index, self.buffer)
         else:
             call.bind_output(self.index, self.buffer)
@@ -161,3 +165,20 @@ class NpuPort:
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
         size = max(wanted.size, tensor_type.size_bytes)
         return call.allocate(wanted, tensor_type, size) or allocate(tensor_type, size)
+
+
+def is_of_pattern(shape: Sequence[int], pattern: Sequence[int]) -> bool:
+    """Whether a shape is of a pattern; dimensions are at least 0."""
+    return len(shape) == len(pattern) and all(
+        d >= 0 and p in (-1, d) for d, p in zip(shape, pattern, strict=True)
+    )
+
+
+def largest_shape(
+    pattern: Sequence[int], size_bytes: int, element_type: ElementType
+) -> tuple[int, ...]:
+    """A shape of a pattern that fills a buffer: the first unknown dimension takes what there is."""
+    known_bits = element_type.bits * prod(d for d in pattern if d >= 0)
+    most = size_bytes * 8 // known_bits if known_bits else 0
+    unknown = [i for i, d in enumerate(pattern) if d < 0]
+    return tuple(d if d >= 0 else most if i == unknown[0] else 1 for i, d in enumerate(pattern))

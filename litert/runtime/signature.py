@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from dispatch.event import Event
@@ -16,21 +15,15 @@ from litert.core.tensor_type import RankedTensorType
 from litert.runtime.binding import Binding
 from litert.runtime.events import wait_for_all
 from litert.runtime.host_memory import is_read_only
+from litert.runtime.npu_port import Direction
 from litert.runtime.planned_subgraph import PlannedSubgraph
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class Direction(Enum):
-    """Which way a value goes."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-
-
 @dataclass(frozen=True, slots=True)
-class Argument:
+class SignatureTensor:
     """An input or output of a signature.
 
     Attributes:
@@ -55,8 +48,8 @@ class SignatureRunner:
         self,
         key: str,
         subgraph: PlannedSubgraph,
-        inputs: Sequence[Argument],
-        outputs: Sequence[Argument],
+        inputs: Sequence[SignatureTensor],
+        outputs: Sequence[SignatureTensor],
     ) -> None:
         self.key = key
         self.inputs = inputs
@@ -119,7 +112,7 @@ class SignatureRunner:
                 raise
         return events
 
-    def read_output(self, argument: Argument) -> np.ndarray[Any, Any]:
+    def read_output(self, argument: SignatureTensor) -> np.ndarray[Any, Any]:
         """A copy of an output as the last run left it, where that had no buffer for it.
 
         Raises:
@@ -147,7 +140,7 @@ class SignatureRunner:
             self._fit_shape(argument, shape)
         self._subgraph.plan()
 
-    def tensor_type(self, argument: Argument) -> RankedTensorType:
+    def tensor_type(self, argument: SignatureTensor) -> RankedTensorType:
         """Element type and shape as they are now; after a run, where the shape is dynamic.
 
         Raises:
@@ -157,11 +150,11 @@ class SignatureRunner:
             self._subgraph.plan()
         return self._tensors.tensor_type(argument.tensor)
 
-    def tensor_name(self, argument: Argument) -> str:
+    def tensor_name(self, argument: SignatureTensor) -> str:
         """The tensor's own name, which a signature may call otherwise."""
         return self._tensors.tensor_name(argument.tensor)
 
-    def requirements(self, argument: Argument) -> TensorBufferRequirements:
+    def requirements(self, argument: SignatureTensor) -> TensorBufferRequirements:
         """What memory it must have.
 
         Raises:
@@ -170,7 +163,7 @@ class SignatureRunner:
         self._subgraph.plan()
         return self._subgraph.requirements(argument.tensor)
 
-    def allocate(self, argument: Argument) -> TensorBuffer:
+    def allocate(self, argument: SignatureTensor) -> TensorBuffer:
         """A buffer that can be bound as it is.
 
         Raises:
@@ -187,7 +180,7 @@ class SignatureRunner:
             )
         return self._subgraph.allocate(argument.tensor)
 
-    def find(self, direction: Direction, name: str) -> Argument:
+    def find(self, direction: Direction, name: str) -> SignatureTensor:
         """An input or output by its name.
 
         Raises:
@@ -204,7 +197,7 @@ class SignatureRunner:
             f"signature '{self.key}'",
         )
 
-    def resize(self, argument: Argument, shape: Sequence[int], *, strict: bool) -> None:
+    def resize(self, argument: SignatureTensor, shape: Sequence[int], *, strict: bool) -> None:
         """Gives an input another shape.
 
         Args:
@@ -252,7 +245,7 @@ class SignatureRunner:
                 f"signature '{self.key}'",
             )
 
-    def _fit_input(self, argument: Argument, buffer: TensorBuffer | None) -> TensorBuffer:
+    def _fit_input(self, argument: SignatureTensor, buffer: TensorBuffer | None) -> TensorBuffer:
         """Checks an input's buffer; one of another shape resizes the input, where the model foresees it."""
         if buffer is None:
             raise LiteRtError(
@@ -265,12 +258,12 @@ class SignatureRunner:
         self._check_size(argument, buffer)
         return buffer
 
-    def _fit_shape(self, argument: Argument, shape: Sequence[int]) -> None:
+    def _fit_shape(self, argument: SignatureTensor, shape: Sequence[int]) -> None:
         if tuple(shape) != self._tensors.tensor_type(argument.tensor).shape:
             self._subgraph.check_resize(argument.tensor, shape, self.where(argument))
             self._subgraph.resize(argument.tensor, shape, self.where(argument))
 
-    def _check_output(self, argument: Argument, buffer: TensorBuffer) -> None:
+    def _check_output(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
         self._check_element_type(argument, buffer)
         if is_read_only(buffer):
             raise LiteRtError(
@@ -279,7 +272,7 @@ class SignatureRunner:
         if not self._subgraph.has_dynamic_tensors:
             self._check_size(argument, buffer)
 
-    def _check_element_type(self, argument: Argument, buffer: TensorBuffer) -> None:
+    def _check_element_type(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
         expected = self._tensors.tensor_type(argument.tensor).element_type
         given = buffer.tensor_type.element_type
         if given is not expected:
@@ -289,7 +282,7 @@ class SignatureRunner:
                 self.where(argument),
             )
 
-    def _check_size(self, argument: Argument, buffer: TensorBuffer) -> None:
+    def _check_size(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
         size = self._tensors.tensor(argument.tensor).bytes
         if buffer.size < size:
             raise LiteRtError(
@@ -300,6 +293,6 @@ class SignatureRunner:
                 "Make buffers with the model's create functions, after a resize anew.",
             )
 
-    def where(self, argument: Argument) -> str:
+    def where(self, argument: SignatureTensor) -> str:
         """Names an input or output, for errors."""
         return f"{argument.direction.value} '{argument.name}' of signature '{self.key}'"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler_plugin.execution_order import find_execution_order
+from compiler_plugin.dependencies import find_execution_order
 from compiler_plugin.partition import find_partitions, keep_largest, split
 
 Graph = Sequence[Sequence[int]]

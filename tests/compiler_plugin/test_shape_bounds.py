@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler_plugin.shape_bounds import check_shape_bounds
+from compiler_plugin.checks import check_shape_bounds
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder

@@ -30,7 +30,9 @@ except KeyboardInterrupt:  # too early
 
 
 def interrupted(code: str, number: signal.Signals, grace_s: float) -> tuple[int, str, str]:
-    start = f"from litert_npu_tools.interrupts import end_on_signals; end_on_signals({grace_s})\n"
+    start = (
+        f"from litert_npu_tools.process_start import end_on_signals; end_on_signals({grace_s})\n"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", start + code],
         stdout=subprocess.PIPE,
@@ -64,7 +66,7 @@ from litert_npu_tools.{tool} import run
 print(*sorted(m for m in sys.modules if m.startswith(("absl", "compiler_plugin", "litert"))))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    modules = {f"litert_npu_tools.{name}" for name in (tool, "interrupts", "standard_streams")}
+    modules = {f"litert_npu_tools.{name}" for name in (tool, "process_start")}
     assert set(done.stdout.split()) == {"litert_npu_tools", *modules}
 
 

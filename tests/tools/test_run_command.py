@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from litert_npu_tools.apply_plugin import main as apply_plugin
+from litert_npu_tools.destinations import write_file
 from litert_npu_tools.load_flags import LoadChoice
-from litert_npu_tools.output_file import write_file
 from litert_npu_tools.run_command import RunOptions, run_model
 
 from litert.core.errors import LiteRtError

@@ -142,7 +142,7 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
       LiteRtError: NOT_FOUND, if there is no such op; INVALID_TOOL_CONFIG, if nothing says what op is meant, or a
       bound is of no tensor.
     """
-    from compiler_plugin.shape_bounds import check_shape_bounds
+    from compiler_plugin.checks import check_shape_bounds
     from litert.core.compiler_options import parse_shape_bounds
     from vendor_reference.authoring.compiled_layer import LayerOptions, described_names
     from vendor_reference.authoring.subject import (

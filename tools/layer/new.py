@@ -11,7 +11,7 @@ from litert.core.option import Flag
 
 from ..command import Command
 from ..console import print_text
-from ..new_files import write_new_files
+from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from ..command_line import SEED
-from ..input_arrays import (
+from ..array_files import (
     InputArray,
     TensorSpec,
     complete_inputs,
     find_arrays,
     read_inputs,
 )
+from ..command_line import SEED
 
 if TYPE_CHECKING:
     from litert.model.graph import Op, Tensor

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from litert.core.errors import LiteRtError, describe
 from litert.core.option import Flag
+from litert.core.status import Status
 
+from ..array_files import InputArray, plan_outputs, write_outputs
 from ..command import Command
-from ..command_line import REPORT
+from ..command_line import REPORT, usage_error
 from ..comparison import Comparison, compare
-from ..input_arrays import InputArray
-from ..output_arrays import plan_outputs, write_outputs
 from ..wording import name_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
 from .op_arrays import (
@@ -24,7 +26,6 @@ from .op_arrays import (
     tensor_names,
     tensor_specs,
 )
-from .reference_function import call_reference, load_reference
 from .safe_process import answer, check_asset, compiling, run_safely, stage
 from .watch import WATCH, run_watched
 
@@ -195,3 +196,69 @@ COMMAND = Command(
     _run,
     num_arguments=1,
 )
+
+
+def load_reference(text: str) -> Callable[..., Any]:
+    """The function of `file.py:function`.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, if there is no such function; NOT_FOUND; INVALID_ARGUMENT, for a file that
+        cannot be imported.
+    """
+    path, _, name = text.rpartition(":")
+    function: Callable[..., Any] | None = getattr(_load(path, text), name, None)
+    if not callable(function):
+        raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
+    return function
+
+
+def call_reference(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    options: Mapping[str, Any] | bytes,
+    num_outputs: int,
+) -> list[Any]:
+    """Calls `function(inputs, options)`.
+
+    Args:
+      function: the author's.
+      inputs: arrays of all inputs of the op, constants included; None for one that is left out.
+      options: the entries of a FlexBuffer map, or the bytes of a C struct.
+      num_outputs: that it must return; one may come alone.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if it fails, or returns something else.
+    """
+    import numpy as np
+
+    where = f"the reference {function.__name__}"
+    try:
+        result = function(inputs, options)
+    except Exception as error:
+        what = f"the reference fails: {describe(error)}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where) from error
+    arrays = list(result) if isinstance(result, (list, tuple)) else [result]
+    if len(arrays) != num_outputs:
+        what = f"the reference returns {len(arrays)} arrays, the op has {num_outputs} outputs"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
+    return [np.asarray(array) for array in arrays]
+
+
+def _load(path: str, text: str) -> Any:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if not path.endswith(".py"):
+        raise usage_error(f"--reference={text}", "Write it as file.py:function.")
+    if not os.path.isfile(path):
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"it cannot be imported: {describe(error)}", path
+        ) from error
+    return module

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from compiler_plugin.vendor_options import is_option_of
 from litert.abi.headers import Rule
 from litert.conformance.case import add_expected
 from litert.conformance.checks import Finding, read_rules
@@ -19,6 +18,7 @@ from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
+from litert.host.stock_vendors import is_option_of
 
 from ..command_line import usage_error
 from ..console import print_text

@@ -18,7 +18,7 @@ from litert.core.status import Status
 
 from ..command import Command
 from ..console import print_text
-from ..new_files import write_new_files
+from ..destinations import write_new_files
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler_plugin.asking import NO_REASON
-from compiler_plugin.asset_files import open_assets
-from compiler_plugin.checks import check_native_assets
+from compiler_plugin.asset_files import check_native_assets, open_assets
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.offer import DYNAMIC, make_offer
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
@@ -24,7 +23,7 @@ from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.plugin import CallInfo, CompiledResult, has_optional
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from compiler_plugin.transforming import prepare_partitions
-from compiler_plugin.vendor_plugin import Choice, VendorPlugin
+from compiler_plugin.vendor_plugin import Taken, VendorPlugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -277,7 +276,7 @@ class _Vendor(VendorPlugin):
         """Whether it wants to rewrite models, which only our own host can let it."""
         return has_optional(self._plugin, "transform")
 
-    def partition(self, subgraph: Subgraph, where: str) -> Choice:
+    def partition(self, subgraph: Subgraph, where: str) -> Taken:
         choice = super().partition(subgraph, where)
         unclear = {
             position: why
@@ -285,7 +284,7 @@ class _Vendor(VendorPlugin):
             if (why := why_unclear(subgraph.ops[position]))
         }
         selected = {p: number for p, number in choice.selected.items() if p not in unclear}
-        return Choice(selected, {**choice.reasons, **unclear})
+        return Taken(selected, {**choice.reasons, **unclear})
 
 
 def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledResult:

@@ -16,7 +16,7 @@ from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, model_of
 from compiler_plugin.partition import find_runs
 from compiler_plugin.plan import SubgraphPlan
-from compiler_plugin.vendor_plugin import Choice, VendorPlugin
+from compiler_plugin.vendor_plugin import Taken, VendorPlugin
 from litert.model.graph import Subgraph
 
 DYNAMIC = (
@@ -25,7 +25,7 @@ DYNAMIC = (
 
 
 def make_offer(
-    vendor: VendorPlugin, subgraph: Subgraph, choice: Choice, max_partitions: int, prepare: Prepare
+    vendor: VendorPlugin, subgraph: Subgraph, choice: Taken, max_partitions: int, prepare: Prepare
 ) -> SubgraphPlan:
     """Finds what the vendor would compile of the ops that it takes.
 

@@ -1,4 +1,7 @@
-"""Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one."""
+"""What a command does first: it opens streams that are closed, and guards against Ctrl-C.
+
+Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one.
+"""
 
 from __future__ import annotations
 
@@ -41,3 +44,14 @@ def _watch(reader: int, grace_s: float) -> None:
     time.sleep(grace_s)
     print("CANCELLED: interrupted, in a call that does not return", file=sys.stderr, flush=True)
     os._exit(INTERRUPTED)
+
+
+def open_standard_streams() -> None:
+    """Opens those that are closed: there is nothing to read, and what is written goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 (as long as the process)
+            os.set_inheritable(
+                stream.fileno(), True
+            )  # the lowest that was free, and so the stream's
+            setattr(sys, name, stream)
