@@ -20,9 +20,9 @@ from compiler_plugin.transformations.stock_inference import (
     is_self_contained,
     run,
 )
-from compiler_plugin.transformations.stock_region import Array
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
+from litert.model.tensor_data import Array
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ transformation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
@@ -34,10 +34,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.graph import CUSTOM, Model, Op, Subgraph, Tensor
-from litert.model.tensor_data import encode_constant
-
-if TYPE_CHECKING:
-    from litert.model.tensor_data import DataLike, TypeLike
+from litert.model.tensor_data import DataLike, TypeLike, encode_constant
 
 
 class KnownOps(Protocol):

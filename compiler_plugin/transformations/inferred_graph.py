@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph_view import GraphView
-from compiler_plugin.transformations.node import Array, Node, OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import EXTERNAL_SIZE, Buffer, Model, Subgraph, Tensor
-from litert.model.tensor_data import decode_constant, encode_constant
+from litert.model.tensor_data import Array, decode_constant, encode_constant
 
 
 class Inference(Protocol):

@@ -10,7 +10,7 @@ file either: their rank at least is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
@@ -18,8 +18,7 @@ from litert.core.quantization import Quantization, QuantizationKind
 from litert.model.builtin_options import get_builtin_option, option_names
 from litert.model.graph import Op, Tensor
 
-if TYPE_CHECKING:
-    ShapeOf = Callable[[Tensor], Shape | None]
+ShapeOf: TypeAlias = Callable[[Tensor], Shape | None]
 
 _E = ElementType
 

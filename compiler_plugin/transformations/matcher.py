@@ -9,7 +9,7 @@ from math import isclose
 from typing import TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Array, Node, OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import is_same_value
 from compiler_plugin.transformations.pattern import (
     COMMUTATIVE,
@@ -20,6 +20,7 @@ from compiler_plugin.transformations.pattern import (
     check_pattern,
 )
 from litert.core.quantization import QuantizationKind
+from litert.model.tensor_data import Array
 
 Bound: TypeAlias = Node | OutPort | None
 """What a part of a pattern stands for: an op or constant, a port; None for an input that is left out."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import Phase
@@ -24,14 +24,8 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.graph import Model, Op, Signature, Subgraph, Tensor
-from litert.model.tensor_data import as_element_type
+from litert.model.tensor_data import Array, DataLike, TypeLike, as_element_type
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from litert.model.tensor_data import DataLike, TypeLike
-
-Array: TypeAlias = "np.ndarray[Any, Any]"
 InputLike: TypeAlias = "OutPort | Node | DataLike | None"
 
 _FIXED = ("graph", "id", "model_op", "op", "type")
@@ -337,7 +331,7 @@ class PortData:
         """
         self._port.node.graph.set_shape(self._port, shape)
 
-    def get_value(self) -> np.ndarray[Any, Any] | None:
+    def get_value(self) -> Array | None:
         """The value, where it depends on constants alone; read-only. None where it is not known."""
         return self._port.node.graph.find_value(self._port)
 

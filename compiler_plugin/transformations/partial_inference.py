@@ -35,11 +35,12 @@ from compiler_plugin.transformations.shape_probe import (
     may_shape,
 )
 from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
-from compiler_plugin.transformations.stock_region import Array, Shape
+from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
+from litert.model.tensor_data import Array
 
 
 class PartialInference:

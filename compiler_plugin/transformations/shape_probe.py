@@ -21,9 +21,10 @@ from compiler_plugin.transformations.stock_inference import (
     prepare,
     run,
 )
-from compiler_plugin.transformations.stock_region import Array, Shape
+from compiler_plugin.transformations.stock_region import Shape
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
+from litert.model.tensor_data import Array
 
 Sizes = Callable[[int, int], int]
 """The size to try for an unknown dimension: from its index, and the size that the interpreter starts with."""

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from compiler_plugin.effects import CONTROL_FLOW, has_side_effects
 from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transformations.stock_region import Array, Shape, StockRegion
+from compiler_plugin.transformations.stock_region import Shape, StockRegion
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Tensor
-from litert.model.tensor_data import decode_constant
+from litert.model.tensor_data import Array, decode_constant
 
 if TYPE_CHECKING:
     from ai_edge_litert.interpreter import Interpreter

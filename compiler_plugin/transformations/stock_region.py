@@ -11,7 +11,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
 from litert.core.element_type import ElementType
@@ -23,13 +23,9 @@ from litert.model.builtin_options import make_builtin_options
 from litert.model.flatbuffer import FlatbufferBytes
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 from litert.model.schema_types import table_schema
-from litert.model.tensor_data import encode_constant
+from litert.model.tensor_data import Array, encode_constant
 from litert.model.writer import to_bytes
 
-if TYPE_CHECKING:
-    import numpy as np
-
-Array: TypeAlias = "np.ndarray[Any, Any]"
 Shape: TypeAlias = tuple[int, ...]
 
 _NOT_INFERRED: Shape = (104729, 0, 7919, 0, 1299709, 0, 15485863, 0, 7927)

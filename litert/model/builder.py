@@ -24,13 +24,11 @@ from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
 from litert.model.custom_options import write_flexbuffer_options
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Signature, Subgraph, Tensor
 from litert.model.table import Table
-from litert.model.tensor_data import as_element_type, encode_constant
+from litert.model.tensor_data import DataLike, TypeLike, as_element_type, encode_constant
 
 if TYPE_CHECKING:
     from litert.model.flexbuffer import FlexValue
-    from litert.model.tensor_data import DataLike, TypeLike
 
-    # A tensor that `tensor` made, or name, element type and shape of a new one.
     OutputLike: TypeAlias = Tensor | tuple[str, TypeLike, Sequence[int]]
 
 

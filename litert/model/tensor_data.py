@@ -20,10 +20,9 @@ from litert.model.blob import Blob
 if TYPE_CHECKING:
     import numpy as np
 
-    TypeLike: TypeAlias = ElementType | str | np.dtype[Any] | type
-    DataLike: TypeAlias = (
-        np.ndarray[Any, Any] | np.generic | Blob | bytes | memoryview | Sequence[Any] | float
-    )
+Array: TypeAlias = "np.ndarray[Any, Any]"
+TypeLike: TypeAlias = "ElementType | str | np.dtype[Any] | type"
+DataLike: TypeAlias = "Array | np.generic | Blob | bytes | memoryview | Sequence[Any] | float"
 
 
 def as_element_type(type_like: TypeLike) -> ElementType:

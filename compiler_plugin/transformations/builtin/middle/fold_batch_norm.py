@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
-from typing import Any as AnyType
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.pattern import Any, Const, Match
 from compiler_plugin.transformations.replacement import PatternReplacement
 from litert.core.element_type import ElementType
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[AnyType, AnyType]
+from litert.model.tensor_data import Array
 
 
 class FoldBatchNorm(PatternReplacement):
