@@ -21,7 +21,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
+from litert.host.stock_vendors import plain_name, stock_vendor_folder, stock_vendor_folders
 
 ENTRY_POINT_GROUP = "litert_npu.dispatch"
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
@@ -160,11 +160,7 @@ def _is_same(name: str, manufacturer: str) -> bool:
 
 def _is_alike(name: str, manufacturer: str) -> bool:
     """Whether the letters are the same: stock's `libLiteRtDispatch_IntelOpenvino.so` is for IntelOpenVINO."""
-    return _letters(name) == _letters(manufacturer)
-
-
-def _letters(name: str) -> str:
-    return re.sub("[_-]", "", name).casefold()
+    return plain_name(name) == plain_name(manufacturer)
 
 
 def _find_tables(library_path: str) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from compiler_plugin.isolation.exchange import Exchange
@@ -31,31 +30,17 @@ def serve_plugin(fd: int) -> Handlers:
     Args:
       fd: of the file that both processes have.
     """
-    return _Server(Exchange(fd)).handlers()
+    server = _Server(Exchange(fd))
+    return {name: getattr(server, name) for name in vars(_Server) if not name.startswith("_")}
 
 
 class _Server:
-    """One plugin, and its factory."""
+    """One plugin, and its factory; each method answers the call of its name."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._factory: CompilerPluginFactory
         self._plugin: CompilerPlugin
-
-    def handlers(self) -> Handlers:
-        functions: list[Callable[[Any], object]] = [
-            self.load,
-            self.check_compiler_compatibility,
-            self.create,
-            self.has_transformations,
-            self.transform,
-            self.partition,
-            self.compile,
-            self.companions,
-            self.custom_layers,
-            self.close,
-        ]
-        return {function.__name__: function for function in functions}
 
     def load(self, argument: Any) -> object:
         """Loads the factory; what it says of itself comes back, unchecked."""

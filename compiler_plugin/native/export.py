@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 from compiler_plugin.native.exported import constant_inputs
 from compiler_plugin.native.exported.constant_inputs import dequantize_for
 from compiler_plugin.native.exported.exported_plugin import ExportedPlugin, Wishes
-from compiler_plugin.native.exported.host_context import HostContext
-from compiler_plugin.native.exported.host_options import (
+from compiler_plugin.native.exported.host_context import (
+    HostContext,
     find_custom_op_infos,
     read_environment,
     read_flags,

@@ -73,6 +73,25 @@ class CheckedDevice:
         self._names.append(passed)
         return status
 
+    def run(self, case: Case, byte_code: Any = None, data: Sequence[bytes] = ()) -> list[bytes]:
+        """The outputs of a call of its own.
+
+        Args:
+          case: the NPU call.
+          byte_code: as `CheckedCall` has it.
+          data: of the inputs, where it is not the case's.
+        """
+        with CheckedCall(self, case, byte_code) as call:
+            call.attach_all()
+            return call.run(data or case.data)
+
+    def refuse(self, case: Case, byte_code: Any, what: str, function: str = "") -> None:
+        """Raises where a call can be made of `what` none can be made of."""
+        status, made = create_invocation(self, case, byte_code, function=function)
+        if not status:
+            self.table.call("invocation_context_destroy", made)
+            raise BrokenRuleError(f"invocation_context_create takes {what}")
+
     def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:
         """Bytes as a `LiteRtMemBuffer*`, valid as long as this device context."""
         memory = GuardedMemory(offset + len(data), alignment)
@@ -331,8 +350,8 @@ class DispatchSubject(VendorSubject[CheckedTable]):
     def run(self, case: Case | None = None) -> list[bytes]:
         """The outputs of a case, which runs in a device context of its own."""
         case = case or self.case
-        with self.call(case) as call:
-            return call.run(case.data)
+        with self.device(case) as device:
+            return device.run(case)
 
     def other_data(self, seed: int) -> list[bytes]:
         """Other inputs for the first case."""

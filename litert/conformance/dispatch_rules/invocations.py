@@ -21,22 +21,14 @@ def _byte_code_misplaced(subject: DispatchSubject) -> None:
     expected = subject.run()
     with subject.device(case) as device:
         byte_code = device.keep(case.byte_code, offset=_MISPLACED)  # at an odd address
-        with CheckedCall(device, case, byte_code) as call:
-            call.attach_all()
-            if call.run(case.data) != expected:
-                raise BrokenRuleError(f"with an offset of {_MISPLACED} the outputs are others")
+        if device.run(case, byte_code) != expected:
+            raise BrokenRuleError(f"with an offset of {_MISPLACED} the outputs are others")
 
 
 def _refuse(subject: DispatchSubject, data: bytes) -> None:
-    case = subject.case
-    with subject.device(case) as device:
-        status, made = create_invocation(device, case, device.keep(data, alignment=1))
-        if status:
-            return
-        device.table.call("invocation_context_destroy", made)
-        raise BrokenRuleError(
-            f"invocation_context_create takes {len(data)} bytes that are no byte code"
-        )
+    with subject.device(subject.case) as device:
+        what = f"{len(data)} bytes that are no byte code"
+        device.refuse(subject.case, device.keep(data, alignment=1), what)
 
 
 def _cut(subject: DispatchSubject) -> None:
@@ -45,13 +37,10 @@ def _cut(subject: DispatchSubject) -> None:
 
 
 def _function(subject: DispatchSubject) -> None:
-    case = subject.case
-    with subject.device(case) as device:
-        byte_code = device.keep(case.byte_code)
-        status, made = create_invocation(device, case, byte_code, function="no such function")
-        if not status:
-            device.table.call("invocation_context_destroy", made)
-            raise BrokenRuleError("invocation_context_create takes 'no such function'")
+    name = "no such function"
+    with subject.device(subject.case) as device:
+        byte_code = device.keep(subject.case.byte_code)
+        device.refuse(subject.case, byte_code, f"'{name}'", function=name)
 
 
 def _counts(subject: DispatchSubject, more_inputs: int, more_outputs: int) -> None:

@@ -119,14 +119,9 @@ def _asset_lifetime(subject: DispatchSubject, case: Case) -> None:
         for name, data in case.assets.items():
             status = device.offer(name, data, forget_name=True)
             expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
-        try:
-            with CheckedCall(device, case) as call:
-                call.attach_all()
-                found = call.run(case.data)
-        except BrokenRuleError as error:
-            raise BrokenRuleError(f"once the asset's name is gone, {error}") from error
-        if found != expected:
-            raise BrokenRuleError("the outputs are others, once the asset's name is gone")
+        found = _run_when(device, case, "once the asset's name is gone")
+    if found != expected:
+        raise BrokenRuleError("the outputs are others, once the asset's name is gone")
 
 
 def _asset_misplaced(subject: DispatchSubject, case: Case) -> None:
@@ -136,14 +131,17 @@ def _asset_misplaced(subject: DispatchSubject, case: Case) -> None:
         for name, data in case.assets.items():
             status = device.offer(name, data, offset=_ODD_OFFSET)
             expect_ok(f"LiteRtDispatchRegisterAsset('{name}', offset {_ODD_OFFSET})", status)
-        try:
-            with CheckedCall(device, case) as call:
-                call.attach_all()
-                found = call.run(case.data)
-        except BrokenRuleError as error:
-            raise BrokenRuleError(f"with each asset at offset {_ODD_OFFSET}, {error}") from error
-        if found != expected:
-            raise BrokenRuleError(f"the outputs are others with each asset at offset {_ODD_OFFSET}")
+        found = _run_when(device, case, f"with each asset at offset {_ODD_OFFSET}")
+    if found != expected:
+        raise BrokenRuleError(f"the outputs are others with each asset at offset {_ODD_OFFSET}")
+
+
+def _run_when(device: CheckedDevice, case: Case, when: str) -> list[bytes]:
+    """The outputs of a call; a finding says when it fails."""
+    try:
+        return device.run(case)
+    except BrokenRuleError as error:
+        raise BrokenRuleError(f"{when}, {error}") from error
 
 
 def _asset_unknown(subject: DispatchSubject) -> None:
@@ -167,12 +165,10 @@ def _asset_again(subject: DispatchSubject, case: Case) -> None:
                     raise BrokenRuleError(
                         f"'{name}' is answered by {status_name(status)} when it comes again"
                     )
-        with CheckedCall(device, case) as call:
-            call.attach_all()
-            if call.run(case.data) != expected:
-                raise BrokenRuleError(
-                    "the outputs are others where each asset was registered more than once"
-                )
+        if device.run(case) != expected:
+            raise BrokenRuleError(
+                "the outputs are others where each asset was registered more than once"
+            )
 
 
 def _asset_many(subject: DispatchSubject, case: Case) -> None:
@@ -181,10 +177,8 @@ def _asset_many(subject: DispatchSubject, case: Case) -> None:
     text = "an asset of another device context changes the outputs of this one"
     with subject.device(case) as device, CheckedDevice(subject.ready(), {}) as other:
         _offer_others(other, case)
-        with CheckedCall(device, case) as call:
-            call.attach_all()
-            if call.run(case.data) != expected:
-                raise BrokenRuleError(text)
+        if device.run(case) != expected:
+            raise BrokenRuleError(text)
     with subject.call(case) as call:
         with CheckedDevice(subject.ready(), {}) as other:
             _offer_others(other, case)

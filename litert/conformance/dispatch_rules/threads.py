@@ -26,12 +26,7 @@ def _threads(subject: DispatchSubject) -> None:
             [make_data(tensor_type, 10 + index) for tensor_type in case.inputs]
             for index in range(_NUM_THREADS)
         ]
-        expected = []
-        for values in data:
-            with CheckedCall(device, case, byte_code) as call:
-                call.attach_all()
-                expected.append(call.run(values))
-
+        expected = [device.run(case, byte_code, values) for values in data]
         calls = [stack.enter_context(CheckedCall(device, case, byte_code)) for _ in data]
         for call in calls:
             call.attach_all()

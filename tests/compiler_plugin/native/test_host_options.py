@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler_plugin.native.exported.host_context import HostContext
-from compiler_plugin.native.exported.host_options import (
+from compiler_plugin.native.exported.host_context import (
+    HostContext,
     find_custom_op_infos,
     read_environment,
     read_flags,
