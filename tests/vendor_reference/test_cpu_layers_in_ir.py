@@ -13,7 +13,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op, Subgraph, Tensor
 from tests.vendor_reference.layers import custom_layer
-from vendor_reference.compiler.emission.emission import emit_executable
+from vendor_reference.compiler.emission.module_emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.printer import print_ir
 from vendor_reference.compiler.ir.reader import read_ir

@@ -8,7 +8,7 @@ import pytest
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
-from vendor_reference.custom_layers.data_inputs import find_data_input
+from vendor_reference.custom_layers.value_sources import find_data_input
 
 
 def op(*names: str) -> Op:

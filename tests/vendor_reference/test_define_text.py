@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
-from vendor_reference.compiler.define_text import define_text, is_define_text
+from vendor_reference.compiler.simplegpu_defines import define_text, is_define_text
 from vendor_reference.custom_layers.value_sources import Value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.vendor_reference.executables import floats, in_, out, source
-from vendor_reference.compiler.emission.joined_programs import join_programs
+from vendor_reference.compiler.emission.launches import join_programs
 from vendor_reference.executable.executable import Executable, Function, KernelTask, Program
 
 

@@ -14,7 +14,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels, kernel_text
-from vendor_reference.compiler.prelude import USER_DEFINES
+from vendor_reference.compiler.simplegpu_defines import USER_DEFINES
 from vendor_reference.executable.executable import Executable, Program, Source
 
 SOURCE = '#include "gain.h"\n__kernel void Gain(const __global float* x, __global float* y) {\n'

@@ -10,7 +10,7 @@ from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Op
 from tests.vendor_reference.layers import custom_layer
-from vendor_reference.compiler.layer_defines import layer_defines
+from vendor_reference.compiler.simplegpu_defines import layer_defines
 from vendor_reference.custom_layers.custom_layer import Define
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal, OpValues
 

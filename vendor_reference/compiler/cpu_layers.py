@@ -9,9 +9,12 @@ from types import MappingProxyType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
-from vendor_reference.compiler.cpu_library import ask_library, check_allowed
-from vendor_reference.compiler.cpu_ops import make_cpu_op
+from vendor_reference.compiler.cpu_library import (
+    CpuLayerShapes,
+    ask_library,
+    check_allowed,
+    make_cpu_op,
+)
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_bounds import find_bounds
 from vendor_reference.compiler.shape_rules import alike_input

@@ -1,21 +1,30 @@
-"""Calls of a library of CPU layers while a model is compiled: in a child process, where it may crash or hang."""
+"""What libraries of CPU layers are told of ops while a model is compiled, and what they say of shapes.
+
+They are called in a child process, where they may crash or hang.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.host.child import call_in_child
+from litert.model.builtin_options import read_builtin_options
+from litert.model.graph import Op, Tensor
+from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.cpu_op import CPU_OP, MAX_RANK, MOST_DIM, CpuOp, CpuOperand
 
 ASK_TIMEOUT_S = 60.0
 """For all that a library is asked; a good one needs milliseconds."""
 
 _CHILD = "vendor_reference.cpu_layer.worker"
 _HINT = "Its functions are called while a model is compiled, see litert_npu/cpu_layer.h."
+_REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
 
 
 def check_allowed(layer: CustomLayer, allow_native_assets: bool) -> None:
@@ -70,3 +79,99 @@ def ask_library(
                 raise
             where = f"{layer.file_name}, op '{layer.op_name}'"
             raise LiteRtError(error.status, error.what, where, _HINT) from error
+
+
+def make_cpu_op(op: Op, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOp:
+    """What a library is told of an op; it says itself which of its layers that is.
+
+    Args:
+      op: of the model.
+      shapes: the largest of its tensors; 0 is told for a dimension that is not there.
+    """
+    inputs = tuple(None if tensor is None else _operand(tensor, shapes) for tensor in op.inputs)
+    outputs = tuple(_operand(tensor, shapes) for tensor in op.outputs)
+    return CpuOp("", op.outputs[0].name, inputs, outputs, _options(op))
+
+
+def _operand(tensor: Tensor, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOperand:
+    shape = shapes.get(tensor) or [max(d, 0) for d in tensor.type.shape]
+    tensor_type = RankedTensorType.of(tensor.element_type, tuple(shape))
+    producer = tensor.producer
+    is_constant = tensor.is_constant or (
+        producer is not None and producer.name == "DEQUANTIZE" and not producer.is_custom
+        and producer.inputs[0] is not None and producer.inputs[0].is_constant
+    )  # fmt: skip
+    quantization = tensor.quantization
+    if quantization is None or quantization.blockwise or not quantization.scale:
+        return CpuOperand(tensor_type, is_constant)
+    scales = tuple(float(scale) for scale in quantization.scale)
+    zero_points = tuple(int(z) for z in quantization.zero_point) or (0,) * len(scales)
+    dimension = quantization.quantized_dimension if len(scales) > 1 else 0
+    return CpuOperand(tensor_type, is_constant, scales, zero_points, dimension)
+
+
+def _options(op: Op) -> bytes:
+    """A custom op's options as they are; those of a builtin op as a FlexBuffer map of the schema's names."""
+    if op.is_custom:
+        return bytes(op.custom_options) if op.custom_options else b""
+    from flatbuffers import flexbuffers  # type: ignore[import-untyped]  # here: it imports NumPy
+
+    return bytes(flexbuffers.Dumps(dict(read_builtin_options(op))))
+
+
+class CpuLayerShapes:
+    """What libraries have said, each once for an op."""
+
+    def __init__(self, allow_native_assets: bool) -> None:
+        """Asks nothing yet; `allow_native_assets` says whether libraries may run."""
+        self._allow_native_assets = allow_native_assets
+        self._known: dict[tuple[str, CpuOp], Sequence[tuple[int, ...] | str]] = {}
+
+    def find(
+        self, op: Op, layer: CustomLayer, inputs: Mapping[Tensor, Sequence[int]]
+    ) -> Sequence[tuple[int, ...] | str]:
+        """The largest shape of each output, or why there is none.
+
+        Args:
+          op: of a CPU layer.
+          layer: for the op.
+          inputs: the largest shapes of its inputs.
+
+        Raises:
+          LiteRtError: INVALID_TOOL_CONFIG, if the library may not run; where it crashes or hangs.
+        """
+        check_allowed(layer, self._allow_native_assets)
+        asked = make_cpu_op(op, {t: inputs[t] for t in op.inputs if t is not None})
+        key = (layer.sources[0].digest, asked)
+        if key not in self._known:
+            self._known[key] = self._ask(op, layer, asked, inputs)
+        return self._known[key]
+
+    @staticmethod
+    def _ask(
+        op: Op, layer: CustomLayer, asked: CpuOp, inputs: Mapping[Tensor, Sequence[int]]
+    ) -> Sequence[tuple[int, ...] | str]:
+        patterns = [list(tensor.type.shape) for tensor in op.outputs]
+        request = {"op": CPU_OP.dump(asked), "outputs": patterns}
+        try:
+            (answer,) = ask_library(layer, "ask_shapes", request)
+        except LiteRtError as error:
+            if error.status not in _REFUSALS:
+                raise
+            return [f"by {layer.file_name} it has none: {error.what}"] * len(op.outputs)
+        if answer.value is None:
+            return [_alike(op, layer, index, inputs) for index in range(len(op.outputs))]
+        return [
+            tuple(n.integer(0, MOST_DIM) for n in shape.items(0, MAX_RANK))
+            for shape in answer.items(len(op.outputs), len(op.outputs))
+        ]
+
+
+def _alike(
+    op: Op, layer: CustomLayer, index: int, inputs: Mapping[Tensor, Sequence[int]]
+) -> tuple[int, ...] | str:
+    same = alike_input(op, index)
+    tensor = op.inputs[same.input] if same is not None else None
+    if tensor is None:
+        return f"{layer.file_name} has no get_output_shapes, and no input is of its shape"
+    return tuple(inputs[tensor])

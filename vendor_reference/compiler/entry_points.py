@@ -11,11 +11,11 @@ from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_bindings import check_bindings
 from vendor_reference.compiler.lowering import Lowered
 from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.custom_layers.kernel_parameters import types_in_text
 from vendor_reference.custom_layers.kernel_source import (
     choose_kernel,
     decode_source,
     kernel_names,
+    types_in_text,
 )
 from vendor_reference.executable.executable import Executable, KernelTask
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.prelude import USER_DEFINES
+from vendor_reference.compiler.simplegpu_defines import USER_DEFINES
 from vendor_reference.executable.executable import Program, Source
 from vendor_reference.executable.source_text import expand_sources
 

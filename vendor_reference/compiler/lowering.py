@@ -9,7 +9,7 @@ from litert.core.compiler_options import DumpOptions
 from litert.model.collector import collector_held
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
-from vendor_reference.compiler.emission.emission import emit_executable
+from vendor_reference.compiler.emission.module_emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
 from vendor_reference.compiler.kernel_bindings import BoundArgument

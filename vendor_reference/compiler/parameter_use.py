@@ -12,7 +12,6 @@ from difflib import get_close_matches
 
 from litert.model.graph import Op
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
-from vendor_reference.custom_layers.data_inputs import find_data_input
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
@@ -26,6 +25,7 @@ from vendor_reference.custom_layers.value_sources import (
     Literal,
     OpValues,
     ValueSource,
+    find_data_input,
 )
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

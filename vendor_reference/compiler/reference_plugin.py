@@ -18,7 +18,7 @@ from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.built_kernels import BuiltProgram
-from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
+from vendor_reference.compiler.cpu_library import CpuLayerShapes
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.half_kernels import (
     find_half_ops,

@@ -16,7 +16,7 @@ from litert.core.output_shape import OutputShape, output_sizes
 from litert.core.sizes import Dimension, find_largest
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.cpu_layer_shapes import CpuLayerShapes
+from vendor_reference.compiler.cpu_library import CpuLayerShapes
 from vendor_reference.compiler.shape_rules import (
     ByKernel,
     alike_input,

@@ -5,6 +5,9 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +23,7 @@ from vendor_reference.cpu_layer.abi import (
     LogCallback,
     TensorType,
 )
+from vendor_reference.cpu_layer.elf import check_shared_object
 from vendor_reference.cpu_layer.kernel import Kernel, TensorPlace, place_tensors
 from vendor_reference.cpu_layer.marshal import (
     ConfigMemory,
@@ -28,7 +32,6 @@ from vendor_reference.cpu_layer.marshal import (
     fill_type,
     simplest_config,
 )
-from vendor_reference.cpu_layer.shared_object import load_shared_object
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 
 _LOG = logging.getLogger(__name__)
@@ -41,6 +44,7 @@ _STATUSES = {
     CallStatus.NOT_IMPLEMENTED: Status.UNSUPPORTED,
     CallStatus.OUT_OF_MEMORY: Status.MEMORY_ALLOCATION_FAILURE,
 }
+_LOAD_HINT = "It must need no other libraries than the system's, and have all its functions."
 
 
 class ConfigurationRefusedError(Exception):
@@ -281,3 +285,59 @@ def _log(user_data: int | None, level: int, message: bytes | None) -> None:
 
 _LOG_CALLBACK = LogCallback(_log)
 """Libraries keep it as long as the process lives."""
+
+
+def load_shared_object(data: memoryview, where: str) -> ctypes.CDLL:
+    """Loads a shared object; it stays loaded as long as the process lives.
+
+    Args:
+      data: all of the file.
+      where: its name, for messages.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED_RUNTIME_VERSION, for what is none of this machine's;
+        DYNAMIC_LOADING, with the loader's words; FILE_IO.
+    """
+    check_shared_object(data, where)
+    try:
+        return _load_from_memory(data)
+    except (OSError, AttributeError):  # no such files here, or none that may be executed
+        return _load_from_folder(data, where)
+
+
+def _load_from_memory(data: memoryview) -> ctypes.CDLL:
+    """By a file without a name, on Linux.
+
+    It stays open: the loader knows libraries by their names, and would take another one whose file had the same
+    number for this one.
+    """
+    fd = os.memfd_create("litert-npu-asset", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(data)
+        return ctypes.CDLL(f"/proc/self/fd/{fd}")
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _load_from_folder(data: memoryview, where: str) -> ctypes.CDLL:
+    """By a file in a folder that is this user's alone, and gone when this returns."""
+    try:
+        folder = tempfile.mkdtemp(prefix="litert-npu-")
+    except OSError as error:
+        raise LiteRtError(
+            Status.FILE_IO, f"no folder to load a library from: {error}", where
+        ) from error
+    try:
+        path = os.path.join(folder, "asset.so")
+        with open(path, "wb") as file:
+            file.write(data)
+        return ctypes.CDLL(path)
+    except OSError as error:
+        reason = str(error).replace(f"{folder}/", "")
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING, f"the library cannot be loaded: {reason}", where, _LOAD_HINT
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""OpenCL C text, read without a compiler: its tokens, the kernels in it, and the files it includes.
+"""OpenCL C text, read without a compiler: its tokens, kernels with their parameters, and the files it includes.
 
 A scan, not a preprocessor: both branches of an `#if` count, and names that a build option defines are not
 known. Where it matters, the build has the last word (`compiler/kernel_check.py`).
@@ -28,6 +28,14 @@ _JOINED = "\0"  # stands for the end of a line that goes on in the next; no text
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _MAX_EXPANSIONS = 10_000
 _MAX_DEPTH = 50
+_QUALIFIERS = {
+    "__global", "global", "__constant", "constant", "__local", "local", "__private", "private", "const",
+    "volatile", "restrict", "__restrict",
+}  # fmt: skip
+_TYPE = re.compile(
+    r"(half|float|double|bool|u?char|u?short|u?int|u?long)(2|3|4|8|16)?|signed|unsigned|void|size_t"
+)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Token(NamedTuple):
@@ -265,3 +273,58 @@ def _declared_name(tokens: Sequence[Token], index: int) -> int | None:
         else:
             index += 1
     return None
+
+
+def types_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[str] | None:
+    """The type of each parameter, `half*`; "" where the text does not tell it, as where an `#if` decides.
+
+    Args:
+      given: what the compiler gets in front of the texts.
+      texts: included files before those that include them.
+      kernel: its name.
+
+    Returns:
+      None, if there is no such kernel, or several with different numbers of parameters.
+    """
+    tokens = certain_tokens(given, texts)
+    named = _named_types(tokens)
+    found: Sequence[str] | None = None
+    for at in find_kernels(tokens):
+        if tokens[at].text == kernel:
+            parameters = split_arguments(tokens[at + 2 : find_closing(tokens, at + 1)])
+            types = [_type(parameter, named) for parameter in parameters]
+            if found is not None and len(found) != len(types):
+                return None
+            found = types if found is None else _common(found, types)
+    return found
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> Sequence[str]:
+    return [one if one == other else "" for one, other in zip(first, second, strict=True)]
+
+
+def _named_types(tokens: Sequence[Token]) -> Mapping[str, str]:
+    """The types that `typedef` gives names to; "" for those that it gives in several ways."""
+    named: dict[str, str] = {}
+    for index, token in enumerate(tokens):
+        if token.text == "typedef":
+            end = next((i for i in range(index, len(tokens)) if tokens[i].text == ";"), index)
+            name = tokens[end - 1].text
+            found = _type(tokens[index + 1 : end], named)
+            named[name] = found if named.setdefault(name, found) == found else ""
+    return named
+
+
+def _type(declaration: Sequence[Token], named: Mapping[str, str]) -> str:
+    """The type in `const __global half* x`; "" for what is not known."""
+    texts = [token.text for token in declaration]
+    ends = next((i for i, text in enumerate(texts) if text == "["), len(texts))
+    stars = texts[:ends].count("*") + (ends < len(texts))
+    has_name = ends > 1 and _NAME.fullmatch(texts[ends - 1])
+    words = [
+        t for t in texts[: ends - 1 if has_name else ends] if t != "*" and t not in _QUALIFIERS
+    ]
+    if len(words) == 1 and words[0] in named:
+        return named[words[0]] and named[words[0]] + "*" * stars
+    is_known = words and all(map(_TYPE.fullmatch, words))
+    return " ".join(words) + "*" * stars if is_known else ""

@@ -1,7 +1,11 @@
-"""Where the value of a define or an argument comes from: the description, or the op it is for."""
+"""Where the value of a define or an argument comes from: the description, or the op it is for.
+
+And which input of an op a description means by a constant's name.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -165,3 +169,52 @@ def as_value(value: FlexValue) -> Value | None:
         scalars = [v for v in value if isinstance(v, (bool, int, float, str))]
         return tuple(scalars) if len(scalars) == len(value) else None
     return None
+
+
+def find_data_input(op: Op, name: str) -> int:
+    """The constant input of that name: its whole name, else the last part of a converter's path.
+
+    `weights` is `weights`, else the only constant input like `net/layer_1/weights:0`; of several that agree,
+    the first of the whole name. A constant behind a DEQUANTIZE has the name of either end.
+
+    Returns:
+      The input's index.
+
+    Raises:
+      LiteRtError: NOT_FOUND, with the names that there are; INVALID_ARGUMENT, where two fit.
+    """
+    names: dict[int, list[str]] = {}
+    for index, tensor in enumerate(op.inputs):
+        if tensor is None:
+            continue
+        if tensor.is_constant:
+            names[index] = [tensor.name]
+        elif tensor.producer is not None and tensor.producer.name == "DEQUANTIZE":
+            stored = tensor.producer.inputs[0]
+            if stored is not None and stored.is_constant:
+                names[index] = [tensor.name, stored.name]
+    for index, own in names.items():
+        if name in own:
+            return index
+    found = [index for index, own in names.items() if name in map(_last_part, own)]
+    if len(found) == 1:
+        return found[0]
+    has = ", ".join(f"'{own[0]}'" for own in names.values()) or "none"
+    if found:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"several constant inputs could be the data '{name}': the op has {has}",
+            f"op '{op.name}'",
+            "Give the whole name.",
+        )
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        f"no constant input is named '{name}', as the layer's data is: the op has {has}",
+        f"op '{op.name}'",
+        "Give the tensor's name, or its last part.",
+    )
+
+
+def _last_part(name: str) -> str:
+    """`weights` of `net/layer/weights:0`."""
+    return re.sub(r":\d+$", "", name.rsplit("/", 1)[-1])

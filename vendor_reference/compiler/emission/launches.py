@@ -1,9 +1,12 @@
-"""The programs of an executable: for each kernel, on each kind of buffers, its text and what it is given."""
+"""The programs of an executable: for each kernel, on each kind of buffers, its text and what it is given.
+
+Kernels that are the compiler's own become one program: to build one each takes five times as long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -18,13 +21,13 @@ from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.names import read_op_name
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.kernel_bindings import BoundArgument, describe_argument
-from vendor_reference.compiler.kernel_view import asked_format, flat_tensor, kernel_tensor
+from vendor_reference.compiler.kernel_tensor import asked_format, flat_tensor, kernel_tensor
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.levels.vpuip import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
-from vendor_reference.compiler.prelude import KernelTensor, write_prelude
+from vendor_reference.compiler.simplegpu_defines import KernelTensor, write_prelude
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
-from vendor_reference.executable.executable import Program
+from vendor_reference.executable.executable import Executable, Function, KernelTask, Program
 from vendor_reference.executable.source_text import Holes, fill_program, hole_values
 
 
@@ -146,3 +149,43 @@ def _input(
     if index in spec.flat_inputs:
         return flat_tensor(ir_type)
     return kernel_tensor(ir_type, asked_format(spec, False, index), shapes.inputs[index])
+
+
+def join_programs(
+    executable: Executable, samples: Sequence[Program]
+) -> tuple[Executable, Sequence[Program]]:
+    """One program for all that consist of text alone, whose kernels have unique names.
+
+    Args:
+      executable: whose programs are joined.
+      samples: of each program, which are joined in the same way.
+
+    Returns:
+      Both.
+    """
+    texts = [i for i, program in enumerate(executable.programs) if _is_text(program)]
+    if len(texts) < 2:
+        return executable, samples
+    kept = [i for i in range(len(executable.programs)) if i not in texts[1:]]
+    places = {old: new for new, old in enumerate(kept)}
+    places.update(dict.fromkeys(texts, places[texts[0]]))
+    joined = Program("\n".join(executable.programs[i].prelude for i in texts), ())
+
+    def join(programs: Sequence[Program]) -> list[Program]:
+        return [joined if index == texts[0] else programs[index] for index in kept]
+
+    functions = [_with_places(function, places) for function in executable.functions]
+    made = replace(executable, functions=functions, programs=join(executable.programs))
+    return made, join(samples)
+
+
+def _is_text(program: Program) -> bool:
+    return not (program.sources or program.build_options or program.holes)
+
+
+def _with_places(function: Function, places: Mapping[int, int]) -> Function:
+    tasks = [
+        replace(task, program=places[task.program]) if isinstance(task, KernelTask) else task
+        for task in function.tasks
+    ]
+    return replace(function, tasks=tasks)

@@ -16,8 +16,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.frontend.constant_table import ConstantTable, stored_dequantization
 from vendor_reference.compiler.frontend.cpu_layer import (
     find_blocks,
     memory_type,
@@ -45,7 +46,7 @@ from vendor_reference.compiler.tensor_requirements import requirement_attributes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import MemoryLayout
-from vendor_reference.executable.executable import Constant
+from vendor_reference.executable.executable import Constant, Dequantization
 from vendor_reference.soc import SocModel
 
 
@@ -310,3 +311,49 @@ def _fp16_name(name: str) -> str:
 
 def _type(tensor: Tensor) -> Attribute:
     return tensor_type(tensor.element_type, tensor.type.shape)
+
+
+class ConstantTable:
+    """Constants by the keys of their resources; what is the same is there once."""
+
+    def __init__(self) -> None:
+        self._constants: dict[str, Constant] = {}
+        self._keys: dict[object, str] = {}
+
+    @property
+    def constants(self) -> Mapping[str, Constant]:
+        """All of them, by key."""
+        return self._constants
+
+    def add(self, tensor: Tensor, dequantization: Dequantization | None = None) -> str:
+        """The key of a constant tensor; those that share their data are stored once."""
+        blob = tensor.buffer.blob
+        assert blob is not None
+        tensor_type = RankedTensorType.of(tensor.element_type, tensor.shape)
+        same = (id(blob), tensor_type, repr(dequantization))  # the constant keeps the blob
+        if same not in self._keys:
+            key = f"constant_{len(self._constants)}"
+            self._keys[same] = key
+            self._constants[key] = Constant(tensor_type, blob, dequantization)
+        return self._keys[same]
+
+    def add_code(self, name: str, code: bytes) -> str:
+        """The key of a layer's code, which is nothing that kernels read: bytes in an asset."""
+        if name not in self._keys:
+            key = f"code_{len(self._constants)}"
+            self._keys[name] = key
+            code_type = RankedTensorType.of(ElementType.UINT8, (len(code),))
+            self._constants[key] = Constant(code_type, Blob(code))
+        return self._keys[name]
+
+
+def stored_dequantization(stored: Tensor) -> Dequantization:
+    """How a quantized constant becomes float32; `find_refusal` has seen that it can."""
+    if stored.element_type is ElementType.FLOAT16:
+        return Dequantization()
+    quantization = stored.quantization
+    assert quantization is not None
+    scales = [float(s) for s in quantization.scale]
+    zero_points = [int(z) for z in quantization.zero_point] or [0] * len(scales)
+    dimension = quantization.quantized_dimension if len(scales) > 1 else 0
+    return Dequantization(scales, zero_points, dimension)

@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from litert.model.graph import Op
+from litert.core.element_type import ElementType
+from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.frontend.cpu_layer import (
     cpu_layer_kernel,
     cpu_layer_requirements,
@@ -19,15 +20,20 @@ from vendor_reference.compiler.frontend.layer_kernel import (
     layer_sources,
     tensor_bindings,
 )
-from vendor_reference.compiler.frontend.layer_requirements import layer_requirements
 from vendor_reference.compiler.frontend.layer_shapes import LayerShapes
-from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors
+from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors, kernel_type
+from vendor_reference.compiler.ir.attributes import TASK
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
-from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.compiler.tensor_requirements import Requirements, requirement_attributes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.custom_layers.kernel_spec import CpuKernel, KernelSpec
+from vendor_reference.custom_layers.kernel_spec import (
+    CpuKernel,
+    KernelArgument,
+    KernelSpec,
+    TensorArgument,
+)
+from vendor_reference.custom_layers.layout import Format, Order, format_order
 from vendor_reference.executable.cpu_op import TensorConfig
 from vendor_reference.executable.executable import Source
 
@@ -138,3 +144,45 @@ def _layer_types(
         tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
         tuple(memory_type(t, c) for t, c in zip(op.outputs, outputs, strict=True)),
     )
+
+
+def layer_requirements(bindings: Sequence[KernelArgument], op: Op, is_half: bool) -> Requirements:
+    """The requirements of a layer, for the op's inputs that are there, and its outputs.
+
+    Elements are to be as the model has them where the layer names no others, since the kernel was written for
+    that. A kernel that asks for no format gets row order, unless it goes by pitches: then it takes what comes.
+
+    Args:
+      bindings: see `tensor_bindings`; the first of a tensor counts.
+      op: that the layer is for.
+      is_half: whether half tensors are half where the layer leaves it to the model, and not float.
+    """
+    first: dict[tuple[bool, int], TensorArgument] = {}
+    for binding in bindings:
+        if isinstance(binding, TensorArgument):
+            first.setdefault((binding.is_output, binding.index), binding)
+    inputs = [(first.get((False, i)), t) for i, t in enumerate(op.inputs) if t is not None]
+    outputs = [(first.get((True, i)), t) for i, t in enumerate(op.outputs)]
+    return Requirements(
+        tuple(_order(binding, tensor) for binding, tensor in inputs),
+        tuple(_order(binding, tensor) for binding, tensor in outputs),
+        tuple(_precision(binding, tensor, is_half) for binding, tensor in inputs),
+        tuple(_precision(binding, tensor, is_half) for binding, tensor in outputs),
+        tuple(binding is None or binding.is_strided for binding, _ in inputs),
+        tuple(binding is None or binding.is_strided for binding, _ in outputs),
+        (None,) * (len(inputs) + len(outputs)),
+    )
+
+
+def _order(binding: TensorArgument | None, tensor: Tensor) -> Order | None:
+    if binding is None:
+        return None  # the kernel does not read it
+    if binding.format is Format.ANY and binding.is_strided:
+        return None
+    return format_order(binding.format, len(tensor.shape))
+
+
+def _precision(binding: TensorArgument | None, tensor: Tensor, is_half: bool) -> ElementType | None:
+    if binding is None:
+        return None
+    return kernel_type(tensor.element_type, binding.element_type, is_half)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,12 +11,10 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Op
-from vendor_reference.compiler.frontend.size_mentions import find_mentions
-from vendor_reference.compiler.layer_defines import layer_defines
-from vendor_reference.compiler.prelude import uses_init
+from vendor_reference.compiler.simplegpu_defines import layer_defines, uses_init
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
-from vendor_reference.custom_layers.data_inputs import find_data_input
+from vendor_reference.custom_layers.kernel_source import decode_source
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     DataArgument,
@@ -26,8 +25,13 @@ from vendor_reference.custom_layers.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.custom_layers.value_sources import OpValues, Value
+from vendor_reference.custom_layers.value_sources import OpValues, Value, find_data_input
 from vendor_reference.executable.executable import Source
+
+_SIZES = re.compile(
+    r"\b(?:(?:INPUT|OUTPUT)\d+_(?:DIMS|PITCHES|LOWER_PADDING|UPPER_PADDING|OFFSET)|"
+    r"(?:GLOBAL|LOCAL)_WORKSIZE)(?:_INIT)?\b"
+)
 
 
 def layer_kernel(
@@ -192,3 +196,18 @@ def _not_a(element_type: ElementType, what: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_ARGUMENT, f"{what} where {element_type.name.lower()} is expected"
     )
+
+
+def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
+    """The names, for an op with tensors of dynamic shape; None where the text can make up any, and for other ops.
+
+    A name is looked for wherever it stands, also in comments; `##` can paste one together.
+    """
+    tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
+    if all(tensor.type.layout.is_static for tensor in tensors):
+        return None
+    texts = [decode_source(file.data, file.path) for file in (*layer.sources, *layer.headers)]
+    texts.append(layer.kernel.build_options)
+    if any("##" in text or "\\\n" in text for text in texts):
+        return None
+    return tuple(sorted({name for text in texts for name in _SIZES.findall(text)}))

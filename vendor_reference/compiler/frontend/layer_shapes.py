@@ -16,6 +16,7 @@ from litert.core.output_shape import OutputShape, SameShape
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.ir.attributes import TASK
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
 from vendor_reference.compiler.ir.shape_attributes import (
@@ -37,7 +38,6 @@ from vendor_reference.compiler.shape_rules import (
     find_shape_rule,
     is_guessed,
 )
-from vendor_reference.compiler.task_attribute import TASK
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,

@@ -1,7 +1,8 @@
-"""What modules and functions say of their device.
+"""What modules and functions say of their device and their tasks.
 
 `VPUIP.soc = "EMU8"` of a module: what it is compiled for. `VPUIP.fp16_of = @Partition_0` of a function: on devices
-with fp16 arithmetic it runs in the other's place.
+with fp16 arithmetic it runs in the other's place. `VPUIP.task = "OCL"` of a layer's external function: the kind of
+task that its calls become.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from xdsl.dialects.func import FuncOp
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ir.assembly import TASKS
 from vendor_reference.soc import SocModel, get_soc_model
 
 SOC = "VPUIP.soc"
+FP16_OF = "VPUIP.fp16_of"
+TASK = "VPUIP.task"
 
 
 def soc_of(module: ModuleOp) -> SocModel:
@@ -37,9 +41,6 @@ def set_soc(module: ModuleOp, soc: SocModel) -> None:
     module.attributes[SOC] = StringAttr(soc.name)
 
 
-FP16_OF = "VPUIP.fp16_of"
-
-
 def read_fp16_of(function: FuncOp) -> str | None:
     """The function in whose place one runs on devices with fp16 arithmetic; None for one that runs on all.
 
@@ -61,3 +62,21 @@ def read_fp16_of(function: FuncOp) -> str | None:
 def set_fp16_of(function: FuncOp, name: str) -> None:
     """Makes a function the one that runs in another's place."""
     function.attributes[FP16_OF] = SymbolRefAttr(name)
+
+
+def read_task(function: FuncOp) -> str:
+    """`OCL` or `CPP`; `OCL` where the function does not say.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if it says something else.
+    """
+    task = function.attributes.get(TASK)
+    if task is None:
+        return "OCL"
+    if not isinstance(task, StringAttr) or task.data not in TASKS:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{TASK} of function '{function.sym_name.data}' is {task}",
+            hint=f"It is one of {', '.join(TASKS)}.",
+        )
+    return task.data

@@ -30,7 +30,7 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
-from vendor_reference.compiler.ir.attributes import soc_of
+from vendor_reference.compiler.ir.attributes import TASK, read_task, soc_of
 from vendor_reference.compiler.ir.edits import replace_op
 from vendor_reference.compiler.ir.kernel_attribute import (
     KERNEL,
@@ -70,7 +70,6 @@ from vendor_reference.compiler.levels.vpuip import (
 )
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import FORMULAS
-from vendor_reference.compiler.task_attribute import TASK, read_task
 from vendor_reference.compiler.work_items import evaluate_work_sizes, memory_bytes
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,

@@ -30,7 +30,7 @@ from vendor_reference.compiler.ir.types import (
     strided_type,
     view_of,
 )
-from vendor_reference.compiler.kernel_view import asked_format, kernel_tensor
+from vendor_reference.compiler.kernel_tensor import asked_format, kernel_tensor
 from vendor_reference.compiler.layer_kernels import count_outputs, function_spec
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.levels.ie import TransferOp

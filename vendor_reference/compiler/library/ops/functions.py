@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
-from vendor_reference.compiler.define_text import define_text
 from vendor_reference.compiler.library.elementwise import Access, elementwise_kernel
 from vendor_reference.compiler.library.library_op import (
     BYTES,
@@ -18,6 +17,7 @@ from vendor_reference.compiler.library.library_op import (
     option,
     scale_mismatch,
 )
+from vendor_reference.compiler.simplegpu_defines import define_text
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 _COMPUTE = {ElementType.INT32: "int", ElementType.INT64: "long"}

@@ -6,7 +6,7 @@ The text in front of a kernel's sources is made here, since only here all is kno
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -16,11 +16,10 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.model.blob import Blob
 from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
-from vendor_reference.compiler.emission.emitted_constants import EmittedConstants
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
-from vendor_reference.compiler.emission.joined_programs import join_programs
-from vendor_reference.compiler.emission.launches import Launches
+from vendor_reference.compiler.emission.launches import Launches, join_programs
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.types import (
     order_of,
@@ -46,6 +45,7 @@ from vendor_reference.custom_layers.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
+from vendor_reference.custom_layers.layout import Order, same_memory
 from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
@@ -288,3 +288,45 @@ def written_arguments(function: FuncOp) -> set[SSAValue]:
         elif isinstance(op, EvaluateShapeOp):
             written.add(op.shapes[-1])
     return {value for value in written if isinstance(value, BlockArgument)}
+
+
+class EmittedConstants:
+    """Constants in the making.
+
+    Attributes:
+      constants: in the order of their indices.
+    """
+
+    def __init__(self, table: Mapping[str, Constant]) -> None:
+        """Takes the constants of the module's resources, by key."""
+        self.constants: list[Constant] = []
+        self._table = table
+        self._places: dict[object, int] = {}
+
+    def resource(self, key: str, order: Order) -> int:
+        """The index of a constant of the table, to be laid out in that order when it is loaded."""
+        if key not in self._table:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"no data for the constant '{key}'",
+                hint="A text alone has no weights: compile the model.",
+            )
+        return self._constant(key, self._table[key], order)
+
+    def values(
+        self, element_type: ElementType, shape: tuple[int, ...], data: bytes, order: Order = ()
+    ) -> int:
+        """The index of a constant with these bytes."""
+        tensor_type = RankedTensorType.of(element_type, shape)
+        return self._constant((data, tensor_type), Constant(tensor_type, Blob(data)), order)
+
+    def _constant(self, key: object, constant: Constant, order: Order) -> int:
+        shape = constant.tensor_type.shape
+        rows = tuple(range(len(shape)))
+        if same_memory(shape, order or rows, rows):
+            order = ()
+        same = (key, order)
+        if same not in self._places:
+            self._places[same] = len(self.constants)
+            self.constants.append(replace(constant, order=order) if order else constant)
+        return self._places[same]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vendor_reference.custom_layers.kernel_parameters import types_in_text
+from vendor_reference.custom_layers.kernel_source import types_in_text
 
 GIVEN = "#define INPUT0_TYPE float\n"
 TOLD = {

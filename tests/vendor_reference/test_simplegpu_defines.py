@@ -6,8 +6,12 @@ from litert.core.element_type import ElementType
 from litert.core.sizes import Dimension
 from litert.model.builder import ModelBuilder
 from tests.vendor_reference.layers import custom_layer
-from vendor_reference.compiler.layer_defines import layer_defines
-from vendor_reference.compiler.prelude import KernelTensor, uses_init, write_prelude
+from vendor_reference.compiler.simplegpu_defines import (
+    KernelTensor,
+    layer_defines,
+    uses_init,
+    write_prelude,
+)
 from vendor_reference.custom_layers.custom_layer import Define
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.layout import Format, bfyx

@@ -15,7 +15,7 @@ from vendor_reference.compiler.ir.types import (
     shape_of,
     strides_of,
 )
-from vendor_reference.compiler.prelude import KernelTensor
+from vendor_reference.compiler.simplegpu_defines import KernelTensor
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bfyx
 

@@ -1,0 +1,303 @@
+"""SimpleGPU defines: the text in front of a kernel's sources.
+
+The built-in ones come first. They are those of Inference Engine custom layers, for each tensor that the op has:
+`INPUT0_DIMS` and its fellows, always in the order B, F, Y, X. Array elements are `int`, so that
+`min(x, INPUT0_DIMS[3])` works. The layer's own stand behind them, in the order: quantization, options, what the
+description lists.
+
+Floats are written as C reads them back exactly, with an `f` where a float can hold them: a kernel that
+multiplies by an option should not compute in double.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isinf, isnan
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.sizes import Expression, Size
+from litert.core.status import Status
+from litert.model.graph import Op
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
+from vendor_reference.custom_layers.layout import Bfyx
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    OpValues,
+    QuantizationOf,
+    Scalar,
+    Value,
+    as_value,
+)
+from vendor_reference.executable.source_text import Holes
+
+USER_DEFINES = "// Custom Layer User Defines\n"
+"""Parts the built-in defines from the layer's own."""
+
+_FP16_LINES = (
+    "#ifdef cl_khr_fp16",
+    "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
+    "#endif",
+)
+"""In front of a kernel that gets halves: OpenCL C has no arithmetic on them without."""
+
+_INIT = re.compile(rb"_INIT\b")
+_FLOAT_MAX = 3.4028234663852886e38
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTensor:
+    """A tensor as a kernel gets it."""
+
+    element_type: ElementType
+    view: Bfyx
+
+
+def write_prelude(
+    spec: KernelSpec,
+    inputs: Sequence[KernelTensor | None],
+    outputs: Sequence[KernelTensor],
+    global_size: Sequence[Size],
+    local_size: Sequence[Size],
+    holes: Holes,
+) -> str:
+    """The text in front of a layer's sources.
+
+    A define of what a run tells is left out where the layer's text does not mention it, so that the program
+    need not be built for each shape.
+
+    Args:
+      spec: of the kernel.
+      inputs: of the op; None for those that are left out.
+      outputs: of the op.
+      global_size: how many work items there are.
+      local_size: in which groups; empty where the driver chooses.
+      holes: get the sizes that a run tells.
+    """
+    has_halves = any(
+        tensor is not None and tensor.element_type is ElementType.FLOAT16
+        for tensor in (*inputs, *outputs)
+    )
+    lines = [
+        "// Custom Layer Built-ins",
+        *(_FP16_LINES if has_halves else ()),
+        f"#define NUM_INPUTS {len(inputs)}",
+    ]
+    writer = _Writer(holes, spec.mentions, spec.uses_init)
+    lines += writer.array("GLOBAL_WORKSIZE", "size_t", global_size)
+    lines += writer.array("LOCAL_WORKSIZE", "size_t", local_size)
+    for kind, tensors in (("INPUT", inputs), ("OUTPUT", outputs)):
+        for index, tensor in enumerate(tensors):
+            if tensor is not None:
+                lines += writer.tensor(f"{kind}{index}", tensor)
+    own = "".join(f"#define {name} {text}\n" for name, text in spec.defines)
+    return "\n".join([*lines, "", USER_DEFINES]) + own
+
+
+def uses_init(texts: Iterable[bytes]) -> bool:
+    """Whether sources, headers or defines name a built-in array's `_INIT`, so that it is to be there."""
+    return any(_INIT.search(text) for text in texts)
+
+
+class _Writer:
+    """Writes defines, with holes for what a run tells."""
+
+    def __init__(self, holes: Holes, mentioned: Collection[str] | None, has_init: bool) -> None:
+        self._holes = holes
+        self._mentioned = mentioned
+        self._has_init = has_init
+
+    def tensor(self, name: str, tensor: KernelTensor) -> list[str]:
+        view = tensor.view
+        return [
+            *self.array(f"{name}_DIMS", "int", view.dims),
+            f"#define {name}_TYPE {CL_TYPES[tensor.element_type]}",
+            f"#define {name}_FORMAT_{view.memory_order} ",
+            *self.array(f"{name}_LOWER_PADDING", "int", view.lower_padding),
+            *self.array(f"{name}_UPPER_PADDING", "int", view.upper_padding),
+            *self.array(f"{name}_PITCHES", "int", view.pitches),
+            *self._define(f"{name}_OFFSET", [view.offset], "", ""),
+        ]
+
+    def array(self, name: str, element_type: str, values: Sequence[Size]) -> list[str]:
+        init = self._define(f"{name}_INIT", values, "{ ", " } ", ",") if self._has_init else []
+        return [
+            f"#define {name}_SIZE {len(values)}",
+            *init,
+            *self._define(name, values, f"({element_type} []){{ ", " } ", ","),
+        ]
+
+    def _define(
+        self, name: str, values: Sequence[Size], before: str, behind: str, after_each: str = ""
+    ) -> list[str]:
+        is_open = any(isinstance(value, Expression) for value in values)
+        if is_open and self._mentioned is not None and name not in self._mentioned:
+            return []
+        numbers = "".join(f"{self._holes.text(value)}{after_each}" for value in values)
+        return [f"#define {name} {before}{numbers}{behind}"]
+
+
+def layer_defines(
+    layer: CustomLayer, op: Op, values: OpValues, notes: list[str]
+) -> Sequence[tuple[str, str]]:
+    """Names and texts, in order.
+
+    Args:
+      layer: for the op.
+      op: that it is for.
+      values: of the op.
+      notes: get a sentence for each option that cannot be a define, and for each define without a value.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a define has no value, or one of another type.
+    """
+    own = {define.name for define in layer.defines}
+    defines = [d for d in _quantization(layer, op) if d.name not in own]
+    texts = [(define.name, _text(define, values)) for define in defines]
+    if layer.defines_options:
+        texts += _options(op, values, notes)
+    for define in layer.defines:
+        note = _missing_option(define, values)
+        if note:
+            notes.append(f"{layer.file_name}, op '{op.name}': define '{define.name}' {note}.")
+        is_empty = note and isinstance(define.source, FlexOption) and define.source.default is None
+        texts.append((define.name, "" if is_empty else _text(define, values)))
+    return texts
+
+
+def _text(define: Define, values: OpValues) -> str:
+    try:
+        return define_text(values.resolve(define.source), define.type, define.is_plain)
+    except LiteRtError as error:
+        raise LiteRtError(
+            error.status, f"define '{define.name}': {error.what}", error.where, error.hint
+        ) from error
+
+
+def _missing_option(define: Define, values: OpValues) -> str:
+    """What a define that stands without its option is; "" where it has it, and where it cannot stand."""
+    source = define.source
+    if not isinstance(source, FlexOption) or source.key in values.options():
+        return ""
+    size = values.num_other_bytes()
+    why = f"the op's options are {size} bytes that are no FlexBuffer map" if size else ""
+    if source.default is not None:
+        return f"has its default: {why}" if why else ""
+    if not define.is_plain:
+        return ""
+    return f"is empty: it has no default, and {why or f'the op has no option {source.key!r}'}"
+
+
+def _quantization(layer: CustomLayer, op: Op) -> Iterator[Define]:
+    """`INPUT0_SCALE` and `INPUT0_ZERO_POINT` of each quantized tensor; arrays where it is per channel."""
+    if not layer.defines_quantization:
+        return
+    for kind, tensors in (("INPUT", op.inputs), ("OUTPUT", op.outputs)):
+        for index, tensor in enumerate(tensors):
+            quantization = tensor.quantization if tensor is not None else None
+            if quantization is None or not quantization.scale:
+                continue
+            array = "[]" if len(quantization.scale) > 1 else ""
+            for parameter, c_type in (("scale", "float"), ("zero_point", "int")):
+                source = QuantizationOf(parameter, kind == "OUTPUT", index)
+                yield Define(f"{kind}{index}_{parameter.upper()}", source, f"{c_type}{array}")
+
+
+def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]]:
+    """Each option as `PARAM_<key>`."""
+    defines = []
+    if size := values.num_other_bytes():
+        notes.append(
+            f"op '{op.name}': its {size} bytes of options are no FlexBuffer map, so no define has them; a "
+            "description (.json) reads a C struct by 'field'."
+        )
+    for key, entry in values.options().items():
+        value = as_value(entry)
+        reason = ""
+        if not f"_{key}".isidentifier() or not key.isascii():
+            reason = "its name cannot be part of a C name"
+        elif value is None:
+            reason = "it is neither numbers nor text"
+        else:
+            try:
+                defines.append((f"PARAM_{key}", define_text(value)))
+            except LiteRtError as error:
+                reason = f"it is {error.what}"
+        if reason:
+            notes.append(f"op '{op.name}': option {key!r} is no define: {reason}.")
+    return defines
+
+
+def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> str:
+    """The text for a value.
+
+    Args:
+      value: a number or text, or several.
+      define_type: `int`, `float`, `int[]`, `float[]`, or "" for the value as it is, where the elements of
+        an array are joined by commas.
+      is_plain: whether the value is as it is also where there is a type, which then says only whether it stands in
+        braces: so custom layer configurations have it.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if the value is not of that type, or a text cannot stand in a define.
+    """
+    if isinstance(value, (bool, int, float, str)):
+        values: Sequence[Scalar] = (value,)
+        is_array = False
+    else:
+        values, is_array = value, True
+    element_type = define_type.removesuffix("[]")
+    text = ",".join(_typed(v, "" if is_plain else element_type) for v in values)
+    if element_type != define_type:
+        return f"({define_type}) {{{text}}}"
+    if is_array and define_type and not is_plain:
+        raise _error(f"{len(values)} values where one {define_type} is expected")
+    return text
+
+
+def is_define_text(text: str) -> bool:
+    """Whether a text can stand behind a `#define` and means itself there, and the next line is safe."""
+    return (
+        text.isprintable()
+        and "//" not in text
+        and "/*" not in text
+        and not text.rstrip().endswith("\\")
+        and text.count('"') % 2 == 0
+        and text.count("'") % 2 == 0
+    )
+
+
+def _typed(value: Scalar, element_type: str) -> str:
+    if isinstance(value, str):
+        if element_type:
+            raise _error(f"the text '{value}' where {element_type} is expected")
+        if not is_define_text(value):
+            raise _error(f"the text {value[:40]!r}, which a #define cannot hold")
+        return value
+    if element_type == "float" or (isinstance(value, float) and not element_type):
+        return _float(float(value))
+    if isinstance(value, float) and not value.is_integer():
+        raise _error(f"{value} where int is expected")
+    return _int(int(value))
+
+
+def _float(value: float) -> str:
+    if isnan(value):
+        return "NAN"
+    if isinf(value):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    return repr(value) + ("f" if abs(value) <= _FLOAT_MAX else "")
+
+
+def _int(value: int) -> str:
+    if value == -(2**63):
+        return "(-9223372036854775807L - 1)"
+    return f"{value}UL" if value >= 2**63 else str(value)
+
+
+def _error(what: str) -> LiteRtError:
+    return LiteRtError(Status.INVALID_ARGUMENT, what)
