@@ -163,9 +163,11 @@ def _installed_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
-def run_checked(argv: Sequence[str | os.PathLike[str]]) -> Child:
+def run_checked(
+    argv: Sequence[str | os.PathLike[str]], environment: Mapping[str, str] | None = None
+) -> Child:
     """The same for a command that must succeed."""
-    child = run_child(argv)
+    child = run_child(argv, environment=environment)
     if child.status != 0:
         command = " ".join(str(argument) for argument in argv)
         raise RuntimeError(f"{command}\n{child.output}{child.errors}\nexit status {child.status}")

@@ -1,0 +1,55 @@
+"""What two benchmarks measure: a load and the first run of a network with a custom op.
+
+From opening the file to the end of the run, in a new process that has loaded OpenCL and what a second model would
+find imported.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.commands import KERNELS
+from benchmarks.harness import run_checked
+
+OP = "Convolution2DTransposeBias"
+ASSET = KERNELS / f"{OP}.json"
+
+
+def first_run_s(model: Path, kernels: str = "", compiled: str = "") -> float:
+    """How long it takes, in seconds.
+
+    Args:
+      model: the network, raw or compiled.
+      kernels: folder of built kernels; "" for the user's.
+      compiled: folder of what is compiled at load; "" for none.
+    """
+    environment = {"LITERT_NPU_CACHE_DIR": kernels} if kernels else {}
+    child = [sys.executable, "-m", "benchmarks.first_run", str(model), compiled]
+    return float(json.loads(run_checked(child, environment).output))
+
+
+def _first_run_here(model: str, compiled: str) -> float:
+    import ai_edge_litert.interpreter  # noqa: F401
+    import numpy as np
+
+    from litert import CompiledModel, CustomOpInfo, Environment, HardwareAccelerator, Options
+    from vendor_reference.dispatch import open_device
+
+    open_device()
+    options = Options(
+        HardwareAccelerator.NPU | HardwareAccelerator.CPU,
+        custom_op_infos=[CustomOpInfo(OP, str(ASSET))],
+        soc_manufacturer="Reference",
+    )
+    environment = Environment.create(compiler_cache_dir=compiled) if compiled else None
+    begin = time.perf_counter()
+    with CompiledModel.from_file(model, environment=environment, options=options) as loaded:
+        loaded.run({"input_1": np.zeros((1, 256, 256, 3), np.float32)})
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    print(json.dumps(_first_run_here(*sys.argv[1:])))
