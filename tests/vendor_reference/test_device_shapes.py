@@ -252,7 +252,7 @@ def test_another_process_finds_what_was_built_for_a_shape(
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(ProgramBuilder, "_compile", lambda self, texts: fail() if texts else [])
-    other = OpenClDevice(device.context.device, device.library)
+    other = OpenClDevice(device.context.cl_device, device.library)
     x = rows(4)
     assert np.array_equal(Runner(other, by_text())(x), np.concatenate([x, -x]))
 
@@ -373,10 +373,10 @@ def test_a_run_behind_another_on_the_device_is_not_waited_for(device: Any) -> No
     x = rows(4)
     run(x)
     run.attach(-x)
-    other = cl.UserEvent(device.context.context)
+    other = cl.UserEvent(device.context.cl_context)
     ended: list[Event] = []
     after = OpenClEvent(
-        device.context.context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
+        device.context.cl_context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
     )
     starting = threading.Thread(target=lambda: ended.append(run.function.start([after])))
     starting.start()

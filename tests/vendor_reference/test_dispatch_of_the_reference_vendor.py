@@ -337,7 +337,7 @@ def test_a_thousand_loads_leak_nothing(opened: Any, code: MemBuffer) -> None:
     def in_use() -> tuple[int, int, int]:
         gc.collect()
         # PoCL's context counts the buffers, queues and programs in it; Intel's counts nothing.
-        return opened.context.context.reference_count, num_open_files(), resident_bytes()
+        return opened.context.cl_context.reference_count, num_open_files(), resident_bytes()
 
     for _ in range(100):
         load_and_run(code)

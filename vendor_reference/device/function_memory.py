@@ -93,11 +93,11 @@ class _Arena:
     """A function's part of DDR or CMX: one buffer, allocated once, and the places in it."""
 
     def __init__(self, context: OpenClContext, size_bytes: int) -> None:
-        self._alignment = context.device.mem_base_addr_align // 8
+        self._alignment = context.cl_device.mem_base_addr_align // 8
         self._buffer: cl.Buffer | None = None
         if size_bytes:
             size = spread_offset(size_bytes, self._alignment)
-            self._buffer = cl.Buffer(context.context, cl.mem_flags.READ_WRITE, size)
+            self._buffer = cl.Buffer(context.cl_context, cl.mem_flags.READ_WRITE, size)
         self._places: dict[tuple[int, int], cl.Buffer] = {}
 
     def place(self, offset: int, size_bytes: int) -> cl.Buffer | None:

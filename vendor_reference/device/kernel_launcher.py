@@ -166,17 +166,17 @@ class KernelLauncher:
     def _check_local_memory(self, where: str) -> None:
         arguments = self._task.arguments
         local = sum(a.size_bytes for a in arguments if a.kind is ArgumentKind.LOCAL)
-        if local > self._context.device.local_mem_size:
+        if local > self._context.cl_device.local_mem_size:
             raise LiteRtError(
                 Status.MEMORY_ALLOCATION_FAILURE,
-                f"{local} bytes of local memory, the device has {self._context.device.local_mem_size}",
+                f"{local} bytes of local memory, the device has {self._context.cl_device.local_mem_size}",
                 where,
             )
 
     def _names_its_group(self, kernel: cl.Kernel) -> bool:
         """Whether the source does (`reqd_work_group_size`)."""
         wanted = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
-        named: Any = kernel.get_work_group_info(wanted, self._context.device)
+        named: Any = kernel.get_work_group_info(wanted, self._context.cl_device)
         return any(named)
 
     def _check_group(self, kernel: cl.Kernel, local_size: Sequence[int] | None) -> None:
@@ -184,7 +184,7 @@ class KernelLauncher:
             return
         items = prod(local_size)
         most = kernel.get_work_group_info(
-            cl.kernel_work_group_info.WORK_GROUP_SIZE, self._context.device
+            cl.kernel_work_group_info.WORK_GROUP_SIZE, self._context.cl_device
         )
         if items > most:
             raise LiteRtError(
@@ -199,7 +199,7 @@ def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
     """Whether the driver would choose anew for each shape, and compile."""
     is_told = any(isinstance(size, Expression) for size in task.global_size)
     is_free = is_told and task.local_size is None
-    on_cpu = bool(context.device.type & cl.device_type.CPU)
+    on_cpu = bool(context.cl_device.type & cl.device_type.CPU)
     return is_free and on_cpu and driver_of_device(context.info).compiles_for_group_sizes
 
 

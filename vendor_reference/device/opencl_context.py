@@ -21,24 +21,24 @@ class OpenClContext:
 
     Attributes:
       info: its names and versions.
-      device: OpenCL's.
-      context: OpenCL's; it has the device's parts, too.
+      cl_device: OpenCL's.
+      cl_context: OpenCL's; it has the device's parts, too.
       in_place: whether kernels can use host memory where it lies, at addresses that suit them.
     """
 
     def __init__(self, device: cl.Device) -> None:
         """Opens a device."""
         self.info = describe_device(device)
-        self.device = device
+        self.cl_device = device
         self._parts = _split(device)
-        self.context = cl.Context([device, *self._parts.values()])
+        self.cl_context = cl.Context([device, *self._parts.values()])
         # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
         self.in_place = self.info.kind == "CPU" and not is_simulator(self.info)
         self._process = os.getpid()
 
     def create_queue(self, has_times: bool = False) -> cl.CommandQueue:
         """A queue that runs in order; its events have times, if they are asked for."""
-        return _create_queue(self.context, self.device, has_times)
+        return _create_queue(self.cl_context, self.cl_device, has_times)
 
     def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
         """A queue of the part with so many compute units, one for each shave; its events have times.
@@ -48,7 +48,7 @@ class OpenClContext:
             device cannot be split: then the number of shaves is in the report only.
         """
         part = self._parts.get(num_shaves)
-        return None if part is None else _create_queue(self.context, part, has_times=True)
+        return None if part is None else _create_queue(self.cl_context, part, has_times=True)
 
     def is_home(self) -> bool:
         """Whether this process opened it: OpenCL's threads are not in one that was forked from it."""
@@ -70,7 +70,7 @@ class OpenClContext:
 
     def memory_error(self, error: cl.Error, what: str) -> LiteRtError:
         """The error of an allocation, with what the device has."""
-        limit = self.device.max_mem_alloc_size
+        limit = self.cl_device.max_mem_alloc_size
         hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
         return opencl_error(error, f"{what}, device {self.info}", hint)
 

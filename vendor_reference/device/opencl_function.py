@@ -151,7 +151,7 @@ class OpenClFunction:
             self._get_ready()
         on_device = []
         for event in after:
-            if isinstance(event, OpenClEvent) and event.context is self._context.context:
+            if isinstance(event, OpenClEvent) and event.context is self._context.cl_context:
                 on_device.append(event.event)
             elif not event.is_signaled():
                 return self._start_in_thread(after)
@@ -168,7 +168,7 @@ class OpenClFunction:
         except cl.Error as error:
             raise self._failure(error, len(events)) from error
         self._has_started = True
-        return OpenClEvent(self._context.context, ended, lambda error: self._failure(error))
+        return OpenClEvent(self._context.cl_context, ended, lambda error: self._failure(error))
 
     def start_measuring(self, with_tasks: bool) -> None:
         """Measures the runs from now on; each task where that is asked for, which is slower."""

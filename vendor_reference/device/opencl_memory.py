@@ -74,9 +74,9 @@ def share_memory(context: OpenClContext, address: int, size_bytes: int) -> Buffe
         return BufferMemory(None, 0)
     host = (ctypes.c_ubyte * size_bytes).from_address(address)
     if not context.in_place or address % VECTOR_ALIGNMENT:
-        return CopiedMemory(context.context, host)
+        return CopiedMemory(context.cl_context, host)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    return BufferMemory(cl.Buffer(context.context, flags, hostbuf=host), size_bytes)
+    return BufferMemory(cl.Buffer(context.cl_context, flags, hostbuf=host), size_bytes)
 
 
 def load_constant(context: OpenClContext, constant: Constant) -> BufferMemory:
@@ -91,7 +91,7 @@ def load_constant(context: OpenClContext, constant: Constant) -> BufferMemory:
         return BufferMemory(None, 0)
     use = cl.mem_flags.USE_HOST_PTR if context.in_place else cl.mem_flags.COPY_HOST_PTR
     flags = cl.mem_flags.READ_ONLY | use
-    return BufferMemory(cl.Buffer(context.context, flags, hostbuf=data), data.nbytes)
+    return BufferMemory(cl.Buffer(context.cl_context, flags, hostbuf=data), data.nbytes)
 
 
 def read_constant(constant: Constant) -> Array:

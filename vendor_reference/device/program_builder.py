@@ -77,8 +77,8 @@ class ProgramBuilder:
           context: of the device that the programs are for.
           library: of its driver, for a child process; "" to build in this one.
         """
-        self._context = context.context
-        self._device = context.device
+        self._context = context.cl_context
+        self._device = context.cl_device
         self._info = context.info
         self.identity = context.info.identity
         self.keeps_variants = driver_of_device(context.info).keeps_variants
