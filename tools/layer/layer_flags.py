@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 from litert.model.reader import read_model
-from vendor_reference.authoring.vendor_options import OPTIONS, check_options
+from vendor_reference.compiler.reference_options import OPTIONS, check_options
 
 from ..command_line import usage_error
 

@@ -246,7 +246,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     loaded = set(literal_eval(result.stdout.splitlines()[-1]))
-    modules = ("authoring.vendor_options", "compiler.reference_options", "compiler.half_tensors")
-    options = {"vendor_reference", "vendor_reference.authoring", "vendor_reference.compiler"}
+    modules = ("compiler.reference_options", "compiler.half_tensors")
+    options = {"vendor_reference", "vendor_reference.compiler"}
     options |= {f"vendor_reference.{module}" for module in modules}
     assert loaded == (options if len(arguments) > 1 else set())
