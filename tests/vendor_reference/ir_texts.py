@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import dedent
 
-from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir.reader import Ir, read_ir
+from vendor_reference.compiler.ir.text import Ir, print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.levels.layer import LayerOp

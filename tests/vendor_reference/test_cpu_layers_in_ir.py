@@ -15,8 +15,7 @@ from litert.model.graph import Op, Subgraph, Tensor
 from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.emission.module_emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
-from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir.reader import read_ir
+from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes, packed_type

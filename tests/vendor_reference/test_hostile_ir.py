@@ -10,8 +10,7 @@ import pytest
 from litert.core.errors import LiteRtError
 from tests.vendor_reference.test_documents_texts import BINARY_LAYER, LAYERS, ON_BUFFERS
 from tests.vendor_reference.test_shape_passes import BOUNDED, INITIAL
-from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir.reader import read_ir
+from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes

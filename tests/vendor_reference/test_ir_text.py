@@ -10,8 +10,7 @@ from xdsl.dialects.test import Test
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir.reader import MAX_TEXT_BYTES, read_ir
+from vendor_reference.compiler.ir.text import MAX_TEXT_BYTES, print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 

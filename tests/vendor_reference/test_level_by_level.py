@@ -24,7 +24,7 @@ from tests.vendor_reference.executables import assets
 from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.entry_points import entries_by_text
 from vendor_reference.compiler.frontend.importer import import_partitions
-from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.lowering import lower_partitions

@@ -8,8 +8,7 @@ from xdsl.ir import Attribute
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
-from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir.reader import read_ir
+from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.library.library_op import Attributes, library_ops

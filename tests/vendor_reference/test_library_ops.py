@@ -37,7 +37,7 @@ def test_ops_are_chosen_by_name_or_all() -> None:
 
 NEW_OP = '''"""SIGN."""
 
-from vendor_reference.compiler.library.ops.functions import Unary
+from vendor_reference.compiler.library.ops.expressions import Unary
 
 OPS = (Unary("SIGN", "Sign", "sign(a)", quantized=()),)
 '''

@@ -18,7 +18,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from tests.vendor_reference.ir_texts import read
 from vendor_reference.compiler import passes
-from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.pass_pipeline import (
     IrDump,

@@ -13,7 +13,7 @@ from litert.core.output_shape import SameShape
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from tests.vendor_reference.layers import custom_layer
-from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
+from vendor_reference.compiler.largest_shapes import Bounds, find_bounds
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile, ShapeKernel
 from vendor_reference.custom_layers.kernel_spec import ShapeArgument, TensorArgument
 

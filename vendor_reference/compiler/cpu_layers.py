@@ -15,8 +15,8 @@ from vendor_reference.compiler.cpu_library import (
     check_allowed,
     make_cpu_op,
 )
+from vendor_reference.compiler.largest_shapes import find_bounds
 from vendor_reference.compiler.overriding import find_layer
-from vendor_reference.compiler.shape_bounds import find_bounds
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import CpuKernel

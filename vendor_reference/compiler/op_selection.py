@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.largest_shapes import NO_BOUNDS, Bounds, bound_hint
 from vendor_reference.compiler.library.library_op import LibraryOp
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
-from vendor_reference.compiler.shape_bounds import NO_BOUNDS, Bounds, bound_hint
 from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType

@@ -14,8 +14,7 @@ from xdsl.ir import SSAValue
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.attributes import set_soc, soc_of
-from vendor_reference.compiler.ir.printer import print_ir
-from vendor_reference.compiler.ir.reader import read_ir
+from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.layer_ports import bodies
 from vendor_reference.compiler.levels.dialects import make_context

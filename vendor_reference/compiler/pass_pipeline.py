@@ -21,7 +21,7 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import load_package
-from vendor_reference.compiler.ir.printer import print_ir
+from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from compiler_plugin.plugin import (
-    CallInfo,
-    Companion,
-    CompiledResult,
-    CompilerPlugin,
-    OpList,
-)
+from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -28,13 +22,13 @@ from vendor_reference.compiler.half_kernels import (
 from vendor_reference.compiler.half_tensors import HalfPolicy
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels
+from vendor_reference.compiler.largest_shapes import Bounds, find_bounds
 from vendor_reference.compiler.lowering import Lowered, lower_partitions
 from vendor_reference.compiler.op_selection import NO_LIBRARY, select_ops
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.pass_pipeline import check_dump_options
 from vendor_reference.compiler.reference_options import REFERENCE_OPS, half_tensors
-from vendor_reference.compiler.shape_bounds import Bounds, find_bounds
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers

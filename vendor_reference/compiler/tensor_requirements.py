@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -33,15 +33,6 @@ from vendor_reference.compiler.ir.types import (
     space_attribute,
 )
 from vendor_reference.compiler.memory_spaces import MemorySpace
-
-NAMES = (
-    "input_layouts", "output_layouts", "input_precisions", "output_precisions", "input_strides",
-    "output_strides", "memory_spaces",
-)  # fmt: skip
-"""Attributes that hold requirements."""
-
-_ANY = UnitAttr()
-_FALSE, _TRUE = BoolAttr.from_bool(False), BoolAttr.from_bool(True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +71,74 @@ class Requirements:
         )
 
 
+_UNIT = UnitAttr()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """What the entries of an attribute are.
+
+    Attributes:
+      write: the attribute of one that asks for something.
+      read: back; of something else, None.
+      expected: for messages.
+      nothing: an entry that asks for nothing.
+      blank: its attribute; `unit` is another.
+      is_kept: whether the attribute is written also where no entry asks for anything.
+    """
+
+    write: Callable[[Any], Attribute]
+    read: Callable[[Attribute], object]
+    expected: str
+    nothing: object = None
+    blank: Attribute = _UNIT
+    is_kept: bool = False
+
+
+def _read_flag(attribute: Attribute) -> bool | None:
+    if not isinstance(attribute, IntegerAttr) or attribute.value.data not in (0, 1, -1):
+        return None
+    return bool(attribute.value.data)
+
+
+def _read_space(attribute: Attribute) -> MemorySpace | None:
+    if not isinstance(attribute, SymbolRefAttr) or attribute.nested_references.data:
+        return None
+    return _SPACES.get(attribute.root_reference.data)
+
+
+_SPACES = {space.value: space for space in MemorySpace}
+_LAYOUT = _Entries(
+    order_map,
+    lambda found: map_order(found) if isinstance(found, AffineMapAttr) else None,
+    "a layout, as an affine map, or unit",
+    is_kept=True,
+)
+_PRECISION = _Entries(ir_element_type, find_element_type, "a type of elements, or unit")
+_STRIDES = _Entries(
+    BoolAttr.from_bool, _read_flag, "true or false", False, BoolAttr.from_bool(False)
+)
+_SPACE = _Entries(space_attribute, _read_space, f"one of @{', @'.join(_SPACES)}, or unit")
+
+_ATTRIBUTES = {
+    "input_layouts": _LAYOUT, "output_layouts": _LAYOUT,
+    "input_precisions": _PRECISION, "output_precisions": _PRECISION,
+    "input_strides": _STRIDES, "output_strides": _STRIDES,
+    "memory_spaces": _SPACE,
+}  # fmt: skip
+NAMES = tuple(_ATTRIBUTES)
+"""Attributes that hold requirements."""
+
+
 def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> dict[str, Attribute]:
     """Requirements as attributes; those that ask for nothing are left out, layouts apart."""
-    columns: dict[str, Sequence[Attribute | None]] = {
-        "input_layouts": [_map(order) for order in requirements.input_layouts],
-        "output_layouts": [_map(order) for order in requirements.output_layouts],
-        "input_precisions": [_type(t) for t in requirements.input_precisions],
-        "output_precisions": [_type(t) for t in requirements.output_precisions],
-        "input_strides": [_flag(taken) for taken in requirements.input_strides],
-        "output_strides": [_flag(taken) for taken in requirements.output_strides],
-        "memory_spaces": [space_attribute(s) if s else None for s in requirements.memory_spaces],
-    }
     attributes: dict[str, Attribute] = {}
-    for name, column in columns.items():
-        if name.endswith("layouts") or any(entry is not None for entry in column):
-            nothing = _FALSE if name.endswith("strides") else _ANY
-            attributes[prefix + name] = ArrayAttr([entry or nothing for entry in column])
+    for name, entries in _ATTRIBUTES.items():
+        asked = [None if e == entries.nothing else e for e in getattr(requirements, name)]
+        if entries.is_kept or any(entry is not None for entry in asked):
+            attributes[prefix + name] = ArrayAttr(
+                [entries.blank if entry is None else entries.write(entry) for entry in asked]
+            )
     return attributes
 
 
@@ -107,77 +150,28 @@ def read_requirements(
     Raises:
       LiteRtError: INVALID_ARGUMENT, with the attribute, and what it should be.
     """
-
-    def column(
-        name: str, read: Callable[[str, Attribute], _Entry], nothing: _Entry
-    ) -> tuple[_Entry, ...]:
-        is_input = name.startswith("input")
-        count = num_inputs if is_input else num_outputs
-        count = num_inputs + num_outputs if name == "memory_spaces" else count
-        attribute = attributes.get(prefix + name)
-        if attribute is None:
-            return (nothing,) * count
-        if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
-            raise _error(prefix + name, f"an array of {count}", attribute)
-        return tuple(
-            nothing if isinstance(entry, UnitAttr) else read(f"{prefix}{name}[{index}]", entry)
-            for index, entry in enumerate(attribute.data)
-        )
-
-    return Requirements(
-        column("input_layouts", _read_map, None),
-        column("output_layouts", _read_map, None),
-        column("input_precisions", _read_type, None),
-        column("output_precisions", _read_type, None),
-        column("input_strides", _read_flag, False),
-        column("output_strides", _read_flag, False),
-        column("memory_spaces", _read_space, None),
-    )
+    counts = {"input": num_inputs, "output": num_outputs, "memory": num_inputs + num_outputs}
+    columns: dict[str, Any] = {}
+    for name, entries in _ATTRIBUTES.items():
+        count = counts[name.partition("_")[0]]
+        columns[name] = _read_column(entries, prefix + name, attributes.get(prefix + name), count)
+    return Requirements(**columns)
 
 
-_Entry = TypeVar("_Entry")
-
-
-def _map(order: Order | None) -> Attribute | None:
-    return None if order is None else order_map(order)
-
-
-def _type(element_type: ElementType | None) -> Attribute | None:
-    return None if element_type is None else ir_element_type(element_type)
-
-
-def _flag(taken: bool) -> Attribute | None:
-    return _TRUE if taken else None
-
-
-def _read_map(where: str, attribute: Attribute) -> Order | None:
-    if not isinstance(attribute, AffineMapAttr):
-        raise _error(where, "a layout, as an affine map, or unit", attribute)
-    return map_order(attribute)
-
-
-def _read_type(where: str, attribute: Attribute) -> ElementType | None:
-    element_type = find_element_type(attribute)
-    if element_type is None:
-        raise _error(where, "a type of elements, or unit", attribute)
-    return element_type
-
-
-def _read_flag(where: str, attribute: Attribute) -> bool:
-    if not isinstance(attribute, IntegerAttr) or attribute.value.data not in (0, 1, -1):
-        raise _error(where, "true or false", attribute)
-    return bool(attribute.value.data)
-
-
-def _read_space(where: str, attribute: Attribute) -> MemorySpace | None:
-    spaces = [space.value for space in MemorySpace]
-    if (
-        not isinstance(attribute, SymbolRefAttr)
-        or attribute.root_reference.data not in spaces
-        or attribute.nested_references.data
-    ):
-        raise _error(where, f"one of @{', @'.join(spaces)}, or unit", attribute)
-    return MemorySpace(attribute.root_reference.data)
+def _read_column(
+    entries: _Entries, name: str, attribute: Attribute | None, count: int
+) -> tuple[object, ...]:
+    if attribute is None:
+        return (entries.nothing,) * count
+    if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
+        raise _error(name, f"an array of {count}", attribute)
+    column = []
+    for index, entry in enumerate(attribute.data):
+        found = entries.nothing if isinstance(entry, UnitAttr) else entries.read(entry)
+        if found is None and not isinstance(entry, UnitAttr):
+            raise _error(f"{name}[{index}]", entries.expected, entry)
+        column.append(found)
+    return tuple(column)
 
 
 def _error(where: str, expected: str, found: Attribute) -> LiteRtError:

@@ -36,12 +36,12 @@ from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import NAME, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.largest_shapes import NO_BOUNDS, find_bounds
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.levels.ie import ConstantOp, CopyOp, CustomBinaryLayerOp
 from vendor_reference.compiler.library.library_op import LibraryOp
 from vendor_reference.compiler.op_selection import NO_LIBRARY, find_refusal, is_builtin
 from vendor_reference.compiler.overriding import find_layer
-from vendor_reference.compiler.shape_bounds import NO_BOUNDS, find_bounds
 from vendor_reference.compiler.tensor_requirements import requirement_attributes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import CpuKernel

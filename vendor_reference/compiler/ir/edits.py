@@ -6,13 +6,14 @@ costs to make. Here operands are in order already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr, i32
 from xdsl.dialects.func import CallOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
 from xdsl.rewriter import Rewriter
 
@@ -70,3 +71,21 @@ def segment_sizes(*sizes: int) -> dict[str, Attribute]:
 @lru_cache(maxsize=256)
 def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, sizes)
+
+
+_Made = TypeVar("_Made", bound=Operation)
+_Given = TypeVar("_Given")
+
+
+def read_through(
+    result: OpResult, new_type: Attribute, make: Callable[[SSAValue, _Given], _Made], given: _Given
+) -> _Made:
+    """Gives a result another type; what has read it reads what `make` makes of it and `given`, behind its op."""
+    new, block = set_type(result, new_type), result.op.parent
+    assert block is not None
+    made = make(new, given)
+    block.insert_op_after(made, result.op)
+    for use in list(new.uses):
+        if use.operation is not made:
+            use.operation.operands[use.index] = made.results[0]
+    return made

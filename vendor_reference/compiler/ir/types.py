@@ -146,6 +146,11 @@ def shape_of(ir_type: Attribute) -> tuple[int, ...]:
     return tuple(-1 if d == DYNAMIC_INDEX else d for d in ir_type.get_shape())
 
 
+def is_open(ir_type: Attribute) -> bool:
+    """Whether it is a tensor's, with dimensions that a run tells."""
+    return isinstance(ir_type, TensorType) and -1 in shape_of(ir_type)
+
+
 @lru_cache(maxsize=4096)
 def ranked_type(ir_type: Attribute) -> RankedTensorType:
     """Element type and shape, as TFLite has them."""

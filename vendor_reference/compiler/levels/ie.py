@@ -19,13 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from xdsl.dialects.builtin import (
-    AnyTensorTypeConstr,
-    DenseArrayBase,
-    StringAttr,
-    TensorType,
-    i32,
-)
+from xdsl.dialects.builtin import AnyTensorTypeConstr, DenseArrayBase, StringAttr, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -59,11 +53,7 @@ from vendor_reference.compiler.ir.types import (
     with_order,
 )
 from vendor_reference.compiler.ir.verification import check_count, check_tensors, verified
-from vendor_reference.compiler.levels.layer import (
-    LayerOp,
-    LayoutAgnostic,
-    SameShapes,
-)
+from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes
 from vendor_reference.compiler.levels.values import AnyConstantOp, AnyShapeOfOp
 from vendor_reference.compiler.tensor_requirements import Requirements, read_requirements
 

@@ -10,16 +10,12 @@ others to outputs. Each op of IE that is a layer has its counterpart here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    irdl_op_definition,
-    prop_def,
-)
+from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -37,7 +33,7 @@ from vendor_reference.compiler.ir.assembly import (
 )
 from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
 from vendor_reference.compiler.ir.verification import verified
-from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, LayerOp
+from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, BufferGroups, LayerOp
 from vendor_reference.compiler.levels.values import (
     AnyActualShapeOfOp,
     AnyBufferConstantOp,
@@ -47,9 +43,6 @@ from vendor_reference.compiler.levels.values import (
 _NUM_OUTPUTS = "num_outputs"
 _NUM_SCRATCH = "num_scratch"
 _NUM_INPUT_SHAPES = "num_input_shapes"
-
-_Values: TypeAlias = Sequence[SSAValue]
-_Attributes: TypeAlias = Mapping[str, Attribute]
 
 
 class BufferLayerOp(AnyBufferLayerOp):
@@ -91,15 +84,10 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
         self,
         task: str,
         code: SSAValue,
-        inputs: Sequence[SSAValue],
-        outputs: Sequence[SSAValue],
+        groups: BufferGroups,
         attributes: Mapping[str, Attribute],
-        scratch: Sequence[SSAValue] = (),
-        input_shapes: Sequence[SSAValue] = (),
-        output_shapes: Sequence[SSAValue] = (),
     ) -> None:
-        groups = (inputs, outputs, attributes, scratch, input_shapes, output_shapes)
-        super().__init__(*groups, code, {"task": StringAttr(task)})
+        super().__init__(groups, attributes, code, {"task": StringAttr(task)})
 
     def verify_(self) -> None:
         super().verify_()
@@ -120,10 +108,8 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
         _print_groups(printer, self)
 
 
-def _parse_groups(
-    parser: Parser,
-) -> tuple[_Values, _Values, _Attributes, _Values, _Values, _Values]:
-    """Inputs, outputs, attributes, scratch; shapes of inputs and of outputs."""
+def _parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]:
+    """Operands, and attributes, which say how many of them are what."""
     buffers = parse_values(parser, parse_names(parser))
     shapes = parse_values(parser, parse_shape_names(parser) or [])
     attributes = parser.parse_optional_attr_dict()
@@ -131,8 +117,14 @@ def _parse_groups(
     num_inputs = rest - take_number(parser, attributes, _NUM_OUTPUTS, min(1, rest), rest)
     most = len(shapes)
     num_shapes = take_number(parser, attributes, _NUM_INPUT_SHAPES, min(num_inputs, most), most)
-    inputs, outputs, scratch = buffers[:num_inputs], buffers[num_inputs:rest], buffers[rest:]
-    return inputs, outputs, attributes, scratch, shapes[:num_shapes], shapes[num_shapes:]
+    groups = BufferGroups(
+        buffers[:num_inputs],
+        buffers[num_inputs:rest],
+        buffers[rest:],
+        shapes[:num_shapes],
+        shapes[num_shapes:],
+    )
+    return groups, attributes
 
 
 def _print_groups(printer: Printer, op: AnyBufferLayerOp) -> None:

@@ -7,13 +7,10 @@ Shapes belong to inputs and outputs in order, from the first on; where it is oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    IntegerAttr,
-    MemRefType,
-)
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -41,14 +38,8 @@ from vendor_reference.compiler.ir.assembly import (
     print_values,
 )
 from vendor_reference.compiler.ir.edits import segment_sizes
-from vendor_reference.compiler.ir.types import (
-    IrType,
-    shape_of,
-)
-from vendor_reference.compiler.ir.verification import (
-    check_memrefs,
-    check_tensors,
-)
+from vendor_reference.compiler.ir.types import IrType, shape_of
+from vendor_reference.compiler.ir.verification import check_memrefs, check_tensors
 from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
@@ -206,6 +197,17 @@ class LayerOp(IRDLOperation):
         print_types(printer, [value.type for value in self.results])
 
 
+@dataclass(frozen=True, slots=True)
+class BufferGroups:
+    """The operands of a layer on buffers; shapes are those of inputs and outputs that a run tells."""
+
+    inputs: Sequence[SSAValue]
+    outputs: Sequence[SSAValue]
+    scratch: Sequence[SSAValue] = ()
+    input_shapes: Sequence[SSAValue] = ()
+    output_shapes: Sequence[SSAValue] = ()
+
+
 class AnyBufferLayerOp(IRDLOperation):
     """A layer on buffers, which are allocated outside of it; `code` is that of one that is compiled ahead."""
 
@@ -222,24 +224,31 @@ class AnyBufferLayerOp(IRDLOperation):
 
     def __init__(
         self,
-        inputs: Sequence[SSAValue],
-        outputs: Sequence[SSAValue],
+        groups: BufferGroups,
         attributes: Mapping[str, Attribute] | None = None,
-        scratch: Sequence[SSAValue] = (),
-        input_shapes: Sequence[SSAValue] = (),
-        output_shapes: Sequence[SSAValue] = (),
         code: SSAValue | None = None,
         properties: Mapping[str, Attribute] | None = None,
     ) -> None:
         """Makes a layer; operands are in order already, which xDSL's constructor would find out anew."""
-        codes = [] if code is None else [code]
-        groups = (codes, inputs, outputs, scratch, input_shapes, output_shapes)
+        parts = (
+            [] if code is None else [code],
+            groups.inputs,
+            groups.outputs,
+            groups.scratch,
+            groups.input_shapes,
+            groups.output_shapes,
+        )
         Operation.__init__(
             self,
-            operands=[value for group in groups for value in group],
-            properties={**(properties or {}), **segment_sizes(*map(len, groups))},
+            operands=[value for part in parts for value in part],
+            properties={**(properties or {}), **segment_sizes(*map(len, parts))},
             attributes=attributes or {},
         )
+
+    def groups(self) -> BufferGroups:
+        """Its operands."""
+        shapes = (self.input_shapes, self.output_shapes)
+        return BufferGroups(self.inputs, self.outputs, self.scratch, *shapes)
 
     def dynamic_inputs(self) -> Sequence[int]:
         """The inputs that `input_shapes` belong to."""

@@ -12,13 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    IntegerAttr,
-    MemRefType,
-    StringAttr,
-    SymbolRefAttr,
-)
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -45,7 +39,7 @@ from vendor_reference.compiler.ir.assembly import (
 )
 from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.ir.verification import check_memrefs
-from vendor_reference.compiler.levels.layer import AnyBufferLayerOp
+from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, BufferGroups
 from vendor_reference.compiler.levels.values import (
     AnyActualShapeOfOp,
     AnyBufferConstantOp,
@@ -68,20 +62,15 @@ class TaskOp(AnyBufferLayerOp):
     def __init__(
         self,
         layer: str | SymbolRefAttr | SSAValue,
-        inputs: Sequence[SSAValue],
-        outputs: Sequence[SSAValue],
+        groups: BufferGroups,
         attributes: Mapping[str, Attribute],
-        scratch: Sequence[SSAValue] = (),
-        input_shapes: Sequence[SSAValue] = (),
-        output_shapes: Sequence[SSAValue] = (),
     ) -> None:
         """Makes a task; `layer` is a function's name, or code."""
-        groups = (inputs, outputs, attributes, scratch, input_shapes, output_shapes)
         if isinstance(layer, SSAValue):
-            super().__init__(*groups, code=layer)
+            super().__init__(groups, attributes, code=layer)
         else:
             callee = SymbolRefAttr(layer) if isinstance(layer, str) else layer
-            super().__init__(*groups, properties={"callee": callee})
+            super().__init__(groups, attributes, properties={"callee": callee})
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """A work size; empty where the task has none."""
@@ -133,8 +122,8 @@ class TaskOp(AnyBufferLayerOp):
         output_shapes = parse_values(parser, parse_shape_names(parser) or [])
         has_scratch = parser.parse_optional_keyword("scratch") is not None
         scratch = parse_values(parser, parse_names(parser)) if has_scratch else []
-        attributes = parser.parse_optional_attr_dict()
-        return cls(layer, inputs, outputs, attributes, scratch, input_shapes, output_shapes)
+        groups = BufferGroups(inputs, outputs, scratch, input_shapes, output_shapes)
+        return cls(layer, groups, parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
         if self.code is not None:

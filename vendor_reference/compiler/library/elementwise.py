@@ -44,7 +44,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class KernelOperand:
     """What a kernel reads or writes.
 
     Attributes:
@@ -59,7 +59,11 @@ class Access:
 
 
 def elementwise_kernel(
-    title: str, expression: str, compute: str, operands: Sequence[Access], result: Access
+    title: str,
+    expression: str,
+    compute: str,
+    operands: Sequence[KernelOperand],
+    result: KernelOperand,
 ) -> KernelSpec:
     """The kernel that writes `expression` for each element.
 
@@ -95,7 +99,7 @@ def elementwise_kernel(
     )
 
 
-def _lies_alike(operand: Access, result: Access) -> bool:
+def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
     """Whether each element of the result takes the bytes of that element of the operand."""
     first, second = operand.view, result.view
     same_size = first.element_type.bits == second.element_type.bits
@@ -135,8 +139,8 @@ class _Text:
         self,
         expression: str,
         compute: str,
-        operands: Sequence[Access],
-        result: Access,
+        operands: Sequence[KernelOperand],
+        result: KernelOperand,
         loops: Loops,
     ) -> None:
         self._expression = expression
@@ -312,4 +316,6 @@ def cast_kernel(title: str, source: View, result: View) -> KernelSpec:
         expression = f"a < {least} ? {least} : a < {most} ? a : {most}"
     if to_type is _E.FLOAT16:
         compute = "float"
-    return elementwise_kernel(title, expression, compute, [Access(source)], Access(result))
+    return elementwise_kernel(
+        title, expression, compute, [KernelOperand(source)], KernelOperand(result)
+    )

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import singledispatchmethod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -36,7 +36,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     read_shapes,
     shapes_attribute,
 )
-from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.ir.types import is_open, shape_of
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
@@ -59,11 +59,11 @@ class AddShapeValues(CompilerPass):
     """Makes shapes that a run tells values, which layers take and return."""
 
     name = "add-shape-values"
-    AFTER: ClassVar[str | None] = "optimize-reorders"
+    AFTER = "optimize-reorders"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.ops if isinstance(f, FuncOp)]
-        if not any(_is_open(t) for f in functions for t in _types(f)):
+        if not any(is_open(t) for f in functions for t in _types(f)):
             return
         shapes = _ModuleShapes(op, functions)
         for function, block in bodies(op):
@@ -105,22 +105,26 @@ class _FunctionShapes:
     def run(self) -> None:
         ops = list(self._block.ops)
         for argument in self._block.args:
-            if _is_open(argument.type):
+            if is_open(argument.type):
                 shape_of_argument = ShapeOfOp(argument)
                 self._name(shape_of_argument.shape, argument)
                 self._block.insert_op_before(shape_of_argument, ops[0])
                 self._shapes[argument] = shape_of_argument.shape
         for op in ops:
-            if isinstance(op, ReturnOp):
-                self._return(op)
-            elif any(map(_is_open, (*op.operand_types, *op.result_types))):
-                if isinstance(op, CallOp):
-                    self._call(op)
-                elif isinstance(op, LayerOp):
-                    self._layer(op)
-                elif not isinstance(op, ShapeOfOp):
-                    raise self._no_rule(op.name)
+            types = (*op.operand_types, *op.result_types)
+            if isinstance(op, ReturnOp) or any(map(is_open, types)):
+                self._add(op)
 
+    @singledispatchmethod
+    def _add(self, op: Operation) -> None:
+        """Adds the shapes that a kind of op takes and makes."""
+        raise self._no_rule(op.name)
+
+    @_add.register(ShapeOfOp)
+    def _shape_of(self, op: ShapeOfOp) -> None:
+        """One that is there already."""
+
+    @_add.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:
         inputs = _open_ports(op.inputs)
         outputs = _open_ports(op.outputs)
@@ -154,13 +158,14 @@ class _FunctionShapes:
     ) -> None:
         """Gives outputs the shape value of an input that has their shape."""
         for output in outputs:
-            if _is_open(output.type):
+            if is_open(output.type):
                 pattern = shape_of(output.type)
-                alike = [v for v in inputs if _is_open(v.type) and shape_of(v.type) == pattern]
+                alike = [v for v in inputs if is_open(v.type) and shape_of(v.type) == pattern]
                 if not alike:
                     raise self._no_rule(name)
                 self._shapes[output] = self._shape(alike[0])
 
+    @_add.register(CallOp)
     def _call(self, op: CallOp) -> None:
         symbol = op.callee.root_reference.data
         function = self._module.functions.get(symbol)
@@ -222,8 +227,9 @@ class _FunctionShapes:
         self._block.insert_op_before(call, op)
         return call.results
 
+    @_add.register(ReturnOp)
     def _return(self, op: ReturnOp) -> None:
-        shapes = [self._shape(v) for v in op.arguments if _is_open(v.type)]
+        shapes = [self._shape(v) for v in op.arguments if is_open(v.type)]
         op.operands = [*op.arguments, *shapes]
         arguments = self._function.function_type.inputs.data
         self._function.function_type = FunctionType.from_lists(arguments, list(op.operand_types))
@@ -260,12 +266,8 @@ def _types(function: FuncOp) -> Sequence[Attribute]:
     return [*function.function_type.inputs.data, *function.function_type.outputs.data]
 
 
-def _is_open(ir_type: Attribute) -> bool:
-    return isinstance(ir_type, TensorType) and -1 in shape_of(ir_type)
-
-
 def _open_ports(values: Sequence[SSAValue]) -> Sequence[int]:
-    return [index for index, value in enumerate(values) if _is_open(value.type)]
+    return [index for index, value in enumerate(values) if is_open(value.type)]
 
 
 def _absent(function: FuncOp) -> Sequence[int]:

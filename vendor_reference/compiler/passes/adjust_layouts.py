@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from vendor_reference.compiler.ir.edits import set_type
+from vendor_reference.compiler.ir.edits import read_through
 from vendor_reference.compiler.ir.types import Order, order_of, with_order
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,
@@ -28,7 +27,7 @@ class AdjustLayouts(CompilerPass):
     """Meets layers' requirements on layouts by reorders; what lies between two layers keeps its order."""
 
     name = "adjust-layouts"
-    AFTER: ClassVar[str | None] = "convert-precisions"
+    AFTER = "convert-precisions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)
@@ -82,13 +81,9 @@ class _BlockAdjustment:
             given = order_of(result.type)
             if wanted is None or wanted == given:
                 continue
-            new = set_type(result, with_order(result.type, wanted))
-            reorder = ReorderOp.to(new, given)
-            self._block.insert_op_after(reorder, layer.op)
-            for use in list(new.uses):
-                if use.operation is not reorder:
-                    use.operation.operands[use.index] = reorder.results[0]
-            self._known[new, given] = reorder.results[0]
+            new_type = with_order(result.type, wanted)
+            reorder = read_through(result, new_type, ReorderOp.to, given)
+            self._known[reorder.inputs[0], given] = reorder.outputs[0]
 
 
 PASS = AdjustLayouts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -22,7 +21,7 @@ class AssignMemorySpaces(CompilerPass):
     """Each buffer gets its memory space: CMX where there is room, else DDR."""
 
     name = "assign-memory-spaces"
-    AFTER: ClassVar[str | None] = "lower-iert-to-vpuip"
+    AFTER = "lower-iert-to-vpuip"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         soc = soc_of(op)

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import singledispatchmethod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Dimension, find_largest
@@ -35,7 +35,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     read_shapes,
     shapes_attribute,
 )
-from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.ir.types import is_open, shape_of
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.levels.ie import ActualShapeOfOp
 from vendor_reference.compiler.levels.layer import (
@@ -55,7 +55,7 @@ class BoundShapes(CompilerPass):
     """Gives tensors whose shape a run tells the largest one."""
 
     name = "bound-shapes"
-    AFTER: ClassVar[str | None] = "add-shape-values"
+    AFTER = "add-shape-values"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
@@ -85,22 +85,27 @@ class _FunctionBounds:
         given = read_shapes(function.attributes, BOUNDS, len(arguments))
         function.attributes[INPUT_PATTERNS] = shapes_attribute(_patterns(arguments))
         for index, (argument, bound) in enumerate(zip(arguments, given, strict=True)):
-            if _is_open(argument):
+            if is_open(argument.type):
                 set_type(argument, self._bounded(argument, bound, f"argument {index}"))
         for op in list(self._block.ops):
-            if isinstance(op, ShapeOfOp):
-                actual = ActualShapeOfOp(op.source)
-                replace_op(op, actual)
-                self._bounds[actual.shape] = shape_of(op.source.type)
-            elif isinstance(op, CallOp):
-                self._call(op)
-            elif isinstance(op, LayerOp):
-                self._layer(op)
-            elif isinstance(op, ReturnOp):
-                function.attributes[OUTPUT_PATTERNS] = shapes_attribute(self._returned)
-                types = FunctionType.from_lists(self._block.arg_types, list(op.operand_types))
-                function.function_type = types
+            self._bound(op)
         function.attributes.pop(BOUNDS, None)
+
+    @singledispatchmethod
+    def _bound(self, op: Operation) -> None:
+        """Gives what a kind of op makes the largest shape; other ops stay."""
+
+    @_bound.register(ShapeOfOp)
+    def _shape_of(self, op: ShapeOfOp) -> None:
+        actual = ActualShapeOfOp(op.source)
+        replace_op(op, actual)
+        self._bounds[actual.shape] = shape_of(op.source.type)
+
+    @_bound.register(ReturnOp)
+    def _return(self, op: ReturnOp) -> None:
+        self._function.attributes[OUTPUT_PATTERNS] = shapes_attribute(self._returned)
+        types = FunctionType.from_lists(self._block.arg_types, list(op.operand_types))
+        self._function.function_type = types
 
     @property
     def _returned(self) -> Sequence[Shape | None]:
@@ -109,6 +114,7 @@ class _FunctionBounds:
         tensors = [t for t in types if isinstance(t, TensorType)]
         return [shape_of(t) if -1 in shape_of(t) else None for t in tensors]
 
+    @_bound.register(CallOp)
     def _call(self, op: CallOp) -> None:
         symbol = op.callee.root_reference.data
         function = self._functions[symbol]
@@ -130,7 +136,7 @@ class _FunctionBounds:
         shapes = dict(zip(ports, [*given, *own], strict=True))
         sources = read_output_shapes(function.attributes, len(tensors))
         for port, tensor in enumerate(tensors):
-            if not _is_open(tensor):
+            if not is_open(tensor.type):
                 continue
             source = sources[port]
             if port in shapes and shapes[port] in self._bounds:
@@ -158,13 +164,14 @@ class _FunctionBounds:
             return self._largest(ShapeFunction(source.texts, tuple(held)), passed)
         return self._known(given, f"what '{symbol}' finds")
 
+    @_bound.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:
         bounds = read_shapes(op.attributes, BOUNDS, len(op.outputs))
         op.attributes.pop(BOUNDS, None)
         given = [*op.output_shapes, *op.result_shapes]
         shapes = dict(zip(op.dynamic_outputs(), given, strict=True))
         for port, tensor in enumerate(list(op.outputs)):
-            if not _is_open(tensor):
+            if not is_open(tensor.type):
                 continue
             if port not in shapes:
                 bound = shape_of(op.inputs[op.dynamic_inputs()[0]].type)
@@ -208,13 +215,9 @@ class _FunctionBounds:
         return f"function '{self._function.sym_name.data}'"
 
 
-def _is_open(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType) and -1 in shape_of(value.type)
-
-
 def _tensors(values: Sequence[SSAValue]) -> list[SSAValue]:
     return [value for value in values if not isinstance(value.type, ShapeType)]
 
 
 def _patterns(values: Sequence[SSAValue]) -> Sequence[Shape | None]:
-    return [shape_of(value.type) if _is_open(value) else None for value in values]
+    return [shape_of(value.type) if is_open(value.type) else None for value in values]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.ir.edits import set_type
+from vendor_reference.compiler.ir.edits import read_through
 from vendor_reference.compiler.ir.types import element_type_of, with_element_type
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,
@@ -33,7 +32,7 @@ class ConvertPrecisions(CompilerPass):
     """Meets layers' requirements on element types by conversions; those that change nothing go."""
 
     name = "convert-precisions"
-    AFTER: ClassVar[str | None] = ""
+    AFTER = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)
@@ -93,13 +92,9 @@ class _BlockConversion:
             given = element_type_of(result.type)
             if wanted is None or wanted is given:
                 continue
-            new = set_type(result, with_element_type(result.type, wanted))
-            conversion = ConvertOp.to(new, given)
-            self._block.insert_op_after(conversion, layer.op)
-            for use in list(new.uses):
-                if use.operation is not conversion:
-                    use.operation.operands[use.index] = conversion.outputs[0]
-            self._known[new, given] = conversion.outputs[0]
+            new_type = with_element_type(result.type, wanted)
+            conversion = read_through(result, new_type, ConvertOp.to, given)
+            self._known[conversion.inputs[0], given] = conversion.outputs[0]
             made.append(conversion)
         return made
 

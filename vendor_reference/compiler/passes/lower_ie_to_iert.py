@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from functools import singledispatchmethod
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -56,7 +57,7 @@ from vendor_reference.compiler.levels.iert import (
     ViewOp,
     counterpart,
 )
-from vendor_reference.compiler.levels.layer import LayerOp, SharesMemory
+from vendor_reference.compiler.levels.layer import BufferGroups, LayerOp, SharesMemory
 from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import (
@@ -72,7 +73,7 @@ class LowerIeToIert(CompilerPass):
     """Tensors become buffers, allocated where they are written and deallocated after their last use."""
 
     name = "lower-ie-to-iert"
-    AFTER: ClassVar[str | None] = "bound-shapes"
+    AFTER = "bound-shapes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.body.block.ops if isinstance(f, FuncOp)]
@@ -183,11 +184,11 @@ class _FunctionLowering:
             lowered.name_hint = argument.name_hint
         outputs = block.args[len(old.args) :]
         self._choose_targets(results, outputs)
-        last_uses = self._last_uses(old)
+        last_uses, lower = self._last_uses(old), self._lower
         for op in old.ops:
             if isinstance(op, ReturnOp):
                 break
-            self._lower(op)
+            lower(op)
             for tensor in last_uses.get(op, ()):
                 buffer = self._allocated.get(tensor)
                 if buffer is not None:
@@ -233,26 +234,18 @@ class _FunctionLowering:
             ending.setdefault(op, []).append(value)
         return ending
 
+    @singledispatchmethod
     def _lower(self, op: Operation) -> None:
-        if isinstance(op, ConstantOp):
-            self._constant(op)
-        elif isinstance(op, ActualShapeOfOp):
-            actual = BufferActualShapeOfOp(self._buffers[op.source], self._buffer_type(op.shape))
-            self._ops.append(actual)
-            self._set(op.shape, actual.shape)
-        elif isinstance(op, CallOp):
-            self._call(op)
-        elif isinstance(op, CustomBinaryLayerOp):
-            self._custom_binary_layer(op)
-        elif isinstance(op, LayerOp) and op.has_trait(SharesMemory):
-            view = ViewOp(self._buffers[op.inputs[0]], memref_of(_tensor(op.outputs[0])))
-            self._ops.append(view)
-            self._set(op.outputs[0], view.result)
-        elif isinstance(op, LayerOp):
-            self._layer(op)
-        else:
-            raise LiteRtError(Status.UNSUPPORTED, f"{op.name} has no place on IERT", self._where)
+        """Makes what a kind of op becomes."""
+        raise LiteRtError(Status.UNSUPPORTED, f"{op.name} has no place on IERT", self._where)
 
+    @_lower.register(ActualShapeOfOp)
+    def _actual_shape(self, op: ActualShapeOfOp) -> None:
+        actual = BufferActualShapeOfOp(self._buffers[op.source], self._buffer_type(op.shape))
+        self._ops.append(actual)
+        self._set(op.shape, actual.shape)
+
+    @_lower.register(ConstantOp)
     def _constant(self, op: ConstantOp) -> None:
         value, ir_type = op.value, memref_of(_tensor(op.output))
         if isinstance(value, DenseResourceAttr):
@@ -264,6 +257,7 @@ class _FunctionLowering:
         self._ops.append(constant)
         self._set(op.output, constant.output)
 
+    @_lower.register(CallOp)
     def _call(self, op: CallOp) -> None:
         symbol = op.callee.root_reference.data
         if symbol not in self._module.scratch:
@@ -281,7 +275,13 @@ class _FunctionLowering:
         self._ops.append(lowered)
         self._release(scratch)
 
+    @_lower.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:
+        if op.has_trait(SharesMemory):
+            view = ViewOp(self._buffers[op.inputs[0]], memref_of(_tensor(op.outputs[0])))
+            self._ops.append(view)
+            self._set(op.outputs[0], view.result)
+            return
         layer = type(op)
         inputs = [self._buffers[value] for value in op.inputs]
         outputs = [self._allocate(value) for value in op.outputs]
@@ -293,9 +293,11 @@ class _FunctionLowering:
         spec = layer_spec(layer, *types, attributes, bool(read_shapes or shapes))
         scratch = self._allocate_scratch(scratch_types(spec, *types))
         buffer_layer = counterpart(layer)
-        self._ops.append(buffer_layer(inputs, outputs, op.attributes, scratch, read_shapes, shapes))
+        groups = BufferGroups(inputs, outputs, scratch, read_shapes, shapes)
+        self._ops.append(buffer_layer(groups, op.attributes))
         self._release(scratch)
 
+    @_lower.register(CustomBinaryLayerOp)
     def _custom_binary_layer(self, op: CustomBinaryLayerOp) -> None:
         inputs = [self._buffers[value] for value in op.inputs]
         outputs = [self._allocate(value) for value in op.outputs]
@@ -305,8 +307,8 @@ class _FunctionLowering:
             types = scratch_types(read_kernel(attributes), op.inputs.types, op.outputs.types)
         scratch = self._allocate_scratch(types)
         code = self._buffers[op.code]
-        layer = BufferCustomBinaryLayerOp(op.task.data, code, inputs, outputs, attributes, scratch)
-        self._ops.append(layer)
+        groups = BufferGroups(inputs, outputs, scratch)
+        self._ops.append(BufferCustomBinaryLayerOp(op.task.data, code, groups, attributes))
         self._release(scratch)
 
     def _allocate(self, value: SSAValue) -> SSAValue:
@@ -352,7 +354,7 @@ class _FunctionLowering:
                 copy_of = self._module.shape_copy(self._ranks[result])
                 self._ops.append(call(SymbolRefAttr(copy_of), [self._buffers[result], output], []))
             else:
-                copy = counterpart(CopyOp)([self._buffers[result]], [output])
+                copy = counterpart(CopyOp)(BufferGroups([self._buffers[result]], [output]))
                 self._ops.append(copy)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatchmethod
 from math import prod
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -55,7 +55,12 @@ from vendor_reference.compiler.levels.iert import (
     BufferLayerOp,
     ViewOp,
 )
-from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS, read_ports
+from vendor_reference.compiler.levels.layer import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    BufferGroups,
+    read_ports,
+)
 from vendor_reference.compiler.levels.vpuip import (
     GLOBAL_SIZE,
     LOCAL_SIZE,
@@ -85,14 +90,15 @@ class LowerIertToVpuip(CompilerPass):
     """Layers on buffers become tasks of the NPU, with their work sizes."""
 
     name = "lower-iert-to-vpuip"
-    AFTER: ClassVar[str | None] = "place-parts"
+    AFTER = "place-parts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lowering = _TaskLowering(op)
+        lower = lowering.lower
         for function in list(op.body.block.ops):
             if isinstance(function, FuncOp) and not function.is_declaration:
                 for one in list(function.body.block.ops):
-                    lowering.lower(one)
+                    lower(one)
         first = op.body.block.first_op
         for function in lowering.new_functions:
             if first is None:
@@ -134,21 +140,23 @@ class _TaskLowering:
         self._builtin: dict[object, _Layer] = {}
         self._attributes: dict[object, dict[str, Attribute]] = {}
 
+    @singledispatchmethod
     def lower(self, op: Operation) -> None:
-        """Puts a task in the place of a layer; other ops stay."""
-        if isinstance(op, CallOp):
-            self._call(op)
-        elif isinstance(op, BufferActualShapeOfOp):
-            replace_op(op, TaskActualShapeOfOp(op.source, op.shape.type))
-        elif isinstance(op, BufferLayerOp):
-            self._builtin_layer(op)
-        elif isinstance(op, BufferCustomBinaryLayerOp):
-            self._custom_binary_layer(op)
-        elif isinstance(op, BufferConstantOp):
-            replace_op(op, TaskConstantOp(op.constant()))
-        elif isinstance(op, ViewOp):
-            replace_op(op, TaskViewOp(op.source, op.result.type))
+        """Puts what a kind of op becomes in its place; other ops stay."""
 
+    @lower.register(BufferActualShapeOfOp)
+    def _actual_shape(self, op: BufferActualShapeOfOp) -> None:
+        replace_op(op, TaskActualShapeOfOp(op.source, op.shape.type))
+
+    @lower.register(BufferConstantOp)
+    def _constant(self, op: BufferConstantOp) -> None:
+        replace_op(op, TaskConstantOp(op.constant()))
+
+    @lower.register(ViewOp)
+    def _view(self, op: ViewOp) -> None:
+        replace_op(op, TaskViewOp(op.source, op.result.type))
+
+    @lower.register(CallOp)
     def _call(self, op: CallOp) -> None:
         function = self._functions.get(op.callee.root_reference.data)
         if function is not None and FORMULAS in function.attributes:
@@ -176,7 +184,8 @@ class _TaskLowering:
         num_given = layer.num_given
         outputs = rest[num_given : num_given + layer.num_outputs]
         output_shapes = rest[:num_given] + rest[num_given + layer.num_outputs :]
-        self._task(op, layer, inputs, outputs, operands[end:], input_shapes, output_shapes)
+        scratch = operands[end:]
+        self._task(op, layer, BufferGroups(inputs, outputs, scratch, input_shapes, output_shapes))
 
     def _shape_kernel(self, op: CallOp, layer: _Layer, operands: Sequence[SSAValue]) -> None:
         """One work item, on shapes alone."""
@@ -187,8 +196,8 @@ class _TaskLowering:
             GLOBAL_SIZE: DenseArrayBase.from_list(i64, [1]),
             NUM_SHAVES: number(1),
         }
-        shapes = (operands[:num_read], operands[num_read:])
-        replace_op(op, layer.task(layer.symbol, [], [], attributes, [], *shapes))
+        groups = BufferGroups([], [], [], operands[:num_read], operands[num_read:])
+        replace_op(op, layer.task(layer.symbol, groups, attributes))
 
     def _called(self, op: CallOp) -> _Layer:
         symbol = op.callee.root_reference.data
@@ -215,6 +224,7 @@ class _TaskLowering:
             )
         return self._layers[symbol]
 
+    @lower.register(BufferLayerOp)
     def _builtin_layer(self, op: BufferLayerOp) -> None:
         inputs, outputs = op.inputs.types, op.outputs.types
         is_dynamic = bool(op.input_shapes or op.output_shapes)
@@ -237,10 +247,9 @@ class _TaskLowering:
                 op.dynamic_inputs(),
                 op.dynamic_outputs(),
             )
-        layer = self._builtin[same]
-        shapes = (op.input_shapes, op.output_shapes)
-        self._task(op, layer, op.inputs, op.outputs, op.scratch, *shapes)
+        self._task(op, self._builtin[same], op.groups())
 
+    @lower.register(BufferCustomBinaryLayerOp)
     def _custom_binary_layer(self, op: BufferCustomBinaryLayerOp) -> None:
         attributes = {n: a for n, a in op.attributes.items() if n != MAX_NUM_SHAVES}
         if KERNEL in attributes:
@@ -251,19 +260,10 @@ class _TaskLowering:
             attributes[NUM_SHAVES] = number(min(limit or self._soc.shaves, self._soc.shaves))
         task = _TASKS[op.task.data]
         assert op.code is not None
-        replace_op(op, task(op.code, op.inputs, op.outputs, attributes, op.scratch))
+        replace_op(op, task(op.code, op.groups(), attributes))
 
-    def _task(
-        self,
-        op: Operation,
-        layer: _Layer,
-        inputs: Sequence[SSAValue],
-        outputs: Sequence[SSAValue],
-        scratch: Sequence[SSAValue],
-        input_shapes: Sequence[SSAValue],
-        output_shapes: Sequence[SSAValue],
-    ) -> None:
-        types = (tuple(v.type for v in inputs), tuple(v.type for v in outputs))
+    def _task(self, op: Operation, layer: _Layer, groups: BufferGroups) -> None:
+        types = (tuple(v.type for v in groups.inputs), tuple(v.type for v in groups.outputs))
         same = (layer.symbol, types)
         attributes = self._attributes.get(same)
         if attributes is None:
@@ -273,15 +273,7 @@ class _TaskLowering:
                 if list(dynamic) != list(range(len(dynamic))):
                     attributes[name] = ArrayAttr([number(port) for port in dynamic])
             self._attributes[same] = attributes
-        task = layer.task(
-            layer.symbol,
-            inputs,
-            outputs,
-            attributes,
-            scratch,
-            input_shapes,
-            output_shapes,
-        )
+        task = layer.task(layer.symbol, groups, attributes)
         keep_name(op, task)
         replace_op(op, task)
 

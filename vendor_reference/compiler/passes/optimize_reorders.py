@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
@@ -36,7 +35,7 @@ class OptimizeReorders(CompilerPass):
     """
 
     name = "optimize-reorders"
-    AFTER: ClassVar[str | None] = "adjust-layouts"
+    AFTER = "adjust-layouts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,12 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
-from vendor_reference.compiler.ir.types import (
-    order_of,
-    shape_of,
-    strided_type,
-    view_of,
-)
+from vendor_reference.compiler.ir.types import order_of, shape_of, strided_type, view_of
 from vendor_reference.compiler.kernel_tensor import asked_format, kernel_tensor
 from vendor_reference.compiler.layer_kernels import count_outputs, function_spec
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
@@ -38,11 +32,7 @@ from vendor_reference.compiler.levels.iert import BufferLayerOp, ViewOp
 from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
 from vendor_reference.compiler.library.library_op import IN_PLACE, LibraryOp, PlacedOp
 from vendor_reference.compiler.library.views import View
-from vendor_reference.compiler.library_layers import (
-    LibraryLayer,
-    layer_attributes,
-    read_attributes,
-)
+from vendor_reference.compiler.library_layers import LibraryLayer, layer_attributes, read_attributes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.tensor_requirements import read_requirements
 from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec
@@ -54,7 +44,7 @@ class PlaceParts(CompilerPass):
     """What is joined or padded is written where the result has it."""
 
     name = "place-parts"
-    AFTER: ClassVar[str | None] = "lower-ie-to-iert"
+    AFTER = "lower-ie-to-iert"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         layers = StridedLayers(op)

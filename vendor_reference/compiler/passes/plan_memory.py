@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -40,7 +39,7 @@ class PlanMemory(CompilerPass):
     """What is allocated gets a static offset in DDR or CMX; a verifier checks that nothing overlaps."""
 
     name = "plan-memory"
-    AFTER: ClassVar[str | None] = "assign-memory-spaces"
+    AFTER = "assign-memory-spaces"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         soc = soc_of(op)

@@ -9,7 +9,7 @@ from math import isfinite
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.elementwise import (
-    Access,
+    KernelOperand,
     Scale,
     cast_kernel,
     elementwise_kernel,
@@ -97,7 +97,7 @@ class _Quantization(_Conversion):
         return "" if is_scaled else "its integers have no scale that the library can use"
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        source, operands = call.inputs[0], [Access(call.inputs[0], call.scale(0))]
+        source, operands = call.inputs[0], [KernelOperand(call.inputs[0], call.scale(0))]
         expression, scale = "a", call.scale(-1)
         if _AXIS in call.attributes:
             operands += [
@@ -108,7 +108,7 @@ class _Quantization(_Conversion):
             expression = "(a - c) * b" if is_source else "a / b + c"
             scale = None if is_source else Scale(1, 0)
         return elementwise_kernel(
-            self.name, expression, "float", operands, Access(call.result, scale)
+            self.name, expression, "float", operands, KernelOperand(call.result, scale)
         )
 
 
@@ -133,12 +133,12 @@ def _channel_mismatch(call: PlacedOp) -> str:
     return f"its integers have {len(scales)} scales along dimension {axis} of {list(shape)}"
 
 
-def _for_channels(call: PlacedOp, name: str) -> Access:
+def _for_channels(call: PlacedOp, name: str) -> KernelOperand:
     """Numbers of channels as an operand, the same for all elements of a channel."""
     numbers, axis, shape = call.numbers(name), call.integer(_AXIS), call.result.shape
     view = View(_E.FLOAT32, shape, tuple(int(dim == axis) for dim in range(len(shape))))
     data = struct.pack(f"<{len(numbers)}f", *numbers)
-    return Access(view, argument=ConstantArgument(_E.FLOAT32, data))
+    return KernelOperand(view, argument=ConstantArgument(_E.FLOAT32, data))
 
 
 OPS = (

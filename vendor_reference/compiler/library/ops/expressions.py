@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
-from vendor_reference.compiler.library.elementwise import Access, elementwise_kernel
+from vendor_reference.compiler.library.elementwise import KernelOperand, elementwise_kernel
 from vendor_reference.compiler.library.library_op import (
     BYTES,
     FLOATS,
@@ -66,7 +66,10 @@ class Unary(LibraryOp):
     def kernel(self, call: PlacedOp) -> KernelSpec:
         compute = _COMPUTE.get(call.result.element_type, "float")
         expression = self.expression(call) if compute == "float" else self._integer_expression
-        source, result = Access(call.inputs[0], call.scale(0)), Access(call.result, call.scale(1))
+        source, result = (
+            KernelOperand(call.inputs[0], call.scale(0)),
+            KernelOperand(call.result, call.scale(1)),
+        )
         return elementwise_kernel(self.name, expression, compute, [source], result)
 
 
@@ -146,13 +149,13 @@ class Binary(LibraryOp):
     def kernel(self, call: PlacedOp) -> KernelSpec:
         activation = _ACTIVATIONS[str(call.attributes.get(_ACTIVATION, "NONE"))]
         operands = [
-            Access(view.broadcast(call.result.shape), call.scale(index))
+            KernelOperand(view.broadcast(call.result.shape), call.scale(index))
             for index, view in enumerate(call.inputs)
         ]
         compute = _COMPUTE.get(call.result.element_type, "float")
         expression, result = (
             activation.format(self._expression),
-            Access(call.result, call.scale(-1)),
+            KernelOperand(call.result, call.scale(-1)),
         )
         return elementwise_kernel(self.name, expression, compute, operands, result)
 
