@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from litert_npu_tools.vendor.export_command import Origin, export, find_origins, read_origin
+from litert_npu_tools.vendor.export_command import Origin, export, read_origin
+from litert_npu_tools.vendor.vendor_libraries import find_origins
 
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.host.python_library.building import find_libpython

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from litert.core.errors import LiteRtError
@@ -14,21 +14,12 @@ from litert.core.status import Status
 from ..command import Command
 from ..command_line import usage_error
 from ..console import print_text
+from .vendor_libraries import KINDS, find_origins
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
     from litert.host.python_library.building import PlannedLibrary
-
-_KINDS = {"compiler_plugin": "PLUGIN", "dispatch": "DISPATCH"}
-_TARGETS = {
-    "compiler_plugin": "compiler_plugin.native.export:export_plugin",
-    "dispatch": "dispatch.native.export:export_library",
-}
-_LIBRARIES = {
-    "compiler_plugin": "libLiteRtCompilerPlugin_{}.so",
-    "dispatch": "libLiteRtDispatch_{}.so",
-}
 
 
 class Origin(NamedTuple):
@@ -85,8 +76,8 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
     spec = {
         "manufacturer": manufacturer,
         "origin": place,
-        "constant": _KINDS[kind],
-        "target": _TARGETS[kind],
+        "constant": KINDS[kind].constant,
+        "target": KINDS[kind].export,
     }
     vendor = find_vendor(spec)
     if isinstance(vendor, (str, os.PathLike)):
@@ -95,36 +86,8 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
             "it is a shared library already, and runs in stock LiteRT as it is",
             os.fspath(vendor),
         )
-    return PlannedLibrary(kind, os.path.join(folder, _LIBRARIES[kind].format(manufacturer)), spec)
-
-
-def find_origins(manufacturer: str) -> Mapping[str, str]:
-    """Where an installed vendor's plugin and table are, by kind; one of them may be missing.
-
-    Raises:
-      LiteRtError: NOT_FOUND, naming the vendors that there are.
-    """
-    from compiler_plugin.registry import ENTRY_POINT_GROUP as PLUGINS
-    from dispatch.loader import ENTRY_POINT_GROUP as TABLES
-    from litert.host.extensions import find_entry_points
-
-    points = {
-        "compiler_plugin": find_entry_points(PLUGINS),
-        "dispatch": find_entry_points(TABLES),
-    }
-    found = {
-        kind: f"{names[manufacturer].module}:{names[manufacturer].attribute}"
-        for kind, names in points.items()
-        if manufacturer in names
-    }
-    if not found:
-        there = sorted({name for names in points.values() for name in names})
-        raise LiteRtError(
-            Status.NOT_FOUND,
-            f"no installed vendor '{manufacturer}', only {', '.join(there)}",
-            hint="Install its package, or name its files.",
-        )
-    return found
+    output = os.path.join(folder, f"lib{KINDS[kind].stem}_{manufacturer}.so")
+    return PlannedLibrary(kind, output, spec)
 
 
 def read_origin(path: str) -> Origin:
@@ -134,8 +97,8 @@ def read_origin(path: str) -> Origin:
       LiteRtError: INVALID_TOOL_CONFIG, for a file that is not named as hosts look for it.
     """
     name, suffix = os.path.splitext(os.path.basename(path))
-    for kind, pattern in _LIBRARIES.items():
-        prefix = pattern.partition("{")[0].removeprefix("lib")
+    for kind, described in KINDS.items():
+        prefix = f"{described.stem}_"
         if suffix == ".py" and name.startswith(prefix) and name != prefix:
             return Origin(kind, name.removeprefix(prefix), os.path.abspath(path))
     raise LiteRtError(

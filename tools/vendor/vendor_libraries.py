@@ -9,9 +9,28 @@ from dataclasses import dataclass
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
-from .export_command import find_origins
 
-_PREFIXES = {"compiler_plugin": "LiteRtCompilerPlugin", "dispatch": "LiteRtDispatch"}
+@dataclass(frozen=True, slots=True)
+class LibraryKind:
+    """One of the two libraries that a vendor has.
+
+    Attributes:
+      stem: what the names of its files begin with, but for `lib`.
+      constant: what a Python module calls the vendor's object.
+      export: makes C functions of that object, as `module:function`.
+    """
+
+    stem: str
+    constant: str
+    export: str
+
+
+KINDS = {
+    "compiler_plugin": LibraryKind(
+        "LiteRtCompilerPlugin", "PLUGIN", "compiler_plugin.native.export:export_plugin"
+    ),
+    "dispatch": LibraryKind("LiteRtDispatch", "DISPATCH", "dispatch.native.export:export_library"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,35 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
     return VendorLibraries(manufacturer, origins)
 
 
+def find_origins(manufacturer: str) -> Mapping[str, str]:
+    """Where an installed vendor's plugin and table are, by kind; one of them may be missing.
+
+    Raises:
+      LiteRtError: NOT_FOUND, naming the vendors that there are.
+    """
+    from compiler_plugin.registry import ENTRY_POINT_GROUP as PLUGINS
+    from dispatch.loader import ENTRY_POINT_GROUP as TABLES
+    from litert.host.extensions import find_entry_points
+
+    points = {
+        "compiler_plugin": find_entry_points(PLUGINS),
+        "dispatch": find_entry_points(TABLES),
+    }
+    found = {
+        kind: f"{names[manufacturer].module}:{names[manufacturer].attribute}"
+        for kind, names in points.items()
+        if manufacturer in names
+    }
+    if not found:
+        there = sorted({name for names in points.values() for name in names})
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no installed vendor '{manufacturer}', only {', '.join(there)}",
+            hint="Install its package, or name its files.",
+        )
+    return found
+
+
 def _in_wheel(manufacturer: str) -> list[str]:
     from litert.host.stock_vendors import stock_vendor_folder
 
@@ -71,7 +119,9 @@ def _files(names: Sequence[str]) -> list[str]:
     from litert.host.extensions import find_files
 
     patterns = [
-        f"{lib}{p}*{s}" for p in _PREFIXES.values() for lib, s in (("lib", ".so"), ("", ".py"))
+        f"{lib}{kind.stem}*{end}"
+        for kind in KINDS.values()
+        for lib, end in (("lib", ".so"), ("", ".py"))
     ]
     files: list[str] = []
     for name in names:
@@ -95,9 +145,9 @@ def _files(names: Sequence[str]) -> list[str]:
 def _kind_of(path: str) -> tuple[str, str]:
     """What a file is, and whose, by its name."""
     name = os.path.splitext(os.path.basename(path))[0].removeprefix("lib")
-    for kind, prefix in _PREFIXES.items():
-        if name.startswith(prefix):
-            return kind, name.removeprefix(prefix).lstrip("_-")
+    for kind, described in KINDS.items():
+        if name.startswith(described.stem):
+            return kind, name.removeprefix(described.stem).lstrip("_-")
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
         "not a vendor's file by its name",
