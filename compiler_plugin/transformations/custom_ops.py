@@ -29,7 +29,7 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.mapping_file import MappedOp, MappedOpDefinition
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.node_attributes import OpDefinition
-from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, find_op_class, is_builtin
+from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, is_builtin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import check_unique
@@ -150,14 +150,6 @@ class OpLibrary:
         # By the identity of options, which copies of an op share.
         self._written: dict[int, _Written] = {}
         self._names = {*self._classes, *self._extractors, *self._mapping}
-
-    def get_op_class_by_name(self, name: str) -> type[Op]:
-        """The class of an op: the user's, else that of one of TFLite's own operators.
-
-        Raises:
-          LiteRtError: NOT_FOUND, with the nearest name.
-        """
-        return find_op_class(name, self._classes)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

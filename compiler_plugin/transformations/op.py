@@ -191,7 +191,20 @@ class Op:
         Raises:
           LiteRtError: NOT_FOUND, with the nearest name.
         """
-        return find_op_class(name, CLASSES.get({}))
+        classes = CLASSES.get({})
+        if name in classes:
+            return classes[name]
+        if is_builtin(name):
+            return builtin_op_class(name)
+        from difflib import get_close_matches  # here: few need it
+
+        known = [*classes, *BUILTIN_OPERATORS.values()]
+        near = get_close_matches(name, known, 1) or get_close_matches(name.upper(), known, 1)
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no op is named '{name}'",
+            hint=f"Did you mean '{near[0]}'?" if near else "Put a class with this `op` into ops.",
+        )
 
     def attach(self, node: Node) -> None:
         """Makes a node one of this op; its attributes are as they are.
@@ -243,27 +256,6 @@ class TfliteOp(Op):
             outputs=self.attrs.get("out_ports_count"),
             version=self.attrs.get("version", 1),
         )
-
-
-def find_op_class(name: str, classes: Mapping[str, OpClass]) -> OpClass:
-    """The class of an op: one of those, else that of one of TFLite's own operators.
-
-    Raises:
-      LiteRtError: NOT_FOUND, with the nearest name.
-    """
-    if name in classes:
-        return classes[name]
-    if is_builtin(name):
-        return builtin_op_class(name)
-    from difflib import get_close_matches  # here: few need it
-
-    known = [*classes, *BUILTIN_OPERATORS.values()]
-    near = get_close_matches(name, known, 1) or get_close_matches(name.upper(), known, 1)
-    raise LiteRtError(
-        Status.NOT_FOUND,
-        f"no op is named '{name}'",
-        hint=f"Did you mean '{near[0]}'?" if near else "Put a class with this `op` into ops.",
-    )
 
 
 def is_builtin(name: str) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import operator
 import os
 import time
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from compiler_plugin.plugin import DataLayout
@@ -47,134 +48,6 @@ from litert.model.graph import Model
 
 
 @dataclass(slots=True)
-class Tally:
-    """What a transformation has done so far, on all graphs that it ran on."""
-
-    matches: int = 0
-    seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Journal:
-    """What has run so far, for reports and errors.
-
-    Attributes:
-      tallies: of each transformation that is to run, by name.
-      ran: names of those that have run, in order.
-    """
-
-    planned: Sequence[LoadedTransformation]
-    tallies: dict[str, Tally] = field(init=False)
-    ran: dict[str, None] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.tallies = {item.name: Tally() for item in self.planned}
-
-    def reports(self) -> list[TransformationReport]:
-        """One of each transformation, in the order in which they run."""
-        return [
-            TransformationReport(
-                item.name,
-                item.phase.value,
-                self.tallies[item.name].matches,
-                self.tallies[item.name].seconds,
-                "" if item.origin.is_builtin else item.origin.path,
-            )
-            for item in self.planned
-        ]
-
-
-def run_transformation(item: LoadedTransformation, graph: Graph, journal: Journal) -> None:
-    """Runs a transformation, unless a condition of its own forbids it, and checks what it leaves.
-
-    Args:
-      item: the transformation.
-      graph: is changed.
-      journal: is told how often it matched, and how long it took.
-
-    Raises:
-      LiteRtError: of the transformation, or of the graph that it leaves.
-    """
-    transformation, tally = item.transformation, journal.tallies[item.name]
-    start, edits = time.perf_counter(), graph.edit_count
-    with naming(f"{item.name} of {item.origin.path}", graph, journal, [item.origin.folder]):
-        if all([condition(graph) for condition in transformation.graph_condition]):
-            result = transformation.find_and_replace_pattern(graph)
-            tally.matches += _count_matches(item, result, graph.edit_count != edits)
-            if transformation.force_clean_up:
-                graph.clean_up()
-            if transformation.force_shape_inference:
-                for node in graph.nodes:
-                    graph.touch(node)
-            if graph.edit_count != edits:
-                settle(graph)
-    journal.ran[item.name] = None
-    tally.seconds += time.perf_counter() - start
-
-
-def settle(graph: Graph) -> None:
-    """Infers what edits have touched, and checks the whole.
-
-    Raises:
-      LiteRtError: that of inference or of the check.
-    """
-    graph.infer()
-    check_graph(graph)
-
-
-@contextmanager
-def naming(subject: str, graph: Graph, journal: Journal, folders: Sequence[str]) -> Iterator[None]:
-    """Whatever is raised within becomes an error that names its subject, and a line of an extension's file.
-
-    Args:
-      subject: the transformation with its file, or a step of ours.
-      graph: that it works on.
-      journal: what ran before.
-      folders: of extensions.
-    """
-    try:
-        yield
-    except BaseException as error:  # an extension's code may raise anything
-        status, what, where = Status.INVALID_TRANSFORMATION, describe(error), ""
-        hint = find_counterpart(error)
-        if isinstance(error, LiteRtError):
-            status, what, where, hint = error.status, error.what, error.where, error.hint
-        elif isinstance(
-            error, KeyboardInterrupt
-        ):  # where it does not end the user sees where it is
-            status, what = Status.CANCELLED, "interrupted"
-        subgraphs = graph.model.subgraphs
-        index = f"subgraph {subgraphs.index(graph.subgraph)}" if len(subgraphs) > 1 else ""
-        line = next((place for folder in folders if (place := find_place(error, folder))), "")
-        path = line.rpartition(":")[0]
-        if path and subject.endswith(path):
-            subject, line = subject.removesuffix(path) + line, ""
-        places = [subject, line and f"at {line}", index, where]
-        before = (
-            f"Before it ran: {', '.join(journal.ran)}." if journal.ran else "Nothing ran before it."
-        )
-        raise LiteRtError(
-            status, what, ", ".join(filter(None, places)), f"{hint} {before}".lstrip()
-        ) from error
-
-
-def _count_matches(item: LoadedTransformation, result: object, is_changed: bool) -> int:
-    if result is None:
-        return int(is_changed)
-    try:
-        count = operator.index(result)  # type: ignore[arg-type]
-    except TypeError:
-        count = -1
-    if count < 0:
-        raise LiteRtError(
-            Status.INVALID_TRANSFORMATION,
-            f"find_and_replace_pattern returns {result!r:.100}",
-            hint="It returns how often it matched, or None.",
-        )
-    return count
-
-
-@dataclass(slots=True)
 class Transformations:
     """The transformations that are to run on a model, and what they have done so far.
 
@@ -183,14 +56,15 @@ class Transformations:
       extensions: all that was loaded.
       planned: those that run, in order.
       ops: that the extensions and the mapping file know.
-      journal: what they have done.
     """
 
     options: TransformOptions
     extensions: Extensions
     planned: Sequence[LoadedTransformation]
     ops: OpLibrary
-    journal: Journal
+    _matches: Counter[str] = field(default_factory=Counter)
+    _seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _ran: dict[str, None] = field(default_factory=dict)
     _fold_limit: int = field(init=False)
     _op_names: set[str] = field(init=False)
 
@@ -214,7 +88,7 @@ class Transformations:
         _check_dump(options, planned)
         mapping = read_mapping_file(options.ops_mapping) if options.ops_mapping else None
         ops = OpLibrary(extensions.ops, extensions.extractors, mapping)
-        return cls(options, extensions, planned, ops, Journal(planned))
+        return cls(options, extensions, planned, ops)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -226,8 +100,17 @@ class Transformations:
         ]
 
     def reports(self) -> list[TransformationReport]:
-        """What each has done so far, in the order in which they run."""
-        return self.journal.reports()
+        """What each has done so far, on all graphs that it ran on, in the order in which they run."""
+        return [
+            TransformationReport(
+                item.name,
+                item.phase.value,
+                self._matches[item.name],
+                self._seconds[item.name],
+                "" if item.origin.is_builtin else item.origin.path,
+            )
+            for item in self.planned
+        ]
 
     def run(self, model: Model) -> None:
         """Takes all subgraphs of a model through the phases.
@@ -253,7 +136,7 @@ class Transformations:
                     if static:
                         inference.make_static(graph)
                     if graph.edit_count:
-                        settle(graph)
+                        _settle(graph)
             self._run_phase(Phase.MIDDLE, graphs)
             self._run_last(graphs)
 
@@ -304,18 +187,52 @@ class Transformations:
             if item.phase is phase:
                 for graph in graphs:
                     graph.fold_limit = self._fold_limit  # one for the whole file
-                    run_transformation(item, graph, self.journal)
+                    self._run_one(item, graph)
                     self._fold_limit = graph.fold_limit
                 self._dump(item, graphs)
         for graph, edits in zip(graphs, before, strict=True):
             if graph.edit_count != edits:
                 with self._naming(f"the end of the {phase.value} phase", graph):
                     graph.clean_up()
-                    settle(graph)
+                    _settle(graph)
 
-    def _naming(self, step: str, graph: Graph) -> AbstractContextManager[None]:
-        folders = [item.origin.folder for item in self.extensions.transformations]
-        return naming(step, graph, self.journal, list(dict.fromkeys(folders)))
+    def _run_one(self, item: LoadedTransformation, graph: Graph) -> None:
+        """Runs a transformation, unless a condition of its own forbids it, and checks what it leaves."""
+        transformation = item.transformation
+        start, edits = time.perf_counter(), graph.edit_count
+        subject = f"{item.name} of {item.origin.path}"
+        with self._naming(subject, graph, [item.origin.folder]):
+            if all([condition(graph) for condition in transformation.graph_condition]):
+                result = transformation.find_and_replace_pattern(graph)
+                self._matches[item.name] += _count_matches(result, graph.edit_count != edits)
+                if transformation.force_clean_up:
+                    graph.clean_up()
+                if transformation.force_shape_inference:
+                    for node in graph.nodes:
+                        graph.touch(node)
+                if graph.edit_count != edits:
+                    _settle(graph)
+        self._ran[item.name] = None
+        self._seconds[item.name] += time.perf_counter() - start
+
+    @contextmanager
+    def _naming(
+        self, subject: str, graph: Graph, folders: Sequence[str] | None = None
+    ) -> Iterator[None]:
+        """Whatever is raised within becomes an error that names its subject, and a line of an extension's file.
+
+        Args:
+          subject: the transformation with its file, or a step of ours.
+          graph: that it works on.
+          folders: of extensions; None for all.
+        """
+        try:
+            yield
+        except BaseException as error:  # an extension's code may raise anything
+            if folders is None:
+                every = [item.origin.folder for item in self.extensions.transformations]
+                folders = list(dict.fromkeys(every))
+            raise _named_error(error, subject, graph, folders, list(self._ran)) from error
 
     def _dump(self, item: LoadedTransformation, graphs: Sequence[Graph]) -> None:
         """Writes the model as it stands, if that was asked for; no partition, which is the vendor's to show."""
@@ -328,6 +245,52 @@ class Transformations:
         name = f"{self.planned.index(item) + 1:02}_{item.name}.tflite"
         with self._naming(f"the dump after {item.name}", graphs[0]):
             dump_model(graphs, os.path.join(self.options.dump_folder, name))
+
+
+def _settle(graph: Graph) -> None:
+    """Infers what edits have touched, and checks the whole.
+
+    Raises:
+      LiteRtError: that of inference or of the check.
+    """
+    graph.infer()
+    check_graph(graph)
+
+
+def _named_error(
+    error: BaseException, subject: str, graph: Graph, folders: Sequence[str], ran: Sequence[str]
+) -> LiteRtError:
+    status, what, where = Status.INVALID_TRANSFORMATION, describe(error), ""
+    hint = find_counterpart(error)
+    if isinstance(error, LiteRtError):
+        status, what, where, hint = error.status, error.what, error.where, error.hint
+    elif isinstance(error, KeyboardInterrupt):  # where it does not end the user sees where it is
+        status, what = Status.CANCELLED, "interrupted"
+    subgraphs = graph.model.subgraphs
+    index = f"subgraph {subgraphs.index(graph.subgraph)}" if len(subgraphs) > 1 else ""
+    line = next((place for folder in folders if (place := find_place(error, folder))), "")
+    path = line.rpartition(":")[0]
+    if path and subject.endswith(path):
+        subject, line = subject.removesuffix(path) + line, ""
+    places = [subject, line and f"at {line}", index, where]
+    before = f"Before it ran: {', '.join(ran)}." if ran else "Nothing ran before it."
+    return LiteRtError(status, what, ", ".join(filter(None, places)), f"{hint} {before}".lstrip())
+
+
+def _count_matches(result: object, is_changed: bool) -> int:
+    if result is None:
+        return int(is_changed)
+    try:
+        count = operator.index(result)  # type: ignore[arg-type]
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise LiteRtError(
+            Status.INVALID_TRANSFORMATION,
+            f"find_and_replace_pattern returns {result!r:.100}",
+            hint="It returns how often it matched, or None.",
+        )
+    return count
 
 
 def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformation]) -> None:
