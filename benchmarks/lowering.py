@@ -10,6 +10,7 @@ from statistics import median
 from benchmarks.harness import Row
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
@@ -63,7 +64,7 @@ def _lowering_ms(layer: CustomLayer, num_ops: int, differ: bool) -> float:
         gc.collect()
         gc.freeze()
         begin = time.perf_counter()
-        lower_partitions(SOC_MODELS[0], [partition], {layer.op_name: layer})
+        lower_partitions(Job(SOC_MODELS[0], {layer.op_name: layer}), [partition])
         times.append(time.perf_counter() - begin)
         gc.unfreeze()
     return median(times) / num_ops * 1e3

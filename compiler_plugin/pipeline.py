@@ -21,7 +21,6 @@ from compiler_plugin.asset_files import (
     embed_assets,
     find_custom_layers,
     open_assets,
-    report_assets,
 )
 from compiler_plugin.checks import (
     check_output,
@@ -45,7 +44,7 @@ from compiler_plugin.registry import (
     choose_soc_model,
     load_plugin,
 )
-from compiler_plugin.report import Report, TransformationReport
+from compiler_plugin.report import Report, TransformationReport, report_assets
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import CustomOpInfo

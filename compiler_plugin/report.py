@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from textwrap import TextWrapper
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from litert.core.compiler_options import CustomOpInfo
+    from litert.model.assets import Asset
 
 NO_CALLS = "no op went to the NPU"
 """The warning about a model that is compiled, and calls no NPU."""
@@ -226,6 +231,56 @@ class Report:
             by_reason.setdefault(op.reason, []).append(op)
         for reason, ops in sorted(by_reason.items(), key=lambda item: -len(item[1])):
             yield from _wrap(f"{_names(ops)}: {reason}")
+
+
+def report_assets(
+    report: Report,
+    assets: Sequence[Asset],
+    infos: Sequence[CustomOpInfo],
+    native_assets: Collection[str],
+) -> None:
+    """The assets, what became of them, and the warning where nothing became of anything."""
+    paths = {info.op_name: info.asset_path for info in infos}
+    report.assets = [
+        AssetReport(a.name, a.blob.size, paths.get(a.name, ""), a.name in native_assets)
+        for a in assets
+    ]
+    report.warnings += _asset_warnings(report, assets)
+    if report.ops and not report.calls:
+        report.warnings.append(NO_CALLS)
+
+
+def _near_name(op_name: str, names: Collection[str]) -> str:
+    same = [name for name in sorted(names) if name.lower() == op_name.lower()]
+    if same:
+        return f", but {same[0]}"
+    from difflib import get_close_matches  # here: few models need it
+
+    near = get_close_matches(op_name, sorted(names), 1, cutoff=0.8)
+    return f" (is '{near[0]}' meant?)" if near else ""
+
+
+def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
+    """What became of the user's assets, where it is not what they were given for."""
+    names = {op.name for op in report.ops}
+    composites = {composite.name for composite in report.composites}
+    for asset in assets:
+        if asset.companion_path:
+            continue
+        if asset.op_name in composites - names:
+            yield (
+                f"'{asset.op_name}' is the name of a composite, and assets go by ops: STABLEHLO_COMPOSITE is all "
+                "composites, or give one for an op that it stands for; its asset is embedded all the same"
+            )
+        elif asset.op_name not in names:
+            but = _near_name(asset.op_name, names)
+            yield f"the model has no op '{asset.op_name}'{but}; its asset is embedded all the same"
+        left = [op for op in report.cpu_ops if op.name == asset.op_name]
+        if left:
+            reasons = "; ".join(dict.fromkeys(op.reason for op in left))
+            stay = "stays" if len(left) == 1 else "stay"
+            its = "its" if len(left) == 1 else "their"
+            yield f"{len(left)} {asset.op_name} {stay} on the CPU, despite {its} asset: {reasons}"
 
 
 def _names(ops: Sequence[OpReport]) -> str:

@@ -437,6 +437,11 @@ class Model:
         if self.source:
             self.source.close()
 
+    def release(self) -> None:
+        """Opens the graph's circles, which would keep its file until the next garbage collection."""
+        for op in self.ops():
+            op.release()
+
     def __enter__(self) -> Model:
         return self
 

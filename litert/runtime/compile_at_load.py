@@ -22,7 +22,7 @@ from litert.core.status import Status
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.options import Options
-from litert.runtime.compile_cache import CompileCache, Nothing
+from litert.runtime.compile_cache import CompileCache, Kept, Nothing
 from litert.runtime.compile_key import (
     environment_asset_root,
     environment_infos,
@@ -45,7 +45,7 @@ def compiled_at_load(
     where: str,
     options: Options,
     environment: EnvironmentOptions,
-) -> Iterator[MappedFile | bytes | Nothing]:
+) -> Iterator[Kept | MappedFile | bytes | Nothing]:
     """Compiles a model, or finds it compiled.
 
     Args:
@@ -55,8 +55,8 @@ def compiled_at_load(
       environment: where plugins and dispatch tables are, and where results are kept.
 
     Yields:
-      The compiled model, whose file is the caller's to close, and may have lost its name at the end of the block;
-      `Nothing`, where no vendor takes an op of it.
+      The compiled model: as it was kept, with the graph that was read from it, or as it was made. Its file is the
+      caller's to close, and may have lost its name when the block ends. `Nothing`, where no vendor takes an op.
 
     Raises:
       LiteRtError: what went wrong, if the program has named a vendor, assets or options; else that is logged, and
@@ -76,8 +76,8 @@ def compiled_at_load(
         infos = [*infos, *environment_infos(infos)]
         root = options.asset_root or environment_asset_root()
         found = cache.find(key, infos, root, layer_files(options.custom_layers))
-        if isinstance(found, MappedFile):
-            _LOG.info("%s was compiled before: %s", where, found.path)
+        if isinstance(found, Kept):
+            _LOG.info("%s was compiled before: %s", where, found.file.path)
         if found is not None:
             yield found
             return

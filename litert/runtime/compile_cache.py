@@ -13,8 +13,9 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler_plugin.asset_files import companion_paths
 from litert.core.compiler_options import CustomOpInfo
@@ -49,6 +50,13 @@ class Nothing:
     why: str
 
 
+class Kept(NamedTuple):
+    """A compiled file that was found, open, and the model that was read from it."""
+
+    file: MappedFile
+    model: Model
+
+
 class CompileCache:
     """The folder; made when something is stored."""
 
@@ -68,8 +76,8 @@ class CompileCache:
         infos: Sequence[CustomOpInfo],
         asset_root: str = "",
         layer_files: Sequence[str] = (),
-    ) -> MappedFile | Nothing | None:
-        """What is kept under a key, open; None where nothing is, or nothing of use.
+    ) -> Kept | Nothing | None:
+        """What is kept under a key; None where nothing is, or nothing of use.
 
         Args:
           key: of the model with all that shapes it.
@@ -88,15 +96,21 @@ class CompileCache:
             file = MappedFile(path)
         except LiteRtError:
             return None
-        try:
-            problem = _problem(file, infos, asset_root, layer_files)
-        except LiteRtError as error:
-            problem = str(error)
-        if not problem:
-            with suppress(OSError):
-                os.utime(path)
-            return file
-        file.close()
+        with ExitStack() as unless_kept:
+            unless_kept.callback(file.close)
+            try:
+                problem = "it is damaged"
+                if _is_sealed(file):
+                    kept = Kept(file, read_model(file))
+                    unless_kept.callback(kept.model.release)
+                    problem = _problem(kept, infos, asset_root, layer_files)
+            except LiteRtError as error:
+                problem = str(error)
+            if not problem:
+                unless_kept.pop_all()
+                with suppress(OSError):
+                    os.utime(path)
+                return kept
         _LOG.warning("%s is compiled again: %s", path, problem)
         with suppress(OSError):
             os.unlink(path)
@@ -151,36 +165,25 @@ class CompileCache:
 
 
 def _problem(
-    file: MappedFile,
-    infos: Sequence[CustomOpInfo],
-    asset_root: str,
-    layer_files: Sequence[str],
+    kept: Kept, infos: Sequence[CustomOpInfo], asset_root: str, layer_files: Sequence[str]
 ) -> str:
     """Why a compiled file is of no use; "" where it is.
 
     Raises:
       LiteRtError: what is wrong with the file.
     """
-    if not _is_sealed(file):
-        return "it is damaged"
-    model = read_model(file)
-    try:
-        parts = read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
-        assets = parts.assets if parts else ()
-        known = [*infos, *_layer_infos(infos, assets, layer_files)]
-        named = {info.op_name for info in known}
-        for asset in assets:
-            if asset.op_name not in named:
-                if layer_files:  # one deeper in a folder, which the key does not have
-                    return f"'{asset.name}' is in none of the files that may have changed"
-                continue  # of a layer in a folder that the key has
-            if not asset.companion_path:
-                continue
-            if not _is_unchanged(asset, known, asset_root):
-                return f"'{asset.name}' has changed"
-    finally:
-        for op in model.ops():
-            op.release()
+    file, model = kept
+    parts = read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
+    assets = parts.assets if parts else ()
+    known = [*infos, *_layer_infos(infos, assets, layer_files)]
+    named = {info.op_name for info in known}
+    for asset in assets:
+        if asset.op_name not in named:
+            if layer_files:  # one deeper in a folder, which the key does not have
+                return f"'{asset.name}' is in none of the files that may have changed"
+            continue  # of a layer in a folder that the key has
+        if asset.companion_path and not _is_unchanged(asset, known, asset_root):
+            return f"'{asset.name}' has changed"
     return ""
 
 

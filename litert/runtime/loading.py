@@ -106,20 +106,12 @@ def load_model(
     where = source if isinstance(source, str) else "model from a buffer"
     with ExitStack() as resources, ExitStack() as graph:
         given = resources.enter_context(ExitStack())
-        opened = _open_model(
-            MappedFile(source) if isinstance(source, str) else source, given, graph
-        )
+        opened = _read(MappedFile(source) if isinstance(source, str) else source)
+        _keep_open(opened, given, graph)
         if HardwareAccelerator.NPU in accelerators and not opened.is_compiled:
-            # Here, since it is the compiler: most programs load what is compiled.
-            from litert.runtime.compile_at_load import compiled_at_load
-            from litert.runtime.compile_cache import Nothing
-
-            compiling = compiled_at_load(opened.source, where, options, environment)
-            found = graph.enter_context(compiling)
-            if isinstance(found, Nothing):
-                opened = replace(opened, why_not_compiled=found.why)
-            else:
-                opened = _open_model(found, resources, graph)
+            raw, opened = opened, _compile(opened, where, environment, options, graph)
+            if opened.source is not raw.source:
+                _keep_open(opened, resources, graph)
                 graph.callback(given.close)
         _check_accelerators(opened, accelerators, where)
         model, whole = opened.model, opened.whole
@@ -152,6 +144,24 @@ def load_model(
             resources.pop_all(),
             is_fully_delegated=is_fully_delegated,
         )
+
+
+def _compile(
+    raw: _OpenedModel,
+    where: str,
+    environment: EnvironmentOptions,
+    options: Options,
+    graph: ExitStack,
+) -> _OpenedModel:
+    """Has a model compiled; the same one, with the reason, where no vendor takes an op of it."""
+    # Here, since it is the compiler: most programs load what is compiled.
+    from litert.runtime.compile_at_load import compiled_at_load
+    from litert.runtime.compile_cache import Kept, Nothing
+
+    found = graph.enter_context(compiled_at_load(raw.source, where, options, environment))
+    if isinstance(found, Nothing):
+        return replace(raw, why_not_compiled=found.why)
+    return _OpenedModel(found.model, found.file) if isinstance(found, Kept) else _read(found)
 
 
 def _accelerators(options: Options) -> HardwareAccelerator:
@@ -189,34 +199,31 @@ def _cpu_settings(options: CpuOptions) -> CpuSettings:
     return CpuSettings(max(1, operator.index(options.num_threads)), _KERNELS[mode])
 
 
-def _open_model(source: MappedFile | bytes, resources: ExitStack, graph: ExitStack) -> _OpenedModel:
-    """Reads a model.
-
-    Args:
-      source: its file, which `resources` then owns, or its bytes.
-      resources: of the loaded model.
-      graph: takes the graph apart, once the model is loaded.
+def _read(source: MappedFile | bytes) -> _OpenedModel:
+    """Reads a model; its file is closed where it is none.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER.
     """
-    if isinstance(source, MappedFile):
-        resources.enter_context(source)
-    model = read_model(source)
-    graph.callback(_take_apart, model)
-    return _OpenedModel(model, source)
+    try:
+        return _OpenedModel(read_model(source), source)
+    except LiteRtError:
+        if isinstance(source, MappedFile):
+            source.close()
+        raise
+
+
+def _keep_open(opened: _OpenedModel, resources: ExitStack, graph: ExitStack) -> None:
+    """Lets stacks close a model's file, and release its graph once the model is loaded."""
+    if isinstance(opened.source, MappedFile):
+        resources.enter_context(opened.source)
+    graph.callback(opened.model.release)
 
 
 def _path_of_open(file: MappedFile) -> str:
     """A path of the file that is open, whatever takes its name meanwhile, and in whatever letters that is."""
     path = f"/proc/self/fd/{file.fd}"
     return path if os.path.exists(path) else file.path
-
-
-def _take_apart(model: Model) -> None:
-    """Opens the graph's circles, which would keep the mapped file until the next garbage collection."""
-    for op in model.ops():
-        op.release()
 
 
 class _Kernels:

@@ -496,8 +496,8 @@ def test_the_cache_drops_what_was_used_least_recently(tmp_path: Path) -> None:
     assert stored
     stored.close()
     assert sorted(os.listdir(folder)) == [f"{keys[0]}.tflite", f"{keys[2]}.tflite", "notes.txt"]
-    assert bytes(found.view[: len(data)]) == data  # open still; its digest is behind it
-    found.close()
+    assert bytes(found.file.view[: len(data)]) == data  # open still; its digest is behind it
+    found.file.close()
 
 
 PROGRAM = """

@@ -18,6 +18,7 @@ from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes, packed_type
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.opt import transform_text
@@ -63,7 +64,7 @@ def chosen(op: Op, layout: MemoryLayout, in_place: int = -1) -> CpuKernel:
 def imported(count: int, layout: MemoryLayout, in_place: int = -1) -> ModuleOp:
     partition = chain(count)
     kernels = {op: chosen(op, layout, in_place) for op in partition.ops}
-    module = import_partitions(EMU8, [partition], {"Mine": LAYER}, {}, kernels).module
+    module = import_partitions(Job(EMU8, {"Mine": LAYER}), [partition], kernels).module
     check_ir(module)
     return module
 
@@ -109,7 +110,9 @@ def open_layer() -> ModuleOp:
         CpuOp("Mine", "y", (read,), (made,)), 0, CpuConfig((config,), (config,)), ((-1, 6),)
     )
     bounds = {"x": (8, 3), "y": (8, 6)}
-    return import_partitions(EMU8, [partition], {"Mine": LAYER}, {}, {op: kernel}, bounds).module
+    return import_partitions(
+        Job(EMU8, {"Mine": LAYER}, bounds=bounds), [partition], {op: kernel}
+    ).module
 
 
 def test_a_shape_that_a_library_says_is_a_value_on_every_level() -> None:

@@ -26,6 +26,7 @@ from vendor_reference.compiler.entry_points import entries_by_text
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.compiler.opt import transform_text
@@ -84,7 +85,7 @@ LIBRARY_FUNCTIONS = re.compile(
 
 
 def test_a_model_on_each_level(golden: Callable[[str, str], None]) -> None:
-    imported = import_partitions(EMU8, [small_model()], {"Scale": SCALE, "Sum": SUM})
+    imported = import_partitions(Job(EMU8, {"Scale": SCALE, "Sum": SUM}), [small_model()])
     golden("levels_import.mlir", print_ir(imported.module))
 
     def after(name: str, module: ModuleOp) -> None:
@@ -200,7 +201,7 @@ def test_work_is_spread_over_as_many_shaves_as_there_is_work_for(
         b.custom("Mine", [b.input("x", "float32", (elements,))], [("y", "float32", (elements,))])
     )
     mine = layer("Mine", max_num_shaves=limit, global_size=("B",), local_size=tuple(local))
-    executable = lower_partitions(soc, b.build().subgraphs, {"Mine": mine}).executable
+    executable = lower_partitions(Job(soc, {"Mine": mine}), b.build().subgraphs).executable
     assert [t.num_shaves for t in executable.functions[0].kernel_tasks] == [shaves]
 
 
@@ -299,7 +300,9 @@ def test_graphs_of_layers_in_any_format_compute_what_numpy_does(
 ) -> None:
     partition, reads = made
     layers = {one.op_name: one for one in LAYERS}
-    executable = entries_by_text(lower_partitions(EMU8, [partition], layers).executable, layers)
+    executable = entries_by_text(
+        lower_partitions(Job(EMU8, layers), [partition]).executable, layers
+    )
     assert executable is not None
     texts = dict.fromkeys(layers, ADD)
     module = Module(device, write_executable(executable).view, assets(**texts), False)

@@ -19,6 +19,7 @@ from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph, Tensor
 from tests.vendor_reference.layers import custom_layer
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
 from vendor_reference.custom_layers.kernel_spec import (
@@ -65,7 +66,9 @@ def one_op(
 
 
 def lower(partitions: Sequence[Subgraph], *layers: CustomLayer, soc: SocModel = EMU8) -> Executable:
-    return lower_partitions(soc, partitions, {layer.op_name: layer for layer in layers}).executable
+    return lower_partitions(
+        Job(soc, {layer.op_name: layer for layer in layers}), partitions
+    ).executable
 
 
 def test_inputs_then_outputs_are_the_arguments() -> None:

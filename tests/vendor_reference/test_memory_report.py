@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from litert.model.builder import ModelBuilder
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.soc import EMU4, get_soc_model
@@ -18,7 +19,7 @@ def _notes(soc_model: str, sizes: list[int]) -> list[str]:
         x = b.custom("Op", [x], [(f"t{index}", "float32", (size,))])
     b.output(x)
     layers = {"Op": read_layer("Op", "Op.cl", memoryview(KERNEL))}
-    lowered = lower_partitions(get_soc_model(soc_model), [b.build().subgraphs[0]], layers)
+    lowered = lower_partitions(Job(get_soc_model(soc_model), layers), [b.build().subgraphs[0]])
     return [note for note in lowered.notes if note.startswith("memory")]
 
 

@@ -15,6 +15,7 @@ from vendor_reference.compiler.cpu_library import (
     check_allowed,
     make_cpu_op,
 )
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.largest_shapes import find_bounds
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_rules import alike_input
@@ -39,19 +40,12 @@ class CpuLayers:
     notes: Sequence[str]
 
 
-def choose_cpu_layers(
-    partitions: Sequence[Subgraph],
-    layers: Mapping[str, CustomLayer],
-    allow_native_assets: bool,
-    given_bounds: Mapping[str, Sequence[int]] = NO_GIVEN,
-) -> CpuLayers:
+def choose_cpu_layers(job: Job, partitions: Sequence[Subgraph]) -> CpuLayers:
     """Chooses an implementation and configuration for each op of a CPU layer.
 
     Args:
+      job: with layers, bounds, and whether libraries may run.
       partitions: an op whose shapes have no bounds gets nothing.
-      layers: by the ops' names.
-      allow_native_assets: whether libraries may run.
-      given_bounds: the largest shapes of tensors of dynamic shape, by name.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if they may not; UNSUPPORTED, for an op that its library cannot do; others
@@ -59,19 +53,19 @@ def choose_cpu_layers(
     """
     ops: dict[str, list[Op]] = {}
     shapes: dict[Tensor, tuple[int, ...]] = {}
-    cpu_shapes = CpuLayerShapes(allow_native_assets)
+    cpu_shapes = CpuLayerShapes(job.allow_native_assets)
     for partition in partitions:
-        found = [op for op in partition.ops if _is_cpu_layer(op, layers)]
+        found = [op for op in partition.ops if _is_cpu_layer(op, job.layers)]
         if found:
-            shapes.update(find_bounds(partition, given_bounds, layers, cpu_shapes).shapes)
+            shapes.update(find_bounds(partition, job.bounds, job.layers, cpu_shapes).shapes)
         for op in found:
             if all(t is None or t in shapes for t in (*op.inputs, *op.outputs)):
                 ops.setdefault(op.name, []).append(op)
     kernels: dict[Op, CpuKernel] = {}
     notes: list[str] = []
     for name, asked in ops.items():
-        check_allowed(layers[name], allow_native_assets)
-        kernels.update(_ask(layers[name], asked, shapes, notes))
+        check_allowed(job.layers[name], job.allow_native_assets)
+        kernels.update(_ask(job.layers[name], asked, shapes, notes))
     return CpuLayers(kernels, list(dict.fromkeys(notes)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.core.compiler_options import DumpOptions
@@ -11,16 +11,12 @@ from litert.model.graph import Subgraph
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.module_emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
-from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.kernel_bindings import BoundArgument
 from vendor_reference.compiler.levels.dialects import make_context
-from vendor_reference.compiler.library.library_op import LibraryOp
-from vendor_reference.compiler.op_selection import NO_LIBRARY
 from vendor_reference.compiler.pass_pipeline import IMPORT, IrDump, compile_passes, run_passes
 from vendor_reference.compiler.passes.plan_memory import memory_notes
-from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Executable, Program
-from vendor_reference.soc import SocModel
 
 _NO_DUMP = DumpOptions()
 
@@ -45,14 +41,7 @@ class Lowered:
 
 @collector_held()
 def lower_partitions(
-    soc: SocModel,
-    partitions: Sequence[Subgraph],
-    layers: Mapping[str, CustomLayer],
-    dump: DumpOptions = _NO_DUMP,
-    library: Mapping[str, LibraryOp] = NO_LIBRARY,
-    allow_native_assets: bool = False,
-    bounds: Mapping[str, Sequence[int]] | None = None,
-    halves: HalfPolicy = BY_DEVICE,
+    job: Job, partitions: Sequence[Subgraph], dump: DumpOptions = _NO_DUMP
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
@@ -61,23 +50,16 @@ def lower_partitions(
     Its tasks for custom ops have "" as their entry: `entry_points.py` settles it.
 
     Args:
-      soc: what it is made for.
+      job: what it is made for, and with.
       partitions: mostly of ops that `select_ops` took.
-      layers: by custom code.
       dump: after which pass the levels are written for people to read.
-      library: the builtin ops that it has, by name.
-      allow_native_assets: whether layers may be asked that are machine code.
-      bounds: the largest shapes of tensors of dynamic shape, by name.
-      halves: what half tensors are in kernels that ask for no type.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
-    cpu_layers = choose_cpu_layers(partitions, layers, allow_native_assets, bounds or {})
-    imported = import_partitions(
-        soc, partitions, layers, library, cpu_layers.kernels, bounds, halves
-    )
+    cpu_layers = choose_cpu_layers(job, partitions)
+    imported = import_partitions(job, partitions, cpu_layers.kernels)
     ir_dump = IrDump(dump) if dump.ir_after else None
     after = None
     notes = [*cpu_layers.notes, *imported.notes]
@@ -87,6 +69,6 @@ def lower_partitions(
     run_passes(make_context(), imported.module, compile_passes(), after)
     if ir_dump is not None:
         notes.append(ir_dump.note())
-    notes += memory_notes(imported.module, soc)
+    notes += memory_notes(imported.module, job.soc)
     emitted = emit_executable(imported.module, imported.constants)
     return Lowered(emitted.executable, emitted.bindings, notes, emitted.titles, emitted.samples)

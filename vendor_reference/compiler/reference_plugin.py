@@ -20,6 +20,7 @@ from vendor_reference.compiler.half_kernels import (
     find_packed_half_ops,
 )
 from vendor_reference.compiler.half_tensors import HalfPolicy
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels
 from vendor_reference.compiler.largest_shapes import Bounds, find_bounds
@@ -115,16 +116,16 @@ class ReferencePlugin(CompilerPlugin):
     def _lower(
         self, soc_model: str, partitions: Sequence[Subgraph], half_ops: Collection[str] = ()
     ) -> Lowered:
-        return lower_partitions(
+        options = self._options
+        job = Job(
             get_soc_model(soc_model),
-            partitions,
             self._layers,
-            self._options.dump,
             self._library,
-            self._options.allow_native_assets,
-            {**self._options.shape_bounds, **self._bounds},
-            HalfPolicy(half_tensors(self._options.vendor_options), half_ops),
+            {**options.shape_bounds, **self._bounds},
+            HalfPolicy(half_tensors(options.vendor_options), half_ops),
+            options.allow_native_assets,
         )
+        return lower_partitions(job, partitions, options.dump)
 
     def _find_half_ops(self, lowered: Lowered) -> set[str]:
         """The ops whose kernels are written for halves, where the device was to decide."""

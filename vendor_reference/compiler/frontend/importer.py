@@ -30,24 +30,22 @@ from vendor_reference.compiler.frontend.layer_shapes import (
     check_bounds,
     result_bounds,
 )
-from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
 from vendor_reference.compiler.ir.attributes import set_fp16_of, set_soc
 from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import NAME, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.largest_shapes import NO_BOUNDS, find_bounds
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.levels.ie import ConstantOp, CopyOp, CustomBinaryLayerOp
-from vendor_reference.compiler.library.library_op import LibraryOp
-from vendor_reference.compiler.op_selection import NO_LIBRARY, find_refusal, is_builtin
+from vendor_reference.compiler.op_selection import find_refusal, is_builtin
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.tensor_requirements import requirement_attributes
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import MemoryLayout
 from vendor_reference.executable.executable import Constant, Dequantization
-from vendor_reference.soc import SocModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +63,7 @@ class Imported:
 
 
 def import_partitions(
-    soc: SocModel,
-    partitions: Sequence[Subgraph],
-    layers: Mapping[str, CustomLayer],
-    library: Mapping[str, LibraryOp] = NO_LIBRARY,
-    cpu_kernels: Mapping[Op, CpuKernel] | None = None,
-    bounds: Mapping[str, Sequence[int]] | None = None,
-    halves: HalfPolicy = BY_DEVICE,
+    job: Job, partitions: Sequence[Subgraph], cpu_kernels: Mapping[Op, CpuKernel] | None = None
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
@@ -79,13 +71,9 @@ def import_partitions(
     its place on devices with fp16 arithmetic.
 
     Args:
-      soc: what it is made for.
+      job: what it is made for, and with.
       partitions: mostly of ops that `select_ops` took.
-      layers: by custom code.
-      library: the builtin ops that it has, by name.
       cpu_kernels: what was chosen for ops of CPU layers.
-      bounds: the largest shapes of tensors of dynamic shape, by name.
-      halves: what half tensors are in kernels that ask for no type.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
@@ -93,7 +81,7 @@ def import_partitions(
     """
     named = {f"Partition_{index}": partition for index, partition in enumerate(partitions)}
     taken = [*named, *map(_fp16_name, named)]
-    importer = _Importer(soc, layers, library, taken, cpu_kernels or {}, bounds or {}, halves)
+    importer = _Importer(job, taken, cpu_kernels or {})
     functions = [importer.function(name, partition) for name, partition in named.items()]
     for name, partition in named.items():
         if importer.is_by_device(partition):
@@ -101,39 +89,27 @@ def import_partitions(
             set_fp16_of(function, name)
             functions.append(function)
     module = ModuleOp([*importer.layer_functions.made, *functions])
-    set_soc(module, soc)
+    set_soc(module, job.soc)
     return Imported(module, importer.table.constants, list(dict.fromkeys(importer.notes)))
 
 
 class _Importer:
     """What the functions of a module share."""
 
-    def __init__(
-        self,
-        soc: SocModel,
-        layers: Mapping[str, CustomLayer],
-        library: Mapping[str, LibraryOp],
-        taken: Sequence[str],
-        cpu_kernels: Mapping[Op, CpuKernel],
-        bounds: Mapping[str, Sequence[int]],
-        halves: HalfPolicy,
-    ) -> None:
+    def __init__(self, job: Job, taken: Sequence[str], cpu_kernels: Mapping[Op, CpuKernel]) -> None:
         self.table = ConstantTable()
         self.notes: list[str] = []
-        self.layer_functions = LayerFunctions(taken, cpu_kernels, halves, self.notes)
-        self._soc = soc
-        self._layers = layers
-        self._library = library
+        self.layer_functions = LayerFunctions(taken, cpu_kernels, job.halves, self.notes)
+        self._job = job
         self._cpu_kernels = cpu_kernels
         self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
         self._codes: dict[str, ConstantOp] = {}
-        self._given_bounds = bounds
         self._bounds = NO_BOUNDS  # of the partition on its way
         self._has_fp16 = False  # whether it is for devices with fp16 arithmetic
 
     def is_by_device(self, partition: Subgraph) -> bool:
         """Whether the device decides what some kernel of a partition gets of half tensors."""
-        found = [(op, find_layer(op, self._layers)) for op in partition.ops]
+        found = [(op, find_layer(op, self._job.layers)) for op in partition.ops]
         by_device = [
             self.layer_functions.is_by_device(op, layer) for op, layer in found if layer is not None
         ]
@@ -142,8 +118,8 @@ class _Importer:
     def function(self, name: str, partition: Subgraph, has_fp16: bool = False) -> FuncOp:
         """A partition on IE, for devices with fp16 arithmetic or without."""
         self._has_fp16 = has_fp16
-        self._bounds = find_bounds(partition, self._given_bounds, self._layers)
-        check_bounds(partition, self._bounds, self._soc)
+        self._bounds = find_bounds(partition, self._job.bounds, self._job.layers)
+        check_bounds(partition, self._bounds, self._job.soc)
         self._check(partition)
         self._codes = {}
         arguments = [_type(tensor) for tensor in partition.inputs]
@@ -153,10 +129,10 @@ class _Importer:
         copies: dict[Tensor, SSAValue] = {}
         ops: list[Operation] = []
         for op in partition.ops:
-            layer = find_layer(op, self._layers)
+            layer = find_layer(op, self._job.layers)
             if layer is not None:
                 self._custom(op, layer, values, ops)
-            elif is_builtin(op, self._library):
+            elif is_builtin(op, self._job.library):
                 self._builtin(op, values, ops)
             else:
                 self._dequantize(op, values, ops)
@@ -179,13 +155,14 @@ class _Importer:
 
     def _check(self, partition: Subgraph) -> None:
         if not any(
-            find_layer(op, self._layers) or is_builtin(op, self._library) for op in partition.ops
+            find_layer(op, self._job.layers) or is_builtin(op, self._job.library)
+            for op in partition.ops
         ):  # a half of one
             raise LiteRtError(
                 Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
             )
         for place, op in enumerate(partition.ops):  # any, where the host compiles whole subgraphs
-            if reason := find_refusal(op, self._layers, self._library, self._bounds):
+            if reason := find_refusal(op, self._job.layers, self._job.library, self._bounds):
                 where = f"op {place} of '{partition.name}'"
                 raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
 
@@ -264,7 +241,7 @@ class _Importer:
         # Here, as most compilations need no library.
         from vendor_reference.compiler.library_layers import layer_attributes, library_layers
 
-        rule, result = self._library[op.name], op.outputs[0]
+        rule, result = self._job.library[op.name], op.outputs[0]
         operands = self._operands(rule.operands(op), values, ops)
         attributes = layer_attributes(rule.attributes(op))
         layer = library_layers()[op.name](operands, [_type(result)], attributes)

@@ -1,0 +1,33 @@
+"""What partitions are compiled for and with: the same for all, on the way from the plugin to the levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vendor_reference.compiler.half_tensors import BY_DEVICE, HalfPolicy
+from vendor_reference.compiler.library.library_op import LibraryOp
+from vendor_reference.compiler.op_selection import NO_LIBRARY
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.soc import SocModel
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of the compiler.
+
+    Attributes:
+      soc: what the executable is made for.
+      layers: by custom code.
+      library: the builtin ops that it has, by name.
+      bounds: the largest shapes of tensors of dynamic shape, by name.
+      halves: what half tensors are in kernels that ask for no type.
+      allow_native_assets: whether layers may be asked that are machine code.
+    """
+
+    soc: SocModel
+    layers: Mapping[str, CustomLayer]
+    library: Mapping[str, LibraryOp] = field(default_factory=lambda: NO_LIBRARY)
+    bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    halves: HalfPolicy = BY_DEVICE
+    allow_native_assets: bool = False
