@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
@@ -61,9 +60,14 @@ class JsonNode:
         return LiteRtError(self.status, f"{self.path}: {what}", self.where, hint)
 
     def fields(
-        self, required: Collection[str], optional: Collection[str] = ()
+        self, required: Collection[str], optional: Collection[str] = (), is_open: bool = False
     ) -> Mapping[str, JsonNode]:
         """The fields of an object; `null` counts as absent.
+
+        Args:
+          required: those that must be there.
+          optional: those that may be.
+          is_open: whether there may be others, which are left out.
 
         Raises:
           LiteRtError: for another kind of value, a field that is missing, and a field of another name.
@@ -71,20 +75,22 @@ class JsonNode:
         value = self._expect(dict, "an object")
         assert isinstance(value, dict)
         known = (*required, *optional)
-        for name in value:
-            if name not in known:
-                near = get_close_matches(str(name), known, 1)
-                meant = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
-                raise self.error(f"unknown field '{name}'", meant)
+        others = [name for name in value if name not in known]
+        if others and not is_open:
+            raise self.error(f"unknown field '{others[0]}'", _meant(str(others[0]), known))
         for name in required:
             if value.get(name) is None:
                 raise self.error(f"field '{name}' is missing")
-        return {name: self._child(v, f".{name}") for name, v in value.items() if v is not None}
+        found = {n: v for n, v in value.items() if n in known} if others else value
+        return {name: self._child(v, f".{name}") for name, v in found.items() if v is not None}
 
     def entries(self) -> Mapping[str, JsonNode]:
         """The entries of an object whose names are the user's own."""
         value = self._expect(dict, "an object")
         assert isinstance(value, dict)
+        for name in value:
+            if _HALF_PAIR.search(str(name)):
+                raise self.error(f"the name {name!a} has half of a surrogate pair")
         return {str(name): self._child(v, f".{name}") for name, v in value.items()}
 
     def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
@@ -123,16 +129,14 @@ class JsonNode:
         value = self._expect(bool, "true or false")
         return value is True
 
-    def text(self, allowed: Collection[str] = ()) -> str:
-        """A string that C can take (no NUL) and UTF-8 can hold; one of `allowed`, where something is."""
+    def text(self, allowed: Collection[str] = (), for_c: bool = True) -> str:
+        """A string that UTF-8 can hold, and C (no NUL) where it is for C; one of `allowed`, where something is."""
         value = self._expect(str, "a string")
         assert isinstance(value, str)
-        if "\0" in value or _HALF_PAIR.search(value):
+        if (for_c and "\0" in value) or _HALF_PAIR.search(value):
             raise self.error(f"{value!a} has a NUL or half of a surrogate pair")
         if allowed and value not in allowed:
-            near = get_close_matches(value, allowed, 1)
-            meant = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(allowed)}."
-            raise self.error(f"unknown value '{value}'", meant)
+            raise self.error(f"unknown value '{value}'", _meant(value, allowed))
         return value
 
     def at(self, *steps: str | int) -> JsonNode:
@@ -160,6 +164,14 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"field '{twice}' occurs twice in one object")
     return fields
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """What to write instead."""
+    from difflib import get_close_matches  # here: few texts are wrong
+
+    near = get_close_matches(name, known, 1)
+    return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
 
 
 def _shown(value: object) -> str:

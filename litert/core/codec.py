@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from litert.core.checked_json import JsonNode
 
@@ -29,7 +29,6 @@ def _as_it_is(value: object) -> object:
     return value
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class Codec(Generic[_Value]):
     """How values of one kind are written as plain data, and read.
 
@@ -38,11 +37,20 @@ class Codec(Generic[_Value]):
       dump: makes plain data of a value.
     """
 
-    read: Callable[[JsonNode], _Value]
-    dump: Callable[[_Value], object] = _as_it_is
+    __slots__ = ("dump", "read")
+
+    def __init__(
+        self,
+        read: Callable[[JsonNode], _Value],
+        dump: Callable[[_Value], object] = _as_it_is,
+    ) -> None:
+        self.read = read
+        self.dump = dump
 
 
 TEXT: Codec[str] = Codec(JsonNode.text)
+ANY_TEXT: Codec[str] = Codec(lambda node: node.text(for_c=False))
+"""A text that need not be one in C."""
 NUMBER: Codec[float] = Codec(JsonNode.number, float)
 BOOLEAN: Codec[bool] = Codec(JsonNode.boolean)
 
@@ -128,21 +136,14 @@ def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class Renamed:
     """A field that plain data call otherwise than the dataclass."""
 
-    key: str
-    codec: Codec[Any]
+    __slots__ = ("codec", "key")
 
-
-class _Part(NamedTuple):
-    """A field of a record."""
-
-    name: str
-    key: str
-    codec: Codec[Any]
-    default: object
+    def __init__(self, key: str, codec: Codec[Any]) -> None:
+        self.key = key
+        self.codec = codec
 
 
 def record(
@@ -151,6 +152,7 @@ def record(
     check: Callable[[JsonNode, _Value], None] | None = None,
     always: Callable[[_Value], Collection[str]] | None = None,
     required: Collection[str] = (),
+    is_open: bool = False,
     fixed: Mapping[str, object] = MappingProxyType({}),
     **fields: Codec[Any] | Renamed,
 ) -> Codec[_Value]:
@@ -161,25 +163,24 @@ def record(
       check: raises an error of the node, or of one below it, for values that do not fit each other.
       always: names the fields that are written also where they have their default.
       required: fields that must be there, although they have a default.
+      is_open: whether there may be other fields, which are left out.
       fixed: values of the fields that plain data do not have.
       fields: what each field is.
     """
     defaults = {f.name: _default(f) for f in dataclasses.fields(make)}  # type: ignore[arg-type]
     assert defaults.keys() == fields.keys() | fixed.keys(), f"fields of {make.__name__}"
     parts = [
-        _Part(name, f.key, f.codec, defaults[name])
-        if isinstance(f, Renamed)
-        else _Part(name, name, f, defaults[name])
+        (name, f.key, f.codec) if isinstance(f, Renamed) else (name, name, f)
         for name, f in fields.items()
     ]
-    needed = tuple(p.key for p in parts if p.default is _NO_DEFAULT or p.name in required)
-    optional = tuple(p.key for p in parts if p.key not in needed)
-    readers = {p.key: (p.name, p.codec.read) for p in parts}
-    writers = [(p.name, p.key, p.codec.dump, p.default, p.default == ()) for p in parts]
+    needed = tuple(k for n, k, _ in parts if defaults[n] is _NO_DEFAULT or n in required)
+    optional = tuple(key for _, key, _ in parts if key not in needed)
+    readers = {key: (name, codec.read) for name, key, codec in parts}
+    writers = [(n, key, codec.dump, defaults[n], defaults[n] == ()) for n, key, codec in parts]
 
     def read(node: JsonNode) -> _Value:
         values = dict(fixed)
-        for key, field in node.fields(needed, optional).items():
+        for key, field in node.fields(needed, optional, is_open).items():
             name, read_field = readers[key]
             values[name] = read_field(field)
         value = make(**values)

@@ -7,12 +7,12 @@ versions give the same bytes.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, TypeVar
 
+from litert.core.checked_json import JsonNode
+from litert.core.codec import ANY_TEXT, SHA256, entries, frozen_array, integer, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION
@@ -26,9 +26,9 @@ DIGEST_AT_LOAD_LIMIT = 16 << 20
 
 _VERSION = 1
 _MAX_SIZE = 16 << 20
+_MOST = 2**63 - 1
 _PIECE = 16 << 20
 _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,11 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest as it lies in the file: one line of UTF-8, keys sorted."""
-        plain = replace(self, flags=dict(self.flags), assets=dict(self.assets))
-        document = {"version": _VERSION, **asdict(plain)}
-        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+        document = _MANIFEST.dump(self)
+        assert isinstance(document, dict)
+        return json.dumps(
+            {"version": _VERSION, **document}, sort_keys=True, separators=(",", ":")
+        ).encode()
 
     @classmethod
     def from_json(cls, data: bytes | memoryview, where: str = "") -> Manifest:
@@ -112,24 +114,25 @@ class Manifest:
           LiteRtError: INVALID_FLATBUFFER, or WRONG_VERSION for a version that is not known.
         """
         try:
-            document = _Object(_parse(data), "the manifest")
-            version = document.get("version", _integer)
-            if version != _VERSION:
-                raise LiteRtError(
-                    Status.WRONG_VERSION,
-                    f"a manifest of version {version}, not {_VERSION}",
-                    where,
-                    "Read the file with the version of this project that wrote it.",
-                )
-            return _manifest(document)
-        except (ValueError, RecursionError) as error:
-            what = str(error) if isinstance(error, ValueError) else "nested too deeply"
+            if len(data) > _MAX_SIZE:
+                raise LiteRtError(Status.INVALID_FLATBUFFER, f"it has {len(data)} bytes")
+            root = JsonNode.parse(data, where, Status.INVALID_FLATBUFFER)
+            version = root.fields(("version",), is_open=True)["version"].integer(0, _MOST)
+            if version == _VERSION:
+                return _MANIFEST.read(root)
+        except LiteRtError as error:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"the manifest is damaged: {what}",
+                f"the manifest is damaged: {error.what}",
                 where,
                 "Compile the model again.",
             ) from None
+        raise LiteRtError(
+            Status.WRONG_VERSION,
+            f"a manifest of version {version}, not {_VERSION}",
+            where,
+            "Read the file with the version of this project that wrote it.",
+        )
 
 
 def read_manifest(model: Model, where: str = "") -> Manifest | None:
@@ -187,95 +190,24 @@ def _change(expected: Digest, blob: Blob, size_limit: int | None) -> str:
     return "" if actual == expected else f"sha256 {actual.sha256}, not {expected.sha256}"
 
 
-class _Object:
-    """A JSON object whose members are checked as they are asked for."""
+_COUNT = integer(0, _MOST)
+_DIGEST = record(Digest, size=_COUNT, sha256=SHA256, is_open=True)
+_OUTPUT = record(ShapeOutput, call_name=ANY_TEXT, output=_COUNT, shape_output=_COUNT, is_open=True)
+_NAMES = tuple(part.name for part in fields(Manifest))
 
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise ValueError(f"{where} is not an object")
-        self.members: dict[str, Any] = value
-        self.where = where
-
-    def get(self, key: str, check: Callable[[Any, str], _Value]) -> _Value:
-        if key not in self.members:
-            raise ValueError(f"{self.where} has no '{key}'")
-        return check(self.members[key], f"'{key}' of {self.where}")
-
-    def list_of(self, key: str, check: Callable[[Any, str], _Value]) -> tuple[_Value, ...]:
-        values = self.get(key, lambda value, _: value)
-        if not isinstance(values, list):
-            raise ValueError(f"'{key}' of {self.where} is not a list")
-        return tuple(check(value, f"'{key}' number {i}") for i, value in enumerate(values))
-
-    def map_of(self, key: str, check: Callable[[Any, str], _Value]) -> dict[str, _Value]:
-        members = self.get(key, _Object).members
-        return {
-            _text(name, "a name"): check(value, f"'{key}' of '{name}'")
-            for name, value in members.items()
-        }
-
-
-def _manifest(document: _Object) -> Manifest:
-    return Manifest(
-        sdk_version=document.get("sdk_version", _text),
-        soc_manufacturer=document.get("soc_manufacturer", _text),
-        soc_model=document.get("soc_model", _text),
-        plugin_sdk_version=document.get("plugin_sdk_version", _text),
-        flags=document.map_of("flags", _text),
-        assets=document.map_of("assets", _digest),
-        modules=document.list_of("modules", _digest),
-        shape_outputs=document.list_of("shape_outputs", _shape_output),
-        native_assets=_native_assets(document),
-    )
-
-
-def _native_assets(document: _Object) -> Sequence[str]:
-    if "native_assets" not in document.members:  # as files were written before there were any
-        return ()
-    return document.list_of("native_assets", _text)
-
-
-def _digest(value: Any, where: str) -> Digest:
-    members = _Object(value, where)
-    return Digest(members.get("size", _integer), members.get("sha256", _sha256))
-
-
-def _shape_output(value: Any, where: str) -> ShapeOutput:
-    members = _Object(value, where)
-    return ShapeOutput(
-        members.get("call_name", _text),
-        members.get("output", _integer),
-        members.get("shape_output", _integer),
-    )
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{where} is not text")
-    value.encode()  # JSON can hold half of a surrogate pair, which nothing could print
-    return value
-
-
-def _integer(value: Any, where: str) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError(f"{where} is not a whole number")
-    return value
-
-
-def _sha256(value: Any, where: str) -> str:
-    if not re.fullmatch("[0-9a-f]{64}", _text(value, where)):
-        raise ValueError(f"{where} is not a SHA-256 in hex")
-    return _text(value, where)
-
-
-def _parse(data: bytes | memoryview) -> Any:
-    if len(data) > _MAX_SIZE:
-        raise ValueError(f"it has {len(data)} bytes")
-    return json.loads(bytes(data), object_pairs_hook=_unique)  # a JSONDecodeError is a ValueError
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("an object has a key twice")
-    return members
+_MANIFEST = record(
+    Manifest,
+    soc_manufacturer=ANY_TEXT,
+    soc_model=ANY_TEXT,
+    plugin_sdk_version=ANY_TEXT,
+    flags=entries(ANY_TEXT),
+    assets=entries(_DIGEST),
+    modules=frozen_array(_DIGEST),
+    shape_outputs=frozen_array(_OUTPUT),
+    native_assets=frozen_array(ANY_TEXT),
+    sdk_version=ANY_TEXT,
+    always=lambda _: _NAMES,
+    # Files were written before there were native assets.
+    required=[name for name in _NAMES if name != "native_assets"],
+    is_open=True,
+)

@@ -49,7 +49,7 @@ class Drawing:
     points: Sequence[Point] = ()
     color: Color = Color.RED
     scale: float | None = None
-    is_open: bool = False
+    is_closed: bool = False
     labels: Mapping[str, tuple[int, ...]] | None = None
 
 
@@ -60,7 +60,7 @@ DRAWING = record(
     points=array(POINT),
     color=enumeration(Color),
     scale=Renamed("by", NUMBER),
-    is_open=BOOLEAN,
+    is_closed=BOOLEAN,
     labels=entries(frozen_array(integer(0, 9), 1)),
 )
 
@@ -74,7 +74,7 @@ def node(value: object) -> JsonNode:
     [
         (Drawing("a"), {"name": "a"}),
         (Drawing("a", [Point(1, 2)], Color.BLUE), {"name": "a", "points": [[1, 2]], "color": "blue"}),
-        (Drawing("a", scale=0.0, is_open=True), {"name": "a", "by": 0.0, "is_open": True}),
+        (Drawing("a", scale=0.0, is_closed=True), {"name": "a", "by": 0.0, "is_closed": True}),
         (Drawing("a", labels={"b": (1,)}), {"name": "a", "labels": {"b": [1]}}),
     ],
     ids=["defaults", "points", "zero is no default", "names of the user's own"],

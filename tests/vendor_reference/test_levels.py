@@ -374,7 +374,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
     [
         ('"a"', "VPUIP.kernel is \"a\", expected a dictionary"),
         ("{}", "VPUIP.kernel: field 'title' is missing"),
-        ("{title = 1, arguments = []}", "VPUIP.kernel.title: 1 is not a text"),
+        ("{title = 1, arguments = []}", "VPUIP.kernel.title: 1 is not a string"),
         ('{title = "k", arguments = [], entri = "k"}', "VPUIP.kernel: unknown field 'entri'"),
         ('{title = "k", arguments = 7}', "VPUIP.kernel.arguments: 7 is not an array"),
         ('{title = "k", arguments = [7]}', "VPUIP.kernel.arguments[0]: 7 is not an object"),
@@ -383,7 +383,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = [{scalar = 1 : index}]}', "index is not a type of numbers"),
         ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
         ('{title = "k", arguments = [], sources = [["a", "b"]]}', "sources[0]: 2 elements, expected 3"),
-        ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a text"),
+        ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a string"),
         ('{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}', "sizes_of: none given"),
     ],
 )  # fmt: skip

@@ -36,6 +36,7 @@ from xdsl.printer import Printer
 
 from litert.core.checked_json import JsonNode
 from litert.core.codec import (
+    ANY_TEXT,
     Codec,
     Renamed,
     enumeration,
@@ -180,12 +181,6 @@ def _plain(attribute: Attribute) -> object:
     return attribute
 
 
-def _read_text(node: JsonNode) -> str:
-    if not isinstance(node.value, str):
-        raise node.error(f"{str(node.value)[:60]} is not a text")
-    return node.value
-
-
 def _read_scalar(node: JsonNode) -> ScalarArgument:
     field = node.fields(("scalar",))["scalar"]
     attribute = field.value if isinstance(field.value, Attribute) else _attribute(field.value)
@@ -252,8 +247,7 @@ def _error(where: str, expected: str, found: Attribute | None) -> LiteRtError:
     return LiteRtError(Status.INVALID_ARGUMENT, f"{where} is {shown}, expected {expected}")
 
 
-_TEXT = Codec(_read_text)
-_TEXTS = frozen_array(_TEXT)
+_TEXTS = frozen_array(ANY_TEXT)
 _PORT = integer(0, 2**63 - 1)
 _FLAG: Codec[bool] = Codec(JsonNode.boolean, lambda _: UnitAttr())
 _ELEMENT: Codec[ElementType] = Codec(lambda node: _number_type(node, node.value), ir_element_type)
@@ -283,18 +277,18 @@ _ARGUMENT: Codec[KernelArgument] = tagged(
         "scalar": Codec(_read_scalar, _dump_scalar),
         "constant": Codec(_read_constant, _dump_constant),
         "local": record(
-            LocalArgument, size=Renamed("local", _TEXT), element_type=Renamed("type", _ELEMENT)
+            LocalArgument, size=Renamed("local", ANY_TEXT), element_type=Renamed("type", _ELEMENT)
         ),
         "internal": record(
             InternalArgument,
-            size=Renamed("internal", _TEXT),
+            size=Renamed("internal", ANY_TEXT),
             element_type=Renamed("type", _ELEMENT),
         ),
     },
     _kind,
 )
 
-_SOURCES = frozen_array(row(Source, asset=_TEXT, file_name=_TEXT, sha256=_TEXT))
+_SOURCES = frozen_array(row(Source, asset=ANY_TEXT, file_name=ANY_TEXT, sha256=ANY_TEXT))
 
 _CPU_KERNEL = record(
     CpuKernel,
@@ -307,13 +301,13 @@ _CPU_KERNEL = record(
 
 _KERNEL = record(
     KernelSpec,
-    title=_TEXT,
+    title=ANY_TEXT,
     arguments=frozen_array(_ARGUMENT),
-    where=_TEXT,
-    text=_TEXT,
-    entry=_TEXT,
-    build_options=_TEXT,
-    op_name=_TEXT,
+    where=ANY_TEXT,
+    text=ANY_TEXT,
+    entry=ANY_TEXT,
+    build_options=ANY_TEXT,
+    op_name=ANY_TEXT,
     global_size=_TEXTS,
     local_size=_TEXTS,
     counts_from_end=_FLAG,
@@ -323,7 +317,7 @@ _KERNEL = record(
     flat_inputs=frozen_array(_PORT),
     sources=_SOURCES,
     headers=_SOURCES,
-    defines=frozen_array(frozen_array(_TEXT, 2, 2)),
+    defines=frozen_array(frozen_array(ANY_TEXT, 2, 2)),
     mentions=_TEXTS,
     sizes_of=tagged(_TENSORS, _kind),
     cpu_layer=_CPU_KERNEL,
