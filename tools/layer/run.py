@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from absl.flags import FlagValues
 
     from litert.model.graph import Op
-    from vendor_reference.authoring.layer_run import RunningLayer, Speed
+    from vendor_reference.authoring.layer_run import RunningLayer
+    from vendor_reference.authoring.layer_speed import Speed
     from vendor_reference.authoring.subject import Subject
 
 _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat", "flops")
@@ -42,7 +43,8 @@ _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat",
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part."""
     from vendor_reference.authoring.compiled_layer import compile_layer
-    from vendor_reference.authoring.layer_run import read_flops, run_on_device
+    from vendor_reference.authoring.layer_run import run_on_device
+    from vendor_reference.authoring.layer_speed import measure_speed, read_flops
 
     flops = read_flops(request["flops"])
     with open_frozen_layer(request) as layer:
@@ -64,7 +66,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 speed = None
                 if request["repeat"]:
                     yield stage(f"kernel '{running.entry}' was measured")
-                    speed = running.measure(request["repeat"], flops)
+                    speed = measure_speed(running, request["repeat"], flops)
         others = len(layer.subjects) - 1
     notes = [*compiled.report.notes, *compiled.report.warnings]
     if others:

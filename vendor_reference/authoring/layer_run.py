@@ -1,4 +1,4 @@
-"""One layer on the device: run on arrays, watched for what it must not do, measured beside the device's limits.
+"""One layer on the device: run on arrays, and watched for what it must not do.
 
 In a compiled layer the places between two tasks lie side by side in DDR and CMX: what a kernel writes past one of
 them lands in the next. So that it is found out, each becomes one more output of the function, with its own memory.
@@ -9,24 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from statistics import median
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from litert.core.element_type import ElementType
-from litert.core.formula import Formula
-from litert.core.kernel_dims import kernel_dims
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Model, Op, Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer
 from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_call
-from vendor_reference.authoring.device_limits import (
-    LARGE_BYTES,
-    measure_copy,
-    measure_multiply_add,
-)
 from vendor_reference.authoring.kernel_listing import find_layer_task
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
@@ -43,52 +35,11 @@ _FILLS = (0xA5, 0x5A)
 _ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast a layer ran; rates are of its kernel's median.
-
-    Attributes:
-      runs: that were measured.
-      kernel_us: median, least and greatest.
-      others_us: median of what reorders and converts for the kernel.
-      call_us: median of a whole call, as the runtime sees it.
-      moved_bytes: of the op's inputs and outputs, each once.
-      gb_per_s, gflop_per_s: None where nobody has said how many operations there are.
-      copy_gb_per_s: of a copy of as many bytes, and of one that no cache holds.
-      peak_gflop_per_s: of multiply-adds alone.
-    """
-
-    runs: int
-    kernel_us: tuple[float, float, float]
-    others_us: float
-    call_us: float
-    moved_bytes: int
-    gb_per_s: float
-    gflop_per_s: float | None
-    copy_gb_per_s: tuple[float, float]
-    peak_gflop_per_s: float
-
-    def lines(self) -> Iterator[str]:
-        """For people."""
-        middle, least, most = self.kernel_us
-        others = f"; around it {self.others_us:.1f} us" if self.others_us else ""
-        yield (
-            f"time     {middle:.1f} us, the median of {self.runs} runs ({least:.1f} to {most:.1f})"
-            f"{others}; a whole call {self.call_us:.1f} us"
-        )
-        same, large = self.copy_gb_per_s
-        yield (
-            f"memory   {self.gb_per_s:.2f} GB/s; a copy of as many bytes {same:.2f}, of "
-            f"{LARGE_BYTES >> 20} MiB {large:.1f}"
-        )
-        rate = "give --flops" if self.gflop_per_s is None else f"{self.gflop_per_s:.2f} GFLOP/s"
-        yield f"compute  {rate}; the device's multiply-adds {self.peak_gflop_per_s:.1f} GFLOP/s"
-
-
 class RunningLayer:
     """A compiled layer on the device, with memory of its own for each place that its kernels use.
 
     Attributes:
+      compiled: the layer.
       op: that it runs.
       entry: the kernel's name.
     """
@@ -97,17 +48,20 @@ class RunningLayer:
         task = find_layer_task(compiled)
         self.op: Op = compiled.subject.op
         self.entry = task.entry
-        self._compiled = compiled
+        self.compiled = compiled
         self._call = call
         self._outputs = call.outputs[
             : len(self.op.outputs)
         ]  # others are places between its kernels
-        self._dims = kernel_dims(self.op.outputs[0].shape)
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
         """Sets the inputs that are no constants, in the order of the subject's model, to arrays of their types."""
         for memory, array in zip(self._call.inputs, arrays, strict=True):
             memory.array[...] = array
+
+    def inputs(self) -> list[Array]:
+        """The inputs that are no constants, as they are set."""
+        return [memory.array for memory in self._call.inputs]
 
     def run_once(self) -> None:
         """Runs the layer, and looks at nothing.
@@ -141,46 +95,10 @@ class RunningLayer:
             problems += _differences(index, memory, first, second)
         return [memory.array.copy() for memory in self._outputs], problems
 
-    def measure(self, repeat: int, flops: Formula | None) -> Speed:
-        """Measures the layer, and then the device's limits.
-
-        Args:
-          repeat: how many runs count.
-          flops: operations of a run, in output 0's B, F, Y, X; None is not known.
-        """
-        compiled = self._compiled
-        with (
-            _quiet(),
-            _load(compiled) as call,
-        ):
-            for memory, own in zip(call.inputs, self._call.inputs, strict=True):
-                memory.array[...] = own.array
-            timing = call.measure(repeat)
-        times = [seconds * 1e6 for seconds in timing.kernels[self.entry]]
-        kernel_s = max(timing.kernel_s(self.entry), 1e-9)
-        moved = sum(t.type.size_bytes for t in {*self.op.inputs, *self.op.outputs} if t)
-        operations = self._operations(flops) if flops else None
-        return Speed(
-            repeat,
-            (median(times), min(times), max(times)),
-            timing.others_s(self.entry) * 1e6,
-            median(timing.calls) * 1e6,
-            moved,
-            moved / kernel_s / 1e9,
-            operations / kernel_s / 1e9 if operations is not None else None,
-            (measure_copy(moved) / 1e9, measure_copy(LARGE_BYTES) / 1e9),
-            measure_multiply_add() / 1e9,
-        )
-
     def measure_kernel(self, repeat: int) -> list[float]:
         """How long the kernel takes on the device, in seconds, for each of some runs; it prints nothing."""
-        with _quiet():
+        with quiet():
             return self._call.measure(repeat, warm_ups=0).kernels[self.entry]
-
-    def _operations(self, flops: Formula) -> int:
-        inputs = [tensor.shape if tensor else () for tensor in self.op.inputs]
-        outputs = [tensor.shape for tensor in self.op.outputs]
-        return flops.evaluate(self._dims, inputs, outputs, most=2**62)
 
     def _damages(self) -> Iterator[str]:
         names = [f"input {index}" for index in range(len(self._call.inputs))]
@@ -201,7 +119,7 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
     Raises:
       LiteRtError: the vendor's.
     """
-    with _load(separate_places(compiled)) as call:
+    with load_compiled(separate_places(compiled)) as call:
         yield RunningLayer(compiled, call)
 
 
@@ -243,13 +161,14 @@ def separate_places(compiled: CompiledLayer) -> CompiledLayer:
     return replace(compiled, byte_code=module, function=separated)
 
 
-def _load(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
+def load_compiled(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
+    """Loads a compiled layer as the runtime would: its places lie where they were planned."""
     native = compiled.options.allow_native_assets
     return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Drops what kernels print: they have printed it before they are measured."""
     before = os.dup(1)
     with open(os.devnull, "wb") as nowhere:
@@ -259,15 +178,6 @@ def _quiet() -> Iterator[None]:
     finally:
         os.dup2(before, 1)
         os.close(before)
-
-
-def read_flops(text: str) -> Formula | None:
-    """The formula of a layer's floating-point operations; None for "".
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
-    return Formula(text) if text else None
 
 
 def freeze_shapes(model: Model) -> None:

@@ -1,0 +1,171 @@
+"""How fast a layer is, beside the most that the device does: copies and multiply-adds by kernels of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from litert.core.element_type import ElementType
+from litert.core.formula import Formula
+from litert.core.kernel_dims import kernel_dims
+from litert.core.tensor_type import RankedTensorType
+from litert.model.graph import Op
+from vendor_reference.authoring.device_call import load_call
+from vendor_reference.authoring.layer_run import RunningLayer, load_compiled, quiet
+from vendor_reference.executable.byte_code import write_executable
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
+from vendor_reference.soc import SOC_MODELS
+
+_LARGE_BYTES = 64 << 20
+"""Read and written by a copy that no cache holds."""
+
+_COPY = """
+__kernel void copy(__global const float4* from, __global float4* to) {
+  const size_t i = get_global_id(0);
+  to[i] = from[i];
+}
+"""
+_MAD_STEPS = 512
+_MAD_FLOPS = _MAD_STEPS * 4 * 8 * 2
+"""Of a work item: 4 chains of float8, a multiplication and an addition."""
+
+_MAD = f"""
+__kernel void mad_chains(__global float* to) {{
+  const float8 x = (float8) (0.999f);
+  float8 a = (float8) ((float) get_global_id(0)), b = a + 1.0f, c = a + 2.0f, d = a + 3.0f;
+  for (int i = 0; i < {_MAD_STEPS}; ++i) {{
+    a = a * x + 0.5f;
+    b = b * x + 0.5f;
+    c = c * x + 0.5f;
+    d = d * x + 0.5f;
+  }}
+  const float8 sum = a + b + c + d;
+  to[get_global_id(0)] = sum.s0 + sum.s1 + sum.s2 + sum.s3 + sum.s4 + sum.s5 + sum.s6 + sum.s7;
+}}
+"""
+_LEAST_S = 1e-3
+_MOST_ITEMS = 1 << 24
+_REPEAT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a layer ran; rates are of its kernel's median.
+
+    Attributes:
+      runs: that were measured.
+      kernel_us: median, least and greatest.
+      others_us: median of what reorders and converts for the kernel.
+      call_us: median of a whole call, as the runtime sees it.
+      moved_bytes: of the op's inputs and outputs, each once.
+      gb_per_s, gflop_per_s: None where nobody has said how many operations there are.
+      copy_gb_per_s: of a copy of as many bytes, and of one that no cache holds.
+      peak_gflop_per_s: of multiply-adds alone.
+    """
+
+    runs: int
+    kernel_us: tuple[float, float, float]
+    others_us: float
+    call_us: float
+    moved_bytes: int
+    gb_per_s: float
+    gflop_per_s: float | None
+    copy_gb_per_s: tuple[float, float]
+    peak_gflop_per_s: float
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        middle, least, most = self.kernel_us
+        others = f"; around it {self.others_us:.1f} us" if self.others_us else ""
+        yield (
+            f"time     {middle:.1f} us, the median of {self.runs} runs ({least:.1f} to {most:.1f})"
+            f"{others}; a whole call {self.call_us:.1f} us"
+        )
+        same, large = self.copy_gb_per_s
+        yield (
+            f"memory   {self.gb_per_s:.2f} GB/s; a copy of as many bytes {same:.2f}, of "
+            f"{_LARGE_BYTES >> 20} MiB {large:.1f}"
+        )
+        rate = "give --flops" if self.gflop_per_s is None else f"{self.gflop_per_s:.2f} GFLOP/s"
+        yield f"compute  {rate}; the device's multiply-adds {self.peak_gflop_per_s:.1f} GFLOP/s"
+
+
+def read_flops(text: str) -> Formula | None:
+    """The formula of a layer's floating-point operations; None for "".
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    return Formula(text) if text else None
+
+
+def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
+    """Measures a layer, and then the device's limits.
+
+    Args:
+      running: the layer, with its inputs set.
+      repeat: how many runs count.
+      flops: operations of a run, in output 0's B, F, Y, X; None is not known.
+    """
+    with quiet(), load_compiled(running.compiled) as call:
+        for memory, array in zip(call.inputs, running.inputs(), strict=True):
+            memory.array[...] = array
+        timing = call.measure(repeat)
+    op = running.op
+    times = [seconds * 1e6 for seconds in timing.kernels[running.entry]]
+    kernel_s = max(timing.kernel_s(running.entry), 1e-9)
+    moved = sum(t.type.size_bytes for t in {*op.inputs, *op.outputs} if t)
+    return Speed(
+        repeat,
+        (median(times), min(times), max(times)),
+        timing.others_s(running.entry) * 1e6,
+        median(timing.calls) * 1e6,
+        moved,
+        moved / kernel_s / 1e9,
+        _operations(op, flops) / kernel_s / 1e9 if flops else None,
+        (_measure_copy(moved) / 1e9, _measure_copy(_LARGE_BYTES) / 1e9),
+        _measure_multiply_add() / 1e9,
+    )
+
+
+def _operations(op: Op, flops: Formula) -> int:
+    inputs = [tensor.shape if tensor else () for tensor in op.inputs]
+    outputs = [tensor.shape for tensor in op.outputs]
+    return flops.evaluate(kernel_dims(outputs[0]), inputs, outputs, most=2**62)
+
+
+def _measure_copy(num_bytes: int) -> float:
+    """Bytes a second that a copy moves: it reads one half of them, and writes the other."""
+    items = max(1, num_bytes // 32)
+    return items * 32 / _best_s("copy", _COPY, items, items * 4, has_input=True)
+
+
+def _measure_multiply_add() -> float:
+    """Floating-point operations a second of float32 multiply-adds that need no memory."""
+    items = 1 << 12
+    while (seconds := _best_s("mad_chains", _MAD, items, items)) < _LEAST_S and items < _MOST_ITEMS:
+        items *= 8
+    return items * _MAD_FLOPS / seconds
+
+
+def _best_s(entry: str, text: str, items: int, floats: int, has_input: bool = False) -> float:
+    tensor_type = RankedTensorType.of(ElementType.FLOAT32, (floats,))
+    output = Argument(ArgumentKind.OUTPUT, 0)
+    arguments = [Argument(ArgumentKind.INPUT, 0), output] if has_input else [output]
+    function = Function(
+        "limit",
+        [tensor_type] if has_input else [],
+        [tensor_type],
+        [KernelTask("limit", 0, entry, arguments, [items])],
+    )
+    executable = Executable(SOC_MODELS[0].name, [function], [Program(text, ())], [])
+    with load_call(write_executable(executable), function) as call:
+        return min(call.measure(_REPEAT).kernels[entry])
