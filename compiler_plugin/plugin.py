@@ -114,9 +114,9 @@ class CompilerPlugin(Protocol):
     Attributes:
       data_layout: optional; what `compile` gets. `"NCHW"`: in each partition images and filters have their
         channels first, and convolutions and their like mean that: see
-        `compiler_plugin/transformations/layout_change/layout.py`. The partition's own inputs and outputs stay as
-        the file has them, with a TRANSPOSE where that matters. A plugin without it, or with `"NHWC"`, gets
-        TFLite's own layout, and so do all with `--disable_nhwc_to_nchw`.
+        `compiler_plugin/transformations/layout_change/image_layout.py`. The partition's own inputs and outputs
+        stay as the file has them, with a TRANSPOSE where that matters. A plugin without it, or with `"NHWC"`,
+        gets TFLite's own layout, and so do all with `--disable_nhwc_to_nchw`.
       grouping: optional; how the ops that it takes become partitions. `"connected"`: ops of one index that data
         joins, as many as can be without a cycle. `"consecutive"`: ops of one index that run one after the other,
         joined or not, as in stock LiteRT; so it is for plugins in shared libraries. The user's

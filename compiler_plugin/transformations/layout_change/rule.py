@@ -2,7 +2,7 @@
 
 A rule looks at one op at a time and changes nothing. It answers with an `OpPlan`, or None: the op must see its
 tensors as the file has them. Of custom ops a user's definition says it. `assignment` then chooses which plans are
-carried out, `rewriter` does it.
+carried out, `change` does it.
 """
 
 from __future__ import annotations
