@@ -64,6 +64,7 @@ __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
 Progress = Callable[[str, int, int], None]
 """Told the step (`compile`, `write`), how much of it is done, and how much there is."""
 
+_LAYER_HINT = "It is a layer of --custom_layers."
 _logger = logging.getLogger(__name__)
 
 
@@ -156,8 +157,7 @@ def apply_in_memory(
         model, plugin, report = run.model, run.plugin, run.report
         infos = [*by_flag, *run.layers]
         check_output(target, [info.asset_path for info in run.layers])
-        hint = "It is a layer of --custom_layers."
-        files.update(stack.enter_context(open_assets(run.layers, hint)))
+        files.update(stack.enter_context(open_assets(run.layers, _LAYER_HINT)))
         assets = embed_assets(model, plugin, infos, files)
         check_output(target, companion_paths(infos, assets, options.compiler.asset_root))
         plans = plan_model(model, plugin, options.subgraphs, limit)

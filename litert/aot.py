@@ -42,7 +42,11 @@ BACKEND_ID = "litert_npu"
 
 _STOCKS_OWN = ("backend_id", "compilation_config", "quantize_recipe")
 _OF_TARGET = ("soc_manufacturer", "soc_model", "libs")
-_OF_HOST = ("require_npu", "transform", "hosting")
+_OF_HOST = [
+    field.name
+    for field in fields(ApplyOptions)
+    if field.name not in (*_OF_TARGET, "subgraphs", "compiler")
+]
 _OF_COMPILER = [field.name for field in fields(CompilerOptions) if field.name != "vendor_options"]
 
 _LOG = logging.getLogger(__name__)

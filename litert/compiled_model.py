@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dispatch.event import Event
+from dispatch.event import Event, JoinedEvent, wait_for_all
 from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -24,7 +24,6 @@ from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment, EnvironmentOptions
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.options import CpuOptions, GpuOptions, Options
-from litert.runtime.events import JoinedEvent, wait_for_all
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import CallMetrics

@@ -18,11 +18,16 @@ from litert.model.reader import read_model
 from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, split_arguments
-from .console import ProgressBar, print_text
+from .console import (
+    ProgressBar,
+    count_text,
+    json_text,
+    name_text,
+    native_output_to_stderr,
+    print_text,
+)
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
-from .native_output import native_output_to_stderr
 from .stock_model import StockModel
-from .wording import count_text, json_text, name_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

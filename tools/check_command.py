@@ -23,8 +23,7 @@ from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT
-from .console import print_text
-from .wording import count_text, counts_text, json_text, name_text
+from .console import count_text, counts_text, json_text, name_text, print_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

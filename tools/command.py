@@ -16,9 +16,8 @@ from litert.core.option import Flag
 from litert.core.status import Status
 
 from .command_line import describe_flags, make_flags, split_arguments, usage_error
-from .console import drop_output, print_text, writing_to
+from .console import count_text, drop_output, print_text, writing_to
 from .process_start import INTERRUPTED
-from .wording import count_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

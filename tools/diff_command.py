@@ -14,8 +14,7 @@ from litert.model.subgraph_diff import Change, ModelDiff, OpPlace, SubgraphDiff
 
 from .command import Command
 from .command_line import REPORT
-from .console import print_text
-from .wording import count_text, counts_text, json_text, name_text, size_text
+from .console import count_text, counts_text, json_text, name_text, print_text, size_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

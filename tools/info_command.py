@@ -20,8 +20,7 @@ from litert.core.version import (
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT
-from .console import print_text
-from .wording import json_text
+from .console import json_text, print_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

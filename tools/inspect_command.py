@@ -21,9 +21,8 @@ from litert.model.stamp import Stamp, read_stamp
 
 from .command import Command
 from .command_line import REPORT, usage_error
-from .console import print_text
+from .console import counts_text, json_text, name_text, print_text, size_text
 from .destinations import write_file
-from .wording import counts_text, json_text, name_text, size_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

@@ -24,11 +24,9 @@ from .array_files import (
 from .command import Command
 from .command_line import REPORT, SEED, split_arguments, usage_error
 from .comparison import Comparison, compare
-from .console import print_text
+from .console import json_text, name_text, native_output_to_stderr, print_text
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
-from .native_output import native_output_to_stderr
 from .pictures import Range
-from .wording import json_text, name_text
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from compiler_plugin.transform_options import TransformOptions
 from litert.core.option import Flag, Section, options_of, values_by_field
 
 from .command_line import REPORT, usage_error
+from .console import json_text
 from .destinations import NOWHERE, STDERR, STDOUT
-from .wording import json_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

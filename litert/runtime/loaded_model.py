@@ -6,11 +6,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from dispatch.event import Event
+from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.runtime.events import wait_for_all
 from litert.runtime.metrics import CallMeter, CallMetrics
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.signature import SignatureRunner

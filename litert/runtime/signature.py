@@ -7,13 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dispatch.event import Event
+from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.binding import Binding
-from litert.runtime.events import wait_for_all
 from litert.runtime.host_memory import is_read_only
 from litert.runtime.npu_port import Direction
 from litert.runtime.planned_subgraph import PlannedSubgraph

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from dispatch.api import AsyncInterface, Capability
-from dispatch.event import Event
+from dispatch.event import Event, JoinedEvent
 from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
-from litert.runtime.events import JoinedEvent
 from litert.tensor_buffer import TensorBuffer
 from tests.runtime.conftest import Load
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call

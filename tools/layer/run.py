@@ -15,7 +15,7 @@ from ..array_files import InputArray, plan_outputs, write_outputs
 from ..command import Command
 from ..command_line import REPORT, usage_error
 from ..comparison import Comparison, compare
-from ..wording import name_text
+from ..console import name_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
 from .op_arrays import (
     INPUT_FLAGS,

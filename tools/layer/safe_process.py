@@ -14,8 +14,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
-from ..console import print_text
-from ..wording import json_text
+from ..console import json_text, print_text
 
 _CRASH_HINT = (
     "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide can do that: "

@@ -16,8 +16,7 @@ from litert.model.output import write_at
 
 from ..command import Command
 from ..command_line import REPORT
-from ..console import print_text
-from ..wording import json_text
+from ..console import json_text, print_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
 from .op_arrays import INPUT_FLAGS, read_op_inputs
 from .safe_process import answer, check_asset, compiling, run_safely, stage

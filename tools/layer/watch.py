@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 
-from ..console import print_text
-from ..wording import count_text
+from ..console import count_text, print_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues

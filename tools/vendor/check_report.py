@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from litert.conformance.checks import Finding, Outcome
 
-from ..wording import count_text, json_text, name_text
+from ..console import count_text, json_text, name_text
 
 if TYPE_CHECKING:
     from litert.abi.headers import Rule
