@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
@@ -19,12 +18,11 @@ from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, split_arguments
 from .console import (
+    PrintedReport,
     ProgressBar,
     count_text,
-    json_text,
     name_text,
     native_output_to_stderr,
-    print_text,
 )
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .stock_model import StockModel
@@ -110,7 +108,7 @@ class CallTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkReport:
+class BenchmarkReport(PrintedReport):
     """What was measured.
 
     Attributes:
@@ -142,15 +140,10 @@ class BenchmarkReport:
         """This runtime's median over stock's; None without stock."""
         return self.model.p50_s / self.stock.p50_s if self.stock else None
 
-    def to_json(self) -> str:
-        """All of it, as one JSON object."""
-        return json_text({**asdict(self), "ratio": self.ratio})
+    def answers(self) -> dict[str, object]:
+        return {"ratio": self.ratio}
 
-    def to_text(self) -> str:
-        """A few lines for people."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         threads = count_text(self.threads, "thread")
         yield f"{self.path}: {count_text(self.model.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s, first run {self.first_s * 1e3:.3f} ms"
@@ -332,7 +325,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     )
     with native_output_to_stderr(flags.report == "json"), ProgressBar() as progress:
         report = benchmark_model(path, options, progress)
-    print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
+    report.show(flags.report)
     return 0
 
 

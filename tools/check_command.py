@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,7 +22,7 @@ from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT
-from .console import count_text, counts_text, json_text, name_text, print_text
+from .console import PrintedReport, count_text, counts_text, name_text
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -60,7 +59,7 @@ class FileFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(PrintedReport):
     """All checks of one file."""
 
     path: str
@@ -71,15 +70,14 @@ class CheckReport:
         """Whether nothing was found that keeps the file from running here."""
         return not any(finding.outcome is Verdict.FAILED for finding in self.findings)
 
-    def to_json(self) -> str:
-        """All of it, as one JSON object."""
-        return json_text({**asdict(self), "will_run": self.will_run})
+    def answers(self) -> dict[str, object]:
+        return {"will_run": self.will_run}
 
-    def to_text(self) -> str:
+    def lines(self) -> Iterator[str]:
         """A line for each check, and the answer."""
-        lines = [f"  {f.outcome.value:6}  {f.subject:9} {name_text(f.text)}" for f in self.findings]
-        answer = "will run here" if self.will_run else "will not run here"
-        return "\n".join([*lines, f"{self.path} {answer}."])
+        for f in self.findings:
+            yield f"  {f.outcome.value:6}  {f.subject:9} {name_text(f.text)}"
+        yield f"{self.path} {'will run here' if self.will_run else 'will not run here'}."
 
 
 def check_file(path: str, dispatch_library_path: str = "") -> CheckReport:
@@ -248,7 +246,7 @@ _FLAGS = (
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     report = check_file(arguments[0], flags.dispatch_library_path)
-    print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
+    report.show(flags.report)
     return 0 if report.will_run else 1
 
 

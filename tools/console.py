@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from dataclasses import asdict
+from typing import Any, TextIO
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -118,6 +119,33 @@ def counts_text(names: Iterable[str]) -> str:
     """`3 RELU, 1 ADD`: the most frequent first."""
     counts = Counter(names).most_common()
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
+
+
+class PrintedReport:
+    """A dataclass that a command prints: as JSON for machines, or as a few lines for people."""
+
+    __slots__ = ()
+
+    def answers(self) -> Mapping[str, object]:
+        """What JSON says beyond the fields."""
+        return {}
+
+    def lines(self) -> Iterator[str]:
+        """What people read."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """All of it, as one JSON object."""
+        fields: Any = self
+        return json_text({**asdict(fields), **self.answers()})
+
+    def to_text(self) -> str:
+        """The lines."""
+        return "\n".join(self.lines())
+
+    def show(self, form: str) -> None:
+        """Prints it as `text` or `json`."""
+        print_text(self.to_json() if form == "json" else self.to_text(), sys.stdout)
 
 
 def json_text(value: object) -> str:

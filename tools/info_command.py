@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from compiler_plugin.commands import PluginInfo, list_plugins
@@ -20,7 +19,7 @@ from litert.core.version import (
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT
-from .console import json_text, print_text
+from .console import PrintedReport
 
 if TYPE_CHECKING:
     from absl.flags import FlagValues
@@ -33,7 +32,7 @@ _PACKAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class Info(PrintedReport):
     """What there is.
 
     Attributes:
@@ -50,15 +49,7 @@ class Info:
     opencl_drivers: Sequence[str]
     problems: Sequence[str]
 
-    def to_json(self) -> str:
-        """All of it, as one JSON object."""
-        return json_text(asdict(self))
-
-    def to_text(self) -> str:
-        """A few lines for people."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         yield "Versions:"
         yield from (f"  {name} {version}" for name, version in self.versions.items())
         yield "Compiler plugins:"
@@ -135,7 +126,7 @@ _FLAGS = (
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     info = find_info(flags.libs, flags.dispatch_library_path)
-    print_text(info.to_json() if flags.report == "json" else info.to_text(), sys.stdout)
+    info.show(flags.report)
     return 0
 
 

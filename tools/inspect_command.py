@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from litert.core.errors import LiteRtError
@@ -21,7 +21,7 @@ from litert.model.stamp import Stamp, read_stamp
 
 from .command import Command
 from .command_line import REPORT, usage_error
-from .console import counts_text, json_text, name_text, print_text, size_text
+from .console import PrintedReport, counts_text, name_text, print_text, size_text
 from .destinations import write_file
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class InspectedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(PrintedReport):
     """What a file holds; `stamp` and `manifest` are None where there is none.
 
     Attributes:
@@ -99,15 +99,7 @@ class Inspection:
     metadata: Sequence[InspectedPart]
     problems: Sequence[str]
 
-    def to_json(self) -> str:
-        """All of it, as one JSON object."""
-        return json_text(asdict(self))
-
-    def to_text(self) -> str:
-        """A few lines for people."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         yield f"{self.path}: {size_text(self.size)}"
         if self.stamp:
             vendor = f"{name_text(self.stamp.soc_manufacturer)} {name_text(self.stamp.soc_model)}"
@@ -305,7 +297,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             print_text(dump(model).rstrip(), sys.stdout)
     else:
         found = inspect_file(path)
-        print_text(found.to_json() if flags.report == "json" else found.to_text(), sys.stdout)
+        found.show(flags.report)
     return 0
 
 

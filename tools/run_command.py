@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
@@ -24,7 +23,7 @@ from .array_files import (
 from .command import Command
 from .command_line import REPORT, SEED, split_arguments, usage_error
 from .comparison import Comparison, compare
-from .console import json_text, name_text, native_output_to_stderr, print_text
+from .console import PrintedReport, name_text, native_output_to_stderr
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .pictures import Range
 
@@ -77,7 +76,7 @@ class OutputReport:
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(PrintedReport):
     """What a run came to.
 
     Attributes:
@@ -100,15 +99,10 @@ class RunReport:
         """Whether all comparisons did; True without one."""
         return all(comparison.passed for comparison in self.comparisons)
 
-    def to_json(self) -> str:
-        """All of it, as one JSON object."""
-        return json_text({**asdict(self), "passed": self.passed})
+    def answers(self) -> dict[str, object]:
+        return {"passed": self.passed}
 
-    def to_text(self) -> str:
-        """A few lines for people."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         yield f"Loaded {self.path} in {self.load_s:.2f} s; ran in {self.run_s * 1e3:.2f} ms"
         yield from (f"  in   {name_text(i.name)}: {i.type}, {i.origin}" for i in self.inputs)
         for output in self.outputs:
@@ -232,7 +226,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     )
     with native_output_to_stderr(flags.report == "json"):
         report = run_model(path, options)
-    print_text(report.to_json() if flags.report == "json" else report.to_text(), sys.stdout)
+    report.show(flags.report)
     return 0 if report.passed else 1
 
 
