@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.elementwise import KernelOperand, elementwise_kernel
@@ -32,19 +34,20 @@ _ACTIVATIONS = {
 }
 
 
-class Unary(LibraryOp):
-    """An op that is an expression over `a`."""
+class _Expression(LibraryOp):
+    """An op that is an expression over its operands, `a` and `b`; the smaller one is repeated."""
 
     is_layout_agnostic = True
     is_elementwise = True
+    has_one_scale = False
 
     def __init__(
         self,
         name: str,
         ie_name: str,
         expression: str,
-        integer_expression: str = "",
-        quantized: tuple[ElementType, ...] = BYTES,
+        integer_expression: str,
+        quantized: tuple[ElementType, ...],
     ) -> None:
         """Without an `integer_expression` there are no plain integers."""
         self.name = name
@@ -55,22 +58,40 @@ class Unary(LibraryOp):
         self._integer_expression = integer_expression
 
     def expression(self, call: PlacedOp) -> str:
-        """The result, of a float `a`."""
-        return self._expression
+        """The result, of operands of the types that the op has."""
+        is_integer = call.result.element_type in _COMPUTE
+        return self._integer_expression if is_integer else self._expression
 
     def mismatch(self, call: PlacedOp) -> str:
         if reason := self.type_mismatch(call):
             return reason
-        return "" if call.inputs[0].shape == call.result.shape else call.shape_mismatch()
+        if self.has_one_scale and (reason := scale_mismatch(call)):
+            return reason
+        fits = broadcast_shape([view.shape for view in call.inputs]) == call.result.shape
+        return "" if fits else call.shape_mismatch()
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         compute = _COMPUTE.get(call.result.element_type, "float")
-        expression = self.expression(call) if compute == "float" else self._integer_expression
-        source, result = (
-            KernelOperand(call.inputs[0], call.scale(0)),
-            KernelOperand(call.result, call.scale(1)),
-        )
-        return elementwise_kernel(self.name, expression, compute, [source], result)
+        operands = [
+            KernelOperand(view.broadcast(call.result.shape), call.scale(index))
+            for index, view in enumerate(call.inputs)
+        ]
+        result = KernelOperand(call.result, call.scale(-1))
+        return elementwise_kernel(self.name, self.expression(call), compute, operands, result)
+
+
+class Unary(_Expression):
+    """An op that is an expression over `a`."""
+
+    def __init__(
+        self,
+        name: str,
+        ie_name: str,
+        expression: str,
+        integer_expression: str = "",
+        quantized: tuple[ElementType, ...] = BYTES,
+    ) -> None:
+        super().__init__(name, ie_name, expression, integer_expression, quantized)
 
 
 class _LeakyRelu(Unary):
@@ -102,29 +123,23 @@ class _Gelu(Unary):
         return super().expression(call)
 
 
-class Binary(LibraryOp):
+class Binary(_Expression):
     """An op that is an expression over `a` and `b`."""
 
     num_inputs = (2, 2)
-    is_layout_agnostic = True
-    is_elementwise = True
 
     def __init__(
         self,
         name: str,
         ie_name: str,
         expression: str,
-        integers: tuple[ElementType, ...] = INTEGERS,
+        has_integers: bool = True,
         quantized: tuple[ElementType, ...] = WITH_SHORTS,
         has_one_scale: bool = False,
         has_activation: bool = False,
     ) -> None:
-        self.name = name
-        self.ie_name = ie_name
-        self.types = (*FLOATS, *integers)
-        self.quantized = quantized
-        self._expression = expression
-        self._has_one_scale = has_one_scale
+        super().__init__(name, ie_name, expression, expression if has_integers else "", quantized)
+        self.has_one_scale = has_one_scale
         self._activations = tuple(_ACTIVATIONS) if has_activation else ("NONE",)
         one_scale = ("one scale for all tensors",) if has_one_scale else ()
         activation = (f"fused activation {', '.join(self._activations)}",) if has_activation else ()
@@ -136,40 +151,25 @@ class Binary(LibraryOp):
             attributes[_ACTIVATION] = activation_of(op)
         return attributes
 
+    def expression(self, call: PlacedOp) -> str:
+        activation = _ACTIVATIONS[str(call.attributes.get(_ACTIVATION, "NONE"))]
+        return activation.format(super().expression(call))
+
     def mismatch(self, call: PlacedOp) -> str:
-        if reason := self.type_mismatch(call):
+        if reason := super().mismatch(call):
             return reason
-        if self._has_one_scale and (reason := scale_mismatch(call)):
-            return reason
-        if broadcast_shape(call.inputs[0].shape, call.inputs[1].shape) != call.result.shape:
-            return call.shape_mismatch()
         activation = call.attributes.get(_ACTIVATION, "NONE")
         return "" if activation in self._activations else f"its activation is {activation}"
 
-    def kernel(self, call: PlacedOp) -> KernelSpec:
-        activation = _ACTIVATIONS[str(call.attributes.get(_ACTIVATION, "NONE"))]
-        operands = [
-            KernelOperand(view.broadcast(call.result.shape), call.scale(index))
-            for index, view in enumerate(call.inputs)
-        ]
-        compute = _COMPUTE.get(call.result.element_type, "float")
-        expression, result = (
-            activation.format(self._expression),
-            KernelOperand(call.result, call.scale(-1)),
-        )
-        return elementwise_kernel(self.name, expression, compute, operands, result)
 
-
-def broadcast_shape(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape that two shapes are repeated to, by NumPy's rules; None where they do not fit."""
-    rank = max(len(lhs), len(rhs))
-    pairs = zip((1,) * (rank - len(lhs)) + lhs, (1,) * (rank - len(rhs)) + rhs, strict=True)
-    shape = []
-    for left, right in pairs:
-        if left != right and 1 not in (left, right):
-            return None
-        shape.append(left if right == 1 else right)
-    return tuple(shape)
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape that shapes are repeated to, by NumPy's rules; None where they do not fit."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    sizes = [set(column) - {1} for column in zip(*padded, strict=True)]
+    return (
+        tuple(min(size, default=1) for size in sizes) if all(len(s) <= 1 for s in sizes) else None
+    )
 
 
 OPS = (
@@ -201,9 +201,9 @@ OPS = (
     Binary("SUB", "Subtract", "a - b", has_activation=True),
     Binary("MUL", "Multiply", "a * b", has_activation=True),
     # Where integers are divided by zero, stock's interpreter ends the run with an error; a kernel cannot.
-    Binary("DIV", "Divide", "a / b", integers=(), quantized=(), has_activation=True),
+    Binary("DIV", "Divide", "a / b", has_integers=False, quantized=(), has_activation=True),
     Binary("MAXIMUM", "Maximum", "a > b ? a : b", has_one_scale=True),
     Binary("MINIMUM", "Minimum", "a < b ? a : b", has_one_scale=True),
     Binary("SQUARED_DIFFERENCE", "SquaredDifference", "(a - b) * (a - b)", quantized=BYTES),
-    Binary("PRELU", "PReLU", "a < 0 ? a * b : a", integers=(), quantized=BYTES),
+    Binary("PRELU", "PReLU", "a < 0 ? a * b : a", has_integers=False, quantized=BYTES),
 )
