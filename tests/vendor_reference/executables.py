@@ -26,7 +26,7 @@ from vendor_reference.executable.executable import (
     Program,
     Source,
 )
-from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
+from vendor_reference.executable.kernel_signature import DeclaredArgument, KernelSignature
 
 DOUBLE = """
 __kernel void MyOp(__global const float* x, __global float* y) {
@@ -117,7 +117,7 @@ def doubling(size: int = 4, text: str = DOUBLE) -> Executable:
 
 def signature(*arguments: tuple[str, str, str], max_group_size: int = 64) -> KernelSignature:
     """A kernel whose arguments are declared so: space, type, name."""
-    return KernelSignature(tuple(KernelArgument(*a) for a in arguments), max_group_size)
+    return KernelSignature(tuple(DeclaredArgument(*a) for a in arguments), max_group_size)
 
 
 def undeclared(num_arguments: int) -> KernelSignature:

@@ -19,10 +19,10 @@ from vendor_reference.executable.binary_layer import (
     unpack_binary_layer,
 )
 from vendor_reference.executable.executable import Program, Source
-from vendor_reference.executable.kernel_signature import KernelArgument, KernelSignature
+from vendor_reference.executable.kernel_signature import DeclaredArgument, KernelSignature
 
 DEVICE = ("platform", "1", "device", "2", "3")
-SIGNATURE = KernelSignature((KernelArgument("__global", "float*", "x"),), 64)
+SIGNATURE = KernelSignature((DeclaredArgument("__global", "float*", "x"),), 64)
 
 
 def _file(path: str, data: bytes, is_left_out: bool = False) -> PackedFile:

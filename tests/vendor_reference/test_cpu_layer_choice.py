@@ -18,7 +18,7 @@ from litert.host.child import call_in_child
 from tests.vendor_reference.cpu_layers import library, prelu
 from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
-from vendor_reference.cpu_layer.worker import ask
+from vendor_reference.cpu_layer.library_worker import ask
 from vendor_reference.executable.cpu_op import CPU_OP, CpuOp, CpuOperand, MemoryLayout
 
 F16, F32, I8 = ElementType.FLOAT16, ElementType.FLOAT32, ElementType.INT8
@@ -56,7 +56,7 @@ def request(path: Path, *ops: CpuOp, producers: Any = None, op_name: str = "Doub
 def in_child(path: Path, *ops: CpuOp, timeout_s: float = 30) -> list[Any]:
     return list(
         call_in_child(
-            "vendor_reference.cpu_layer.worker:ask",
+            "vendor_reference.cpu_layer.library_worker:ask",
             request(path, *ops),
             timeout_s=timeout_s,
             subject="the library",

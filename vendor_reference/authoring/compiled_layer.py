@@ -19,12 +19,12 @@ from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import (
     DescriptionReader,
     find_reader,
     read_layer,
 )
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text

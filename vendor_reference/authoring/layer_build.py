@@ -11,8 +11,8 @@ from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import read_layer
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType
 from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.program_text import ProgramText

@@ -15,7 +15,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
-from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.companion_files import AssetFiles
 
 _BYTE_ORDER_MARK = "\ufeff"
 

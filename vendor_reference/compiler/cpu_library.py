@@ -22,7 +22,7 @@ from vendor_reference.executable.cpu_op import CPU_OP, MAX_RANK, MOST_DIM, CpuOp
 ASK_TIMEOUT_S = 60.0
 """For all that a library is asked; a good one needs milliseconds."""
 
-_CHILD = "vendor_reference.cpu_layer.worker"
+_CHILD = "vendor_reference.cpu_layer.library_worker"
 _HINT = "Its functions are called while a model is compiled, see litert_npu/cpu_layer.h."
 _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
 
@@ -45,7 +45,7 @@ def check_allowed(layer: CustomLayer, allow_native_assets: bool) -> None:
 def ask_library(
     layer: CustomLayer, function: str, request: Mapping[str, object]
 ) -> Iterator[JsonNode]:
-    """Calls a function of `vendor_reference.cpu_layer.worker`.
+    """Calls a function of `vendor_reference.cpu_layer.library_worker`.
 
     Args:
       layer: whose library is asked.

@@ -26,11 +26,7 @@ from vendor_reference.custom_layers.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.executable.executable import KernelTask
-from vendor_reference.executable.kernel_signature import (
-    BY_VALUE,
-    KernelSignature,
-)
-from vendor_reference.executable.kernel_signature import KernelArgument as DeclaredArgument
+from vendor_reference.executable.kernel_signature import BY_VALUE, DeclaredArgument, KernelSignature
 
 _BITS = {
     "bool": 8, "char": 8, "uchar": 8, "short": 16, "ushort": 16, "half": 16, "int": 32, "uint": 32,

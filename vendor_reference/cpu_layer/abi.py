@@ -44,23 +44,23 @@ class OptionType(IntEnum):
     TEXT = 2
 
 
-class Message(Structure):
+class MessageStruct(Structure):
     """`LiteRtNpuMessage`."""
 
     _fields_ = (("text", POINTER(c_char)), ("size", c_size_t))
 
 
-class TensorType(Structure):
+class TensorTypeStruct(Structure):
     """`LiteRtNpuTensorType`."""
 
     _fields_ = (("element_type", c_int32), ("rank", c_int32), ("dims", c_int64 * MAX_RANK))
 
 
-class Operand(Structure):
+class OperandStruct(Structure):
     """`LiteRtNpuOperand`."""
 
     _fields_ = (
-        ("type", TensorType),
+        ("type", TensorTypeStruct),
         ("is_present", c_int32),
         ("is_constant", c_int32),
         ("num_scales", c_int32),
@@ -70,7 +70,7 @@ class Operand(Structure):
     )
 
 
-class Option(Structure):
+class OptionStruct(Structure):
     """`LiteRtNpuOption`."""
 
     _fields_ = (
@@ -82,7 +82,7 @@ class Option(Structure):
     )
 
 
-class Op(Structure):
+class OpStruct(Structure):
     """`LiteRtNpuOp`."""
 
     _fields_ = (
@@ -90,22 +90,22 @@ class Op(Structure):
         ("name", c_char_p),
         ("num_inputs", c_size_t),
         ("num_outputs", c_size_t),
-        ("inputs", POINTER(Operand)),
-        ("outputs", POINTER(Operand)),
+        ("inputs", POINTER(OperandStruct)),
+        ("outputs", POINTER(OperandStruct)),
         ("options_size", c_size_t),
         ("options_data", c_void_p),
         ("num_options", c_size_t),
-        ("options", POINTER(Option)),
+        ("options", POINTER(OptionStruct)),
     )
 
 
-class Layout(Structure):
+class LayoutStruct(Structure):
     """`LiteRtNpuLayout`."""
 
     _fields_ = (("rank", c_int32), ("order", c_int32 * MAX_RANK), ("block", c_int64 * MAX_RANK))
 
 
-class TensorConfig(Structure):
+class TensorConfigStruct(Structure):
     """`LiteRtNpuTensorConfig`."""
 
     _fields_ = (
@@ -113,26 +113,26 @@ class TensorConfig(Structure):
         ("in_place", c_int32),
         ("needs_constant", c_int32),
         ("takes_view", c_int32),
-        ("layout", Layout),
+        ("layout", LayoutStruct),
     )
 
 
-class Config(Structure):
+class ConfigStruct(Structure):
     """`LiteRtNpuConfig`."""
 
     _fields_ = (
-        ("inputs", POINTER(TensorConfig)),
-        ("outputs", POINTER(TensorConfig)),
+        ("inputs", POINTER(TensorConfigStruct)),
+        ("outputs", POINTER(TensorConfigStruct)),
         ("dynamic_batch", c_int32),
     )
 
 
-class Tensor(Structure):
+class TensorStruct(Structure):
     """`LiteRtNpuTensor`."""
 
     _fields_ = (
         ("data", c_void_p),
-        ("type", TensorType),
+        ("type", TensorTypeStruct),
         ("memory_rank", c_int32),
         ("memory_dims", c_int64 * MAX_RANK),
         ("strides", c_int64 * MAX_RANK),
@@ -143,27 +143,31 @@ class Tensor(Structure):
 LogCallback = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 """`LiteRtNpuLogCallback`."""
 
-_GetOutputShapes = CFUNCTYPE(c_int32, POINTER(Op), POINTER(TensorType), POINTER(Message))
-_GetNumImplementations = CFUNCTYPE(c_size_t, POINTER(Op), POINTER(Message))
-_GetImplementationName = CFUNCTYPE(c_char_p, POINTER(Op), c_size_t)
-_GetNumConfigurations = CFUNCTYPE(c_size_t, POINTER(Op), c_size_t)
+_GetOutputShapes = CFUNCTYPE(
+    c_int32, POINTER(OpStruct), POINTER(TensorTypeStruct), POINTER(MessageStruct)
+)
+_GetNumImplementations = CFUNCTYPE(c_size_t, POINTER(OpStruct), POINTER(MessageStruct))
+_GetImplementationName = CFUNCTYPE(c_char_p, POINTER(OpStruct), c_size_t)
+_GetNumConfigurations = CFUNCTYPE(c_size_t, POINTER(OpStruct), c_size_t)
 _GetConfiguration = CFUNCTYPE(
-    c_int32, POINTER(Op), c_size_t, c_size_t, POINTER(Config), POINTER(Message)
+    c_int32, POINTER(OpStruct), c_size_t, c_size_t, POINTER(ConfigStruct), POINTER(MessageStruct)
 )
 _Init = CFUNCTYPE(
     c_int32,
-    POINTER(Op),
+    POINTER(OpStruct),
     c_size_t,
-    POINTER(Config),
-    POINTER(Tensor),
-    POINTER(Tensor),
+    POINTER(ConfigStruct),
+    POINTER(TensorStruct),
+    POINTER(TensorStruct),
     POINTER(c_void_p),
-    POINTER(Message),
+    POINTER(MessageStruct),
 )
-_Execute = CFUNCTYPE(c_int32, c_void_p, POINTER(Tensor), POINTER(Tensor), POINTER(Message))
+_Execute = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(TensorStruct), POINTER(TensorStruct), POINTER(MessageStruct)
+)
 
 
-class Library(Structure):
+class LibraryStruct(Structure):
     """`LiteRtNpuCpuLayerLibrary`."""
 
     _fields_ = (
@@ -186,15 +190,15 @@ class Library(Structure):
 
 
 STRUCTS = {
-    "LiteRtNpuMessage": Message,
-    "LiteRtNpuTensorType": TensorType,
-    "LiteRtNpuOperand": Operand,
-    "LiteRtNpuOption": Option,
-    "LiteRtNpuOp": Op,
-    "LiteRtNpuLayout": Layout,
-    "LiteRtNpuTensorConfig": TensorConfig,
-    "LiteRtNpuConfig": Config,
-    "LiteRtNpuTensor": Tensor,
-    "LiteRtNpuCpuLayerLibrary": Library,
+    "LiteRtNpuMessage": MessageStruct,
+    "LiteRtNpuTensorType": TensorTypeStruct,
+    "LiteRtNpuOperand": OperandStruct,
+    "LiteRtNpuOption": OptionStruct,
+    "LiteRtNpuOp": OpStruct,
+    "LiteRtNpuLayout": LayoutStruct,
+    "LiteRtNpuTensorConfig": TensorConfigStruct,
+    "LiteRtNpuConfig": ConfigStruct,
+    "LiteRtNpuTensor": TensorStruct,
+    "LiteRtNpuCpuLayerLibrary": LibraryStruct,
 }
 """By the header's names."""

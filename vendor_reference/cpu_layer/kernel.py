@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from litert.core.errors import LiteRtError
-from vendor_reference.cpu_layer.abi import CallStatus, Library, Tensor
+from vendor_reference.cpu_layer.abi import CallStatus, LibraryStruct, TensorStruct
 from vendor_reference.cpu_layer.marshal import MessageRoom, fill_tensor
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp, CpuOperand, TensorConfig
 
@@ -30,7 +30,7 @@ class Kernel:
 
     def __init__(
         self,
-        table: Library,
+        table: LibraryStruct,
         failure: Failure,
         name: str,
         handle: int | None,
@@ -95,7 +95,7 @@ def place_tensors(
     places: Sequence[TensorPlace | None],
 ) -> Any:
     """The library's structs of tensors; those that are left out stay zero."""
-    structs = (Tensor * len(operands))()
+    structs = (TensorStruct * len(operands))()
     for struct, operand, config, place in zip(structs, operands, configs, places, strict=True):
         if operand is not None and config is not None and place is not None:
             fill_tensor(struct, operand, config, place.strides, place.offset)

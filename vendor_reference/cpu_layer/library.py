@@ -1,4 +1,7 @@
-"""A library of CPU layers (`litert_npu/cpu_layer.h`); what it answers is checked, as far as answers can be."""
+"""A library of CPU layers (`litert_npu/cpu_layer.h`); what it answers is checked, as far as answers can be.
+
+Loads a shared object from bytes: an asset has no path, and its file may be anybody's to change.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from vendor_reference.cpu_layer.abi import (
     ENTRY,
     VERSION,
     CallStatus,
-    Library,
+    LibraryStruct,
     LogCallback,
-    TensorType,
+    TensorTypeStruct,
 )
 from vendor_reference.cpu_layer.elf import check_shared_object
 from vendor_reference.cpu_layer.kernel import Kernel, TensorPlace, place_tensors
@@ -125,7 +128,7 @@ class CpuLayerLibrary:
             for o, shape in zip(op.outputs, known, strict=True)
         ]
         memory, message = OpMemory(replace(op, outputs=tuple(outputs))), MessageRoom()
-        types = (TensorType * len(op.outputs))()
+        types = (TensorTypeStruct * len(op.outputs))()
         for struct, operand, shape in zip(types, op.outputs, known, strict=True):
             fill_type(struct, operand.tensor_type.element_type, shape)
         with self._lock:
@@ -239,7 +242,7 @@ class CpuLayerLibrary:
         if status != CallStatus.OK:
             raise self.failure(call, status, message, op.name)
 
-    def _check_table(self, address: int | None) -> Library:
+    def _check_table(self, address: int | None) -> LibraryStruct:
         if not address:
             raise LiteRtError(
                 Status.UNSUPPORTED_RUNTIME_VERSION,
@@ -247,17 +250,17 @@ class CpuLayerLibrary:
                 self._where,
                 "Build it with this version's litert_npu/cpu_layer.h.",
             )
-        table = Library.from_address(address)
-        if table.interface_version != VERSION or table.size < ctypes.sizeof(Library):
+        table = LibraryStruct.from_address(address)
+        if table.interface_version != VERSION or table.size < ctypes.sizeof(LibraryStruct):
             raise LiteRtError(
                 Status.UNSUPPORTED_RUNTIME_VERSION,
                 f"the library's interface is of version {table.interface_version} ({table.size} bytes), this "
-                f"is version {VERSION} ({ctypes.sizeof(Library)} bytes)",
+                f"is version {VERSION} ({ctypes.sizeof(LibraryStruct)} bytes)",
                 self._where,
                 "Build it with this version's litert_npu/cpu_layer.h.",
             )
         optional = ("set_log_callback", "get_output_shapes", "destroy")
-        for field in Library._fields_[4:]:
+        for field in LibraryStruct._fields_[4:]:
             if field[0] not in optional and not getattr(table, field[0]):
                 raise self._lie(f"the library's table has no function '{field[0]}'")
         return table

@@ -11,16 +11,16 @@ from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from vendor_reference.cpu_layer.abi import (
     MAX_RANK,
-    Config,
-    Message,
-    Op,
-    Operand,
-    Option,
+    ConfigStruct,
+    MessageStruct,
+    OperandStruct,
+    OpStruct,
+    OptionStruct,
     OptionType,
-    Tensor,
-    TensorType,
+    TensorConfigStruct,
+    TensorStruct,
+    TensorTypeStruct,
 )
-from vendor_reference.cpu_layer.abi import TensorConfig as TensorConfigStruct
 from vendor_reference.executable.cpu_op import (
     CpuConfig,
     CpuOp,
@@ -38,7 +38,9 @@ class MessageRoom:
 
     def __init__(self) -> None:
         self._text = ctypes.create_string_buffer(_MESSAGE_SIZE)
-        self.struct = Message(ctypes.cast(self._text, ctypes.POINTER(ctypes.c_char)), _MESSAGE_SIZE)
+        self.struct = MessageStruct(
+            ctypes.cast(self._text, ctypes.POINTER(ctypes.c_char)), _MESSAGE_SIZE
+        )
 
     def take(self) -> str:
         """What was said, and clears it; "" for nothing."""
@@ -55,8 +57,8 @@ class OpMemory:
     """
 
     def __init__(self, op: CpuOp) -> None:
-        inputs = (Operand * len(op.inputs))()
-        outputs = (Operand * len(op.outputs))()
+        inputs = (OperandStruct * len(op.inputs))()
+        outputs = (OperandStruct * len(op.outputs))()
         kept: list[Any] = [inputs, outputs]
         for struct, operand in zip((*inputs, *outputs), (*op.inputs, *op.outputs), strict=True):
             if operand is not None:
@@ -66,7 +68,7 @@ class OpMemory:
         ctypes.memmove(address, op.options, len(op.options))
         options, memory = _options(op.options)
         self._kept = [*kept, room, options, *memory]
-        self.struct = Op(
+        self.struct = OpStruct(
             op.layer_type.encode(),
             op.name.encode("utf-8", "replace"),
             len(inputs),
@@ -90,7 +92,7 @@ class ConfigMemory:
             (*self._inputs, *self._outputs), (*config.inputs, *config.outputs), strict=True
         ):
             _fill_config(struct, tensor)
-        self.struct = Config(self._inputs, self._outputs, config.dynamic_batch)
+        self.struct = ConfigStruct(self._inputs, self._outputs, config.dynamic_batch)
 
     def read(self, op: CpuOp) -> CpuConfig:
         """The configuration as it is now.
@@ -123,7 +125,7 @@ def simplest_config(op: CpuOp) -> CpuConfig:
     )
 
 
-def fill_type(struct: TensorType, element_type: ElementType, shape: Sequence[int]) -> None:
+def fill_type(struct: TensorTypeStruct, element_type: ElementType, shape: Sequence[int]) -> None:
     """Writes a `LiteRtNpuTensorType`."""
     struct.element_type = element_type
     struct.rank = len(shape)
@@ -131,7 +133,7 @@ def fill_type(struct: TensorType, element_type: ElementType, shape: Sequence[int
 
 
 def fill_tensor(
-    struct: Tensor,
+    struct: TensorStruct,
     operand: CpuOperand,
     config: TensorConfig,
     strides: Sequence[int] = (),
@@ -156,7 +158,7 @@ def fill_tensor(
     struct.offset = offset
 
 
-def _fill_operand(struct: Operand, operand: CpuOperand) -> Sequence[object]:
+def _fill_operand(struct: OperandStruct, operand: CpuOperand) -> Sequence[object]:
     fill_type(struct.type, operand.tensor_type.element_type, operand.tensor_type.shape)
     struct.is_present = 1
     struct.is_constant = operand.is_constant
@@ -178,9 +180,9 @@ def _options(data: bytes) -> tuple[Any, list[Any]]:
             continue
         kept.append(values)
         option_type, is_array, count, memory = values
-        option = Option(key.encode(), option_type, is_array, count, ctypes.addressof(memory))
+        option = OptionStruct(key.encode(), option_type, is_array, count, ctypes.addressof(memory))
         found.append(option)
-    return (Option * len(found))(*found), kept
+    return (OptionStruct * len(found))(*found), kept
 
 
 def _option_values(value: FlexValue) -> tuple[OptionType, bool, int, Any] | None:

@@ -11,7 +11,7 @@ from functools import cache
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import load_package
-from vendor_reference.custom_layers.asset_files import AssetFiles
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import (
     DescriptionReader,
     description_suffixes,
     find_reader,
     read_layer,
 )
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 _KINDS = "Layers for any model are {}; give others to their op with --npu_custom_op_info=op,path."

@@ -7,7 +7,7 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.executable.executable import Argument, ArgumentKind, KernelTask
-from vendor_reference.executable.kernel_signature import BY_VALUE, KernelArgument, KernelSignature
+from vendor_reference.executable.kernel_signature import BY_VALUE, DeclaredArgument, KernelSignature
 
 _SPACES = {
     cl.kernel_arg_address_qualifier.GLOBAL: "__global",
@@ -59,13 +59,13 @@ def describe_argument(kernel: KernelSignature, index: int) -> str:
     return f"argument {index} '{argument.type_name} {argument.name}'"
 
 
-def _read_argument(kernel: cl.Kernel, index: int) -> KernelArgument:
+def _read_argument(kernel: cl.Kernel, index: int) -> DeclaredArgument:
     try:
         type_name = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
         name = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
     except cl.Error:
-        return KernelArgument("", "", "")
-    return KernelArgument(_space(kernel, index), str(type_name), str(name))
+        return DeclaredArgument("", "", "")
+    return DeclaredArgument(_space(kernel, index), str(type_name), str(name))
 
 
 def _space(kernel: cl.Kernel, index: int) -> str:

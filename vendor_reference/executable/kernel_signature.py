@@ -12,7 +12,7 @@ SPACES = ("__global", "__constant", "__local", BY_VALUE, "")
 
 
 @dataclass(frozen=True, slots=True)
-class KernelArgument:
+class DeclaredArgument:
     """One argument, as the source declares it; texts are "" where the driver does not say.
 
     Attributes:
@@ -38,7 +38,7 @@ class KernelSignature:
       max_group_size: work items that the device takes in a group of this kernel.
     """
 
-    arguments: tuple[KernelArgument, ...]
+    arguments: tuple[DeclaredArgument, ...]
     max_group_size: int
 
 
@@ -47,7 +47,7 @@ SIGNATURES = entries(
         KernelSignature,
         arguments=frozen_array(
             row(
-                KernelArgument,
+                DeclaredArgument,
                 space=named({space: space for space in SPACES}),
                 type_name=TEXT,
                 name=TEXT,

@@ -1,6 +1,7 @@
 """VPUIP becomes an executable: its functions' tasks with programs, constants and places.
 
 The text in front of a kernel's sources is made here, since only here all is known: shapes, layouts, work sizes.
+Constants that kernels read are there once in each order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Partitions of a TFLite model become a module on IE: a function for each, and for each kernel of a custom layer.
 
 Custom ops are calls, constants are resources in a table beside the module. A DEQUANTIZE of a constant is the
-constant, which the device dequantizes as it loads it.
+constant, which the device dequantizes as it loads it. The bytes of
+constants lie in the table, not in the IR, which names them by key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The functions that stand for custom layers' kernels on IE: external ones, with all that their calls ask for."""
+"""The functions that stand for custom layers' kernels on IE: external ones, with all that their calls ask for.
+
+A layer asks of its op's tensors for formats, precisions, and whether they can be views.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A custom layer and its op become a kernel: what the op's options and quantization say is put in."""
+"""A custom layer and its op become a kernel: what the op's options and quantization say is put in.
+
+A layer whose text has no built-in define of a size that a run tells is built once.
+"""
 
 from __future__ import annotations
 

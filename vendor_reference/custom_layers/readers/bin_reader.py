@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import (
     AssetReader,
     DescriptionReader,
     find_reader,
 )
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 from vendor_reference.executable.binary_layer import BinaryLayer, PackedFile, unpack_binary_layer
 

@@ -6,8 +6,8 @@ define `PARAM_<key>`. There is one work item for each element of the first outpu
 
 from __future__ import annotations
 
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import AssetReader
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 

@@ -2,23 +2,66 @@
 
 A file is one layer, for the op that the user gives it for, or for ops of its name (without one: of the file's, up
 to the suffix); or it has several in `layers`, of which the one of the op's name is taken.
+
+The format is published as a JSON Schema, `custom_layer.schema.json`; a test keeps schema and reader together.
+Errors name the file, the element and the reason.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from litert.core.checked_json import JsonNode
+from litert.core.output_shape import read_formula, read_output_shape
 from litert.core.status import Status
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
-from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.custom_layers.json_layer import LAYER_FIELDS, layer_name, read_json_layer
+from vendor_reference.custom_layers.cl_types import CL_TYPES, FIELD_TYPES, NUMBER_TYPES
+from vendor_reference.custom_layers.companion_files import AssetFiles
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile, ShapeKernel
+from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
+    DataArgument,
+    Format,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    LocalArgument,
+    ScalarArgument,
+    ShapeArgument,
+    TensorArgument,
+)
+from vendor_reference.custom_layers.value_sources import (
+    FlexOption,
+    Literal,
+    QuantizationOf,
+    Scalar,
+    StructField,
+    Value,
+    ValueSource,
+)
 
 _VERSION = 1
 
 Fields = Mapping[str, JsonNode]
+
+_LAYER_FIELDS = (
+    "name", "description", "sources", "entry", "headers", "build_options", "arguments", "defines",
+    "work_sizes", "max_num_shaves", "output_shapes", "shape_kernel",
+)  # fmt: skip
+"""What a layer may have; it must have sources."""
+
+_PORTS = ("input", "output")
+_ARGUMENTS = (*_PORTS, "data", "shape", "scalar", "constant", "local", "internal")
+_TENSOR_FIELDS = ("format", "type", "strided")
+_TENSOR_TYPES = {t.name.lower(): t for t in CL_TYPES}
+_FORMATS = {f.value: f for f in Format}
+_SOURCES = ("value", "option", "field", "quantization")
+_DEFINE_TYPES = ("int", "float", "int[]", "float[]")
+_MOST_PORTS = 65_535
+_MOST_SHAVES = 1024
+_MOST_ELEMENTS = 1 << 20
 
 
 class JsonReader(DescriptionReader):
@@ -28,7 +71,7 @@ class JsonReader(DescriptionReader):
 
     def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
         layers = _layers(files, data)
-        read = {name: read_json_layer(fields, op_name, files) for name, fields in layers.items()}
+        read = {name: _read_layer(fields, op_name, files) for name, fields in layers.items()}
         if len(read) == 1:
             return next(iter(read.values()))
         if op_name not in read:
@@ -42,7 +85,7 @@ class JsonReader(DescriptionReader):
 def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
     """The fields of each layer, by its name."""
     root = JsonNode.parse(data, files.path, Status.INVALID_ARGUMENT)
-    fields = root.fields(("version",), ("$schema", "layers", *LAYER_FIELDS))
+    fields = root.fields(("version",), ("$schema", "layers", *_LAYER_FIELDS))
     version = fields["version"].integer(0, 2**31 - 1)
     if version != _VERSION:
         raise fields["version"].error(f"version {version}, this reader knows {_VERSION}")
@@ -51,24 +94,226 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
     if "layers" not in fields:
         if "sources" not in fields:
             raise root.error("field 'sources' is missing")
-        return {layer_name(fields) or os.path.splitext(files.file_name)[0]: fields}
+        return {_layer_name(fields) or os.path.splitext(files.file_name)[0]: fields}
     return _several(fields)
 
 
 def _several(fields: Fields) -> Mapping[str, Fields]:
-    for name in LAYER_FIELDS:
+    for name in _LAYER_FIELDS:
         if name in fields and name != "description":
             raise fields[name].error("beside 'layers', where each layer has its own")
     if "description" in fields:
         fields["description"].text()
     layers: dict[str, Fields] = {}
     for node in fields["layers"].items(1):
-        layer = node.fields(("name", "sources"), LAYER_FIELDS)
-        name = layer_name(layer)
+        layer = node.fields(("name", "sources"), _LAYER_FIELDS)
+        name = _layer_name(layer)
         if name in layers:
             raise layer["name"].error(f"two layers are named '{name}'")
         layers[name] = layer
     return layers
+
+
+def _read_layer(fields: Mapping[str, JsonNode], op_name: str, files: AssetFiles) -> CustomLayer:
+    """Reads a layer, with its sources and what they include.
+
+    Args:
+      fields: those of `_LAYER_FIELDS` that it has.
+      op_name: name of the ops that it is for.
+      files: where its sources lie.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with element and reason; NOT_FOUND or FILE_IO, for its files.
+    """
+    if "description" in fields:
+        fields["description"].text()
+    sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
+    named = [files.read(n.text(), n.path) for n in _items(fields, "headers")]
+    shape_kernel = None
+    if "shape_kernel" in fields:
+        shape_kernel = _shape_kernel(fields["shape_kernel"], files, sources)
+        if "output_shapes" in fields:
+            what = "a second way to find shapes, beside output_shapes"
+            raise fields["shape_kernel"].error(what)
+    more = shape_kernel.sources if shape_kernel else ()
+    included = files.headers([*sources, *more, *named])
+    shaves = fields.get("max_num_shaves")
+    shapes = fields.get("output_shapes")
+    kernel = KernelSpec(
+        _layer_name(fields),
+        tuple(_argument(n) for n in fields["arguments"].items(1)) if "arguments" in fields else (),
+        where=files.file_name,
+        entry=_identifier(fields["entry"]) if "entry" in fields else "",
+        build_options=_line(fields["build_options"]) if "build_options" in fields else "",
+        max_num_shaves=shaves.integer(1, _MOST_SHAVES) if shaves else 0,
+    )
+    return CustomLayer(
+        op_name,
+        _with_work_sizes(kernel, fields["work_sizes"]) if "work_sizes" in fields else kernel,
+        sources,
+        headers=[*included, *named],
+        defines=_defines(_items(fields, "defines")),
+        defines_quantization=True,
+        output_shapes=[read_output_shape(n) for n in shapes.items(1)] if shapes else None,
+        shape_kernel=shape_kernel,
+    )
+
+
+def _layer_name(fields: Mapping[str, JsonNode]) -> str:
+    """The name that a layer has; "" where it has none."""
+    if "name" not in fields:
+        return ""
+    name = _line(fields["name"])
+    if not name:
+        raise fields["name"].error("an empty name")
+    return name
+
+
+def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
+    return fields[name].items() if name in fields else ()
+
+
+def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile]) -> ShapeKernel:
+    fields = node.fields(("entry",), ("sources",))
+    entry = _identifier(fields["entry"])
+    if "sources" in fields:
+        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
+    return ShapeKernel(entry, sources)
+
+
+def _argument(node: JsonNode) -> KernelArgument:
+    fields = node.fields((), (*_ARGUMENTS, *_TENSOR_FIELDS))
+    kind = _only(node, fields, _ARGUMENTS)
+    value = fields[kind]
+    if kind in _PORTS:
+        return _tensor(fields, kind)
+    for name in _TENSOR_FIELDS:
+        if name in fields:
+            raise fields[name].error("this is for an 'input' or 'output' alone")
+    if kind == "data":
+        name = _line(value)
+        if not name:
+            raise value.error("an empty name")
+        return DataArgument(name)
+    if kind == "shape":
+        return ShapeArgument(*_port(value))
+    if kind in ("local", "internal"):
+        parts = value.fields(("type", "size"))
+        binding = LocalArgument if kind == "local" else InternalArgument
+        return binding(
+            NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], read_formula(parts["size"]).text
+        )
+    parts = value.fields(("type",), (*_SOURCES, "default"))
+    element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
+    source = _value_source(value, parts)
+    return (ScalarArgument if kind == "scalar" else ConstantArgument)(element_type, source)
+
+
+def _tensor(fields: Mapping[str, JsonNode], kind: str) -> TensorArgument:
+    return TensorArgument(
+        kind == "output",
+        fields[kind].integer(0, _MOST_PORTS),
+        _FORMATS[fields["format"].text(_FORMATS)] if "format" in fields else Format.ANY,
+        _TENSOR_TYPES[fields["type"].text(_TENSOR_TYPES)] if "type" in fields else None,
+        fields["strided"].boolean() if "strided" in fields else False,
+    )
+
+
+def _port(node: JsonNode) -> tuple[bool, int]:
+    """Whether it is an output, and which."""
+    ports = node.fields((), _PORTS)
+    kind = _only(node, ports, _PORTS)
+    return kind == "output", ports[kind].integer(0, _MOST_PORTS)
+
+
+def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
+    defines: list[Define] = []
+    for node in nodes:
+        fields = node.fields(("name",), (*_SOURCES, "default", "type"))
+        name = _identifier(fields["name"])
+        if any(name == define.name for define in defines):
+            raise fields["name"].error(f"'{name}' is defined twice")
+        define_type = fields["type"].text(_DEFINE_TYPES) if "type" in fields else ""
+        defines.append(Define(name, _value_source(node, fields), define_type))
+    return defines
+
+
+def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource:
+    kind = _only(node, fields, _SOURCES)
+    if "default" in fields and kind != "option":
+        raise fields["default"].error("a default is for an 'option' alone")
+    value = fields[kind]
+    if kind == "value":
+        return Literal(_value(value))
+    if kind == "option":
+        default = _value(fields["default"]) if "default" in fields else None
+        return FlexOption(value.text(), default)
+    if kind == "field":
+        parts = value.fields(("type", "offset"), ("count",))
+        return StructField(
+            FIELD_TYPES[parts["type"].text(FIELD_TYPES)],
+            parts["offset"].integer(0, 2**31 - 1),
+            parts["count"].integer(1, _MOST_ELEMENTS) if "count" in parts else None,
+        )
+    parts = value.fields(("parameter",), _PORTS)
+    port = _only(value, parts, _PORTS)
+    parameter = parts["parameter"].text(("scale", "zero_point"))
+    return QuantizationOf(parameter, port == "output", parts[port].integer(0, _MOST_PORTS))
+
+
+def _value(node: JsonNode) -> Value:
+    if isinstance(node.value, list):
+        return tuple(_scalar(item) for item in node.items(1, _MOST_ELEMENTS))
+    return _scalar(node)
+
+
+def _scalar(node: JsonNode) -> Scalar:
+    if isinstance(node.value, bool):
+        return node.value
+    if isinstance(node.value, int):
+        return node.integer(-(2**63), 2**64 - 1)
+    if isinstance(node.value, float):
+        return node.number()
+    if isinstance(node.value, str):
+        return _line(node)
+    raise node.error("not a number, true, false, a text, or an array of them")
+
+
+def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
+    fields = node.fields((), ("global", "local", "of"))
+    sizes = [read_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
+    local = [read_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
+    if local and len(local) != max(len(sizes), 1):
+        raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
+    return replace(
+        kernel,
+        global_size=tuple(formula.text for formula in sizes),
+        local_size=tuple(formula.text for formula in local),
+        sizes_of=TensorArgument(*_port(fields["of"])) if "of" in fields else kernel.sizes_of,
+    )
+
+
+def _identifier(node: JsonNode) -> str:
+    name = node.text()
+    if not name.isascii() or not name.isidentifier():
+        raise node.error(f"{name!r} is not a name in C")
+    return name
+
+
+def _line(node: JsonNode) -> str:
+    text = node.text()
+    if "\n" in text or "\r" in text:
+        raise node.error("more than one line")
+    return text
+
+
+def _only(node: JsonNode, fields: Mapping[str, JsonNode], names: Sequence[str]) -> str:
+    """The one of `names` that is there."""
+    given = [name for name in names if name in fields]
+    if len(given) != 1:
+        listed = ", ".join(names)
+        raise node.error(f"{' and '.join(given) or 'none'} given, expected one of {listed}")
+    return given[0]
 
 
 READER = JsonReader()

@@ -6,8 +6,8 @@ Reading loads nothing of it: whether it may run is asked where it is used.
 from __future__ import annotations
 
 from vendor_reference.cpu_layer.elf import check_shared_object
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import AssetReader
+from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 

@@ -2,22 +2,61 @@
 
 The file's only layer is for the op that the user gives it for, whatever its name; of several, the one of the op's
 name. Where a name occurs twice, the last layer counts.
+
+What OpenVINO takes is taken, but for its accidents; what it ignores is ignored with a note. Where it takes only
+the first of several `CompilerOptions`, all are joined in order, as the format's description has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.status import Status
-from vendor_reference.custom_layers.asset_files import AssetFiles
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
-from vendor_reference.custom_layers.custom_layer import CustomLayer
-from vendor_reference.custom_layers.xml_layer import XmlLayer, read_xml_layer
-from vendor_reference.custom_layers.xml_text import parse_xml
+from vendor_reference.custom_layers.companion_files import AssetFiles
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
+from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
+from vendor_reference.custom_layers.kernel_spec import (
+    DataArgument,
+    Format,
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    TensorArgument,
+)
+from vendor_reference.custom_layers.value_sources import FlexOption, Literal
+from vendor_reference.custom_layers.xml_node import LayerPlace, XmlNode
+from vendor_reference.custom_layers.xml_text import XmlElement, parse_xml
 
 _ELEMENT = "CustomLayer"
+_TYPE = "SimpleGPU"
+_VERSION = 1
+_ATTRIBUTES: Mapping[str, Collection[str]] = {
+    "CustomLayer": ("name", "type", "version"),
+    "Kernel": ("entry",),
+    "Source": ("filename",),
+    "Define": ("name", "param", "type", "default"),
+    "Buffers": (),
+    "Tensor": ("arg-index", "type", "port-index", "format", "size"),
+    "Data": ("name", "arg-index"),
+    "CompilerOptions": ("options",),
+    "WorkSizes": ("global", "local", "dim"),
+}
+_CHILDREN: Mapping[str, Collection[str]] = {
+    "CustomLayer": ("Kernel", "Buffers", "CompilerOptions", "WorkSizes"),
+    "Kernel": ("Source", "Define"),
+    "Buffers": ("Tensor", "Data"),
+}
+_FORMATS = {name: f for f in Format for name in (f.value, f.value.lower())}
+_MOST_ARGUMENTS = 256
+_MOST_PORTS = 65_535
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DEFINE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[( ].*)?")
+_DIM = re.compile(r"output|input(?:[, ][ ]*([0-9]{1,5}))?")
 
 
 class XmlReader(DescriptionReader):
@@ -41,9 +80,9 @@ class XmlReader(DescriptionReader):
 
 def _read_layers(
     files: AssetFiles, data: memoryview
-) -> tuple[Mapping[str, XmlLayer], Mapping[str, Sequence[str]]]:
+) -> tuple[Mapping[str, _XmlLayer], Mapping[str, Sequence[str]]]:
     """All layers of a file by name, and notes on names that occur twice; one bad layer fails the file."""
-    layers: dict[str, XmlLayer] = {}
+    layers: dict[str, _XmlLayer] = {}
     notes: dict[str, list[str]] = {}
     for element in parse_xml(data, files.path):
         if element.name != _ELEMENT:
@@ -56,7 +95,7 @@ def _read_layers(
                 if inside
                 else "",
             )
-        layer = read_xml_layer(element, files.path, files.file_name)
+        layer = _read_layer(element, files.path, files.file_name)
         name = layer.layer.kernel.title
         if name in layers:
             what = f"layer '{name}' is described again: the last one counts"
@@ -69,6 +108,229 @@ def _read_layers(
             files.path,
         )
     return layers, notes
+
+
+@dataclass(slots=True)
+class _XmlLayer:
+    """A layer that has been read, but for its files.
+
+    Attributes:
+      layer: without sources.
+      sources: names of files, each with its line.
+    """
+
+    layer: CustomLayer
+    sources: Sequence[tuple[str, int]]
+
+    def with_files(self, op_name: str, files: AssetFiles) -> CustomLayer:
+        """The layer for an op, with its sources and what they include.
+
+        Raises:
+          LiteRtError: NOT_FOUND, FILE_IO or INVALID_ARGUMENT, with line and file.
+        """
+        sources = [files.read(name, f"line {line}, <Source>") for name, line in self.sources]
+        headers = files.headers(sources)
+        names = _names_in([*sources, *headers])
+        kernel = self.layer.kernel
+        arguments = tuple(_with_strides(argument, names) for argument in kernel.arguments)
+        return replace(
+            self.layer,
+            op_name=op_name,
+            kernel=replace(kernel, arguments=arguments),
+            sources=sources,
+            headers=headers,
+        )
+
+
+def _read_layer(element: XmlElement, path: str, file_name: str) -> _XmlLayer:
+    """Reads a `<CustomLayer>`.
+
+    Args:
+      element: of that name.
+      path: of the file, for errors.
+      file_name: without its folder, for notes.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with line, element and reason.
+    """
+    place = LayerPlace(path, file_name)
+    node = XmlNode(element, place)
+    node.note_unknown(_ATTRIBUTES, _CHILDREN)
+    place.name = node.text("name", "the type of the ops that it implements")
+    _check_kind(node)
+    kernel, buffers = node.only("Kernel"), node.only("Buffers")
+    entry = kernel.text("entry", "the kernel's name")
+    if not entry.isascii() or not entry.isidentifier():
+        raise kernel.error(f"entry {entry!a} is not a name in C")
+    sources = [
+        (source.text("filename", "the source's path"), source.element.line)
+        for source in kernel.children("Source")
+    ]
+    if not sources:
+        raise kernel.error("no <Source> in it")
+    arguments = _arguments(buffers)
+    defines = [_define(define) for define in kernel.children("Define")]
+    spec = KernelSpec(
+        place.name, arguments, where=file_name, entry=entry, build_options=_build_options(node)
+    )
+    spec = _with_work_sizes(spec, node.first("WorkSizes"))
+    layer = CustomLayer(place.name, spec, (), defines=defines, notes=place.notes)
+    return _XmlLayer(layer, sources)
+
+
+def _arguments(buffers: XmlNode) -> tuple[KernelArgument, ...]:
+    """The arguments by `arg-index`; a gap is input 0, as OpenVINO fills it."""
+    bound: dict[int, KernelArgument] = {}
+    formats: dict[tuple[bool, int], Format] = {}
+    for node in buffers.children("Tensor", "Data"):
+        index = node.index("arg-index", _MOST_ARGUMENTS - 1)
+        binding: KernelArgument
+        if node.element.name == "Data":
+            binding = DataArgument(node.text("name", "a constant input's"), is_flat=True)
+        else:
+            binding = _tensor(node, formats)
+        if index in bound:
+            node.note(f"arg-index {index} is bound again: the last one counts")
+        bound[index] = binding
+    if not formats:
+        raise buffers.error("no <Tensor> for an input or output in it")
+    _renumber_outputs(buffers, bound)
+    first = TensorArgument(False, 0, formats.get((False, 0), Format.BFYX))
+    gaps = [index for index in range(max(bound)) if index not in bound]
+    if gaps:
+        listed = ", ".join(map(str, gaps))
+        buffers.note(f"nothing has arg-index {listed}: the kernel gets input 0 there")
+    return tuple(bound.get(index, first) for index in range(max(bound) + 1))
+
+
+def _tensor(node: XmlNode, formats: dict[tuple[bool, int], Format]) -> KernelArgument:
+    """A tensor, or internal memory; `formats` are those of ports before it, of which the first counts."""
+    kind = node.attributes.get("type", "")
+    if kind not in ("input", "output", "internal"):
+        what = f"type '{kind}'" if "type" in node.attributes else "no type"
+        raise node.error(f"{what}, expected input, output or internal")
+    port = node.index("port-index", _MOST_PORTS)
+    if kind == "internal":
+        return InternalArgument(None, _internal_size(node).text)
+    name = node.attributes.get("format", "BFYX")
+    if name not in _FORMATS:
+        allowed = ", ".join(f.value for f in Format)
+        raise node.error(
+            f"format '{name}' is unknown", f"Known: {allowed}; or all of it in lower case."
+        )
+    key = (kind == "output", port)
+    taken = formats.setdefault(key, _FORMATS[name])
+    if taken is not _FORMATS[name]:
+        node.note(f"{kind} {port} is bound as {taken.value} before: that counts, and not {name}")
+    return TensorArgument(*key, taken)
+
+
+def _internal_size(node: XmlNode) -> Formula:
+    size = node.formula("size", node.text("size", "its elements"))
+    if size.has_letters or not all(s.is_bfyx for s in size.tensor_sizes):
+        raise node.error(
+            f"size '{size.text}' has more than numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
+        )
+    return size
+
+
+def _renumber_outputs(buffers: XmlNode, bound: dict[int, KernelArgument]) -> None:
+    """Outputs that are numbered on from the inputs, as the ports of an IR are, count from 0."""
+    tensors = {i: b for i, b in bound.items() if isinstance(b, TensorArgument)}
+    first = len({b.index for b in tensors.values() if not b.is_output})
+    outputs = sorted({b.index for b in tensors.values() if b.is_output})
+    if not first or outputs != list(range(first, first + len(outputs))) or not outputs:
+        return
+    buffers.note(f"numbers outputs on from {first}, as the ports of an IR: {first} is output 0")
+    for index, binding in tensors.items():
+        if binding.is_output:
+            bound[index] = replace(binding, index=binding.index - first)
+
+
+def _check_kind(node: XmlNode) -> None:
+    kind = node.attributes.get("type", "")
+    if kind != _TYPE:
+        raise node.error(f"type '{kind}', expected '{_TYPE}'")
+    if node.integer("version") != _VERSION:
+        shown = node.attributes.get("version")
+        what = "no version" if shown is None else f"version '{shown}'"
+        raise node.error(f"{what}, this reader knows {_VERSION}")
+
+
+def _define(node: XmlNode) -> Define:
+    name = node.text("name", "the macro's")
+    if not _DEFINE_NAME.fullmatch(name) or name.rstrip().endswith("\\"):
+        raise node.error(f"name {name!a} cannot stand behind a #define")
+    kind = node.attributes.get("type", "")
+    default = node.attributes.get("default")
+    param = node.attributes.get("param")
+    source = Literal(default or "") if param is None else FlexOption(param, default)
+    # Other types add nothing to a value, and check nothing.
+    return Define(name, source, kind if kind in ("int[]", "float[]") else "", is_plain=True)
+
+
+def _build_options(layer: XmlNode) -> str:
+    nodes = layer.children("CompilerOptions")
+    if len(nodes) > 1:
+        nodes[1].note(f"{len(nodes)} <CompilerOptions> are joined; OpenVINO takes the first")
+    options = [node.text("options", "for the compiler", may_be_empty=True) for node in nodes]
+    return " ".join(text for text in options if text)
+
+
+def _with_work_sizes(kernel: KernelSpec, node: XmlNode | None) -> KernelSpec:
+    if node is None:
+        return kernel
+    sizes, local = _formulas(node, "global"), _formulas(node, "local")
+    dimensions = max(len(sizes), 1)
+    if len(local) > dimensions:
+        raise node.error(f"local has {len(local)} sizes for {dimensions} global ones")
+    if local:
+        local += ["1"] * (dimensions - len(local))
+    dim = node.attributes.get("dim", "output")
+    found = _DIM.fullmatch(dim)
+    if found is None:
+        raise node.error(f"dim '{dim}', expected output, input or input,N")
+    is_output = dim == "output"
+    of = TensorArgument(is_output, int(found[1] or 0))
+    return replace(
+        kernel,
+        global_size=tuple(sizes),
+        local_size=tuple(local),
+        sizes_of=of,
+        counts_from_end=not is_output,
+    )
+
+
+def _formulas(node: XmlNode, name: str) -> list[str]:
+    text = node.attributes.get(name, "").strip()
+    if not text:
+        return []
+    rules = text.removesuffix(",").split(",")
+    if len(rules) > 3:
+        raise node.error(f"{name} has {len(rules)} sizes, at most 3 are")
+    formulas = [node.formula(name, rule) for rule in rules]
+    for formula in formulas:
+        if formula.tensor_sizes:
+            raise node.error(f"{name}: rule '{formula.text}' has more than numbers and B, F, Y, X")
+    return [formula.text for formula in formulas]
+
+
+def _names_in(files: Sequence[LayerFile]) -> frozenset[str]:
+    """The names that sources have outside of comments."""
+    texts = (without_comments(decode_source(file.data, file.path)) for file in files)
+    return frozenset(name for text in texts for name in _NAME.findall(text))
+
+
+def _with_strides(binding: KernelArgument, names: Collection[str]) -> KernelArgument:
+    """A tensor that the kernel reaches by pitches and offset may be a view of a larger one.
+
+    OpenVINO hands views to any kernel; here one that does not look at them gets a tensor of its own.
+    """
+    if not isinstance(binding, TensorArgument):
+        return binding
+    tensor = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
+    is_strided = f"{tensor}_PITCHES" in names and f"{tensor}_OFFSET" in names
+    return replace(binding, is_strided=is_strided)
 
 
 READER = XmlReader()
