@@ -69,7 +69,7 @@ def load_library(path: str) -> Dispatch[Any, Any]:
     Raises:
       LiteRtError: DYNAMIC_LOADING or WRONG_VERSION.
     """
-    from dispatch.native.table import NativeDispatch  # here, since few processes have one
+    from dispatch.native.native_dispatch import NativeDispatch  # here, since few processes have one
 
     key = os.path.realpath(path)
     with _found_lock:

@@ -27,7 +27,7 @@ from compiler_plugin.native.graph_slots import (
 )
 from compiler_plugin.native.option_getters import option_getters
 from litert.abi.definitions import ffi
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.tables import fill, slots_of
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -9,11 +9,11 @@ from typing import Any
 from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
+from compiler_plugin.native.patterns import Pattern, apply_patterns, read_patterns
 from compiler_plugin.native.plugin_library import GET_REFUSAL, PluginLibrary
-from compiler_plugin.native.transformations import Pattern, apply_patterns, read_patterns
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
 from litert.abi.definitions import ffi
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.symbol_library import load_symbols
 from litert.abi.vendor_flags import vendor_payloads
 from litert.core.compiler_options import PARTITION_STRATEGIES, CompilerOptions

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch.native.buffers import Buffers
-from dispatch.native.events import Events
+from dispatch.native.library_events import Events
 from dispatch.tensor_buffer import TensorBufferRequirements
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.tables import fill, slots_of
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError

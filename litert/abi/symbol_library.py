@@ -15,7 +15,7 @@ from functools import cache
 
 from litert.abi.definitions import ffi
 from litert.abi.elf_library import CODE, DATA, Code, elf_library, load_library
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.tables import make_callback
 
 SYMBOLS = (

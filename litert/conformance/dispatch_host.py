@@ -14,13 +14,13 @@ from dispatch.api import Dispatch
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.native.buffers import Buffers
-from dispatch.native.parts import NativeBufferHandlers
+from dispatch.native.library_parts import NativeBufferHandlers
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.vendor_flags import dispatch_payloads
 from litert.conformance.guarded_memory import GuardedMemory
 from litert.core.errors import LiteRtError

@@ -13,7 +13,7 @@ from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.native_plugin import option_payloads
 from litert.abi.definitions import ffi
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.symbol_library import load_symbols
 from litert.abi.tables import make_callback
 from litert.conformance.guarded_memory import GuardedMemory

@@ -40,7 +40,7 @@ const char* probe(LiteRtOptions options) {
 _HOST = """
 import sys
 from litert.abi.definitions import ffi
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.symbol_library import load_symbols
 from litert.core.compiler_options import CustomOpInfo
 import ctypes

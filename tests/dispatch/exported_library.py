@@ -7,7 +7,7 @@ from typing import Any
 from dispatch.api import Dispatch
 from dispatch.native.dispatch_library import DispatchLibrary
 from dispatch.native.export import ExportedTable, export_table
-from dispatch.native.table import NativeDispatch
+from dispatch.native.native_dispatch import NativeDispatch
 from litert.abi.definitions import ffi
 
 

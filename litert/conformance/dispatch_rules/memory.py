@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from dispatch.api import LockMode
-from dispatch.native.parts import NativeBufferHandlers
+from dispatch.native.library_parts import NativeBufferHandlers
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.dispatch_subject import KINDS, Attached, CheckedCall, DispatchSubject

@@ -15,7 +15,7 @@ from compiler_plugin.native.exported.host_context import (
     read_flags,
 )
 from litert.abi.definitions import ffi
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.status_codes import check
 from litert.abi.symbol_library import load_symbols
 from litert.abi.tables import fill, slots_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dispatch.api import Event, ExecutableType, MemBuffer, NodeType, TensorBuffer
-from dispatch.native.events import CustomEvent, FenceEvent
+from dispatch.native.library_events import CustomEvent, FenceEvent
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from tests.dispatch.native.test_order import FLOATS, bind_all, open_call, open_session, values

@@ -19,13 +19,17 @@ from dispatch.api import (
     TensorBuffer,
     TensorBufferRequirements,
 )
-from dispatch.native.answers import check_answer, decode, read_metrics
 from dispatch.native.contexts import NativeCall, NativeDevice, NativeRegistration
 from dispatch.native.dispatch_library import DispatchLibrary
-from dispatch.native.parts import NativeAsyncInterface, NativeBufferHandlers, NativeGraphInterface
+from dispatch.native.library_answers import check_answer, decode, read_metrics
+from dispatch.native.library_parts import (
+    NativeAsyncInterface,
+    NativeBufferHandlers,
+    NativeGraphInterface,
+)
 from dispatch.native.runtime_context import RuntimeContext
 from litert.abi.definitions import ffi
-from litert.abi.options import options_table
+from litert.abi.options_table import options_table
 from litert.abi.tensor_types import to_c
 from litert.abi.vendor_flags import dispatch_payloads
 from litert.core.environment_options import EnvironmentOptions

@@ -7,7 +7,7 @@ import pytest
 
 from compiler_plugin.native.builder_slots import OPTIONS
 from compiler_plugin.native.compiler_context import CompilerContext
-from compiler_plugin.native.transformations import Pattern, apply_patterns
+from compiler_plugin.native.patterns import Pattern, apply_patterns
 from litert.abi.definitions import ffi
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from litert.abi.definitions import ffi
-from litert.abi.options import OptionsTable
+from litert.abi.options_table import OptionsTable
 from litert.abi.tables import fill, slots_of
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.status import Status

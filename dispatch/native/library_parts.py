@@ -16,9 +16,9 @@ from dispatch.api import (
     LockMode,
     MemBuffer,
 )
-from dispatch.native.answers import check_answer
 from dispatch.native.contexts import NativeCall, NativeDevice
-from dispatch.native.events import CustomEvent, FenceEvent
+from dispatch.native.library_answers import check_answer
+from dispatch.native.library_events import CustomEvent, FenceEvent
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType
 from litert.abi.definitions import ffi
