@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     Raises:
       LiteRtError: with no output written.
     """
-    from .apply_plugin_command import define_flags, execute, help_text, parse, read_command
+    from .apply_command_line import define_flags, execute, help_text, parse, read_command
 
     values = define_flags()
     rest = parse(values, argv)

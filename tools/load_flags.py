@@ -181,7 +181,7 @@ def _check_place(unknown: Sequence[str]) -> None:
     """Refuses what only `apply_plugin` has."""
     if not unknown:
         return
-    from .apply_plugin_command import define_flags  # here: few command lines need them
+    from .apply_command_line import define_flags  # here: few command lines need them
 
     flags = define_flags()
     for text in unknown:

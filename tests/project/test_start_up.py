@@ -23,7 +23,7 @@ HEAVY = (
         "dispatch.api",
         "vendor_reference.compiler.plugin",
         "vendor_reference.dispatch",
-        "litert_npu_tools.apply_plugin_command",
+        "litert_npu_tools.apply_command_line",
         "litert_npu_tools.litert_npu",
         "litert_npu_tools.transform_command",
     ],

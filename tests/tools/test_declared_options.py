@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from litert_npu_tools.apply_plugin_command import define_flags
+from litert_npu_tools.apply_command_line import define_flags
 from litert_npu_tools.command_line import make_flags
 from litert_npu_tools.load_flags import LOAD_FLAGS
 
