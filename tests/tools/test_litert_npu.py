@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from absl.flags import DEFINE_string, FlagValues
+from absl.flags import FlagValues
 from litert_npu_tools import litert_npu as tool
 from litert_npu_tools.command import Command, run_guarded
 
 from litert.core.errors import LiteRtError
+from litert.core.option import Flag
 from litert.core.status import Status
 from tests.tools.conftest import LitertNpu
 
@@ -135,14 +136,11 @@ def test_where_nobody_can_be_told_the_status_says_it() -> None:
 def test_flags_may_follow_arguments() -> None:
     seen: list[tuple[str, ...]] = []
 
-    def define(flags: FlagValues) -> None:
-        DEFINE_string("word", "", "A word.", flag_values=flags)
-
     def run(flags: FlagValues, arguments: Sequence[str]) -> int:
         seen.append((flags.word, *arguments))
         return 0
 
-    command = Command("FILE\nShows.", define, run, 1)
+    command = Command("FILE\nShows.", [Flag("word", "", "A word.")], run, 1)
     assert command.main("tool", ["file", "--word=a"]) == 0
     assert command.main("tool", ["--word", "b", "file"]) == 0
     assert seen == [("a", "file"), ("b", "file")]
