@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.builtin import Builtin, DenseIntOrFPElementsAttr
 from xdsl.dialects.func import Func
 from xdsl.dialects.test import Test
 
@@ -113,6 +113,19 @@ def test_what_is_no_ir_is_refused_with_its_place(name: str, context: Context) ->
     assert error.value.where.startswith("file.mlir")
     assert place == "builtin" or error.value.where.startswith(f"file.mlir:{place}")
     assert error.value.what and "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_a_float_in_hexadecimal_is_its_bits(context: Context) -> None:
+    """As MLIR writes what has no decimal digits: infinities, and NaN."""
+    text = "func.func private @f() attributes {a = dense<[1.0, 0x7f800000, 0xFFC00000]> : tensor<3xf32>}"
+    (function,) = read_ir(text, "f.mlir", context).module.ops
+    constant = function.attributes["a"]
+    assert isinstance(constant, DenseIntOrFPElementsAttr)
+    assert constant.data.data.hex() == "0000803f0000807f0000c0ff"
+    (again,) = read_ir(str(function), "f.mlir", context).module.ops
+    assert again.attributes["a"] == constant
+    with pytest.raises(LiteRtError, match="more than the 16 bits of f16"):
+        read_ir(text.replace("f32", "f16"), "f.mlir", context)
 
 
 def test_a_text_too_large_is_not_read(context: Context) -> None:

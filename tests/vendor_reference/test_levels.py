@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.irdl import irdl_op_definition
@@ -20,6 +20,7 @@ from vendor_reference.compiler.ir.kernel_attribute import (
     kernel_attributes,
     read_kernel,
 )
+from vendor_reference.compiler.ir.text import read_ir
 from vendor_reference.compiler.ir.types import (
     element_type_of,
     memref_of,
@@ -360,12 +361,17 @@ SPECS = st.builds(
 )
 
 
+def _with_constant(data: bytes) -> KernelSpec:
+    return KernelSpec("k", arguments=(ConstantArgument(ElementType.FLOAT32, data),))
+
+
 @given(SPECS)
+@example(_with_constant(b"\0\0\x80\x7f\0\0\xc0\x7f"))
 def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
     attributes = kernel_attributes(spec)
     assert read_kernel(attributes) == spec
     text = f"func.func private @k() attributes {DictionaryAttr(attributes)}"
-    (function,) = Parser(CONTEXT, text).parse_module().ops
+    (function,) = read_ir(text, "kernel.mlir", CONTEXT).module.ops
     assert read_kernel(function.attributes) == spec
 
 

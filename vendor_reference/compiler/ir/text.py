@@ -20,6 +20,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    AnyFloat,
     DenseIntOrFPElementsAttr,
     ModuleOp,
     ShapedType,
@@ -27,7 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import AffineDimExpr
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
@@ -270,6 +271,11 @@ class _TextParser(Parser):
         finally:
             self._in_constant = False
 
+    def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
+        element = super()._parse_tensor_literal_element()
+        is_bits = element.span.text[:2] in ("0x", "0X")
+        return _Bits(False, element.value, element.span) if is_bits else element
+
     def parse_optional_type(self) -> TypeAttribute | None:
         found = super().parse_optional_type()
         if self._in_constant:
@@ -285,6 +291,18 @@ class _TextParser(Parser):
 
     def _span(self) -> Span:
         return Span(self.pos, self.pos, self._input)
+
+
+class _Bits(Parser._TensorLiteralElement):
+    """An element in hexadecimal, which for a float is its bits: so MLIR writes infinities and NaN."""
+
+    def to_type(self, parser: AttrParser, type: Any) -> Any:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        bits = self.to_int(parser)
+        if bits >> type.bitwidth:
+            parser.raise_error(f"more than the {type.bitwidth} bits of {type}", self.span)
+        return type.unpack(bits.to_bytes(type.bitwidth // 8, "little"), 1)[0]
 
 
 def _decode(text: str | bytes, name: str) -> str:
