@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
+_Kind = TypeVar("_Kind")
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
@@ -73,7 +74,6 @@ class JsonNode:
           LiteRtError: for another kind of value, a field that is missing, and a field of another name.
         """
         value = self._expect(dict, "an object")
-        assert isinstance(value, dict)
         known = (*required, *optional)
         others = [name for name in value if name not in known]
         if others and not is_open:
@@ -87,7 +87,6 @@ class JsonNode:
     def entries(self) -> Mapping[str, JsonNode]:
         """The entries of an object whose names are the user's own."""
         value = self._expect(dict, "an object")
-        assert isinstance(value, dict)
         for name in value:
             if _HALF_PAIR.search(str(name)):
                 raise self.error(f"the name {name!a} has half of a surrogate pair")
@@ -96,7 +95,6 @@ class JsonNode:
     def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
         """The elements of an array of `least` to `most` elements."""
         value = self._expect(list, "an array")
-        assert isinstance(value, list)
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
             raise self.error(f"{len(value)} elements, expected {allowed}")
@@ -126,13 +124,11 @@ class JsonNode:
 
     def boolean(self) -> bool:
         """`true` or `false`."""
-        value = self._expect(bool, "true or false")
-        return value is True
+        return self._expect(bool, "true or false")
 
     def text(self, allowed: Collection[str] = (), for_c: bool = True) -> str:
         """A string that UTF-8 can hold, and C (no NUL) where it is for C; one of `allowed`, where something is."""
         value = self._expect(str, "a string")
-        assert isinstance(value, str)
         if (for_c and "\0" in value) or _HALF_PAIR.search(value):
             raise self.error(f"{value!a} has a NUL or half of a surrogate pair")
         if allowed and value not in allowed:
@@ -148,7 +144,7 @@ class JsonNode:
             node = node._child(found, f"[{step}]" if isinstance(step, int) else f".{step}")
         return node
 
-    def _expect(self, kind: type, name: str) -> object:
+    def _expect(self, kind: type[_Kind], name: str) -> _Kind:
         if not isinstance(self.value, kind):
             raise self.error(f"{_shown(self.value)} is not {name}")
         return self.value

@@ -110,10 +110,7 @@ def frozen_array(
     item: Codec[_Value], least: int = 0, most: int | None = None
 ) -> Codec[tuple[_Value, ...]]:
     """The same as a tuple, which can be a part of a key."""
-    return Codec(
-        lambda node: tuple([item.read(part) for part in node.items(least, most)]),
-        lambda values: [item.dump(value) for value in values],
-    )
+    return converted(array(item, least, most), tuple, list)
 
 
 def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -56,9 +59,6 @@ class ElementType(IntEnum):
         """
         import numpy as np  # here, since a command that only reads a model must not pay for it
 
-        from litert.core.errors import LiteRtError
-        from litert.core.status import Status
-
         name = _NUMPY.get(self)
         if name is None:
             raise LiteRtError(Status.UNSUPPORTED, f"{self.name} has no NumPy type")
@@ -77,9 +77,6 @@ class ElementType(IntEnum):
           LiteRtError: UNSUPPORTED, if there is none.
         """
         import numpy as np
-
-        from litert.core.errors import LiteRtError
-        from litert.core.status import Status
 
         try:
             name = np.dtype(dtype).name

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.kernel_dims import kernel_dims
-from litert.core.sizes import Size, divide, remainder
+from litert.core.sizes import ARITHMETIC, Size
 from litert.core.status import Status
 
 _TOKEN = re.compile(
@@ -156,12 +156,13 @@ class _Parser:
             at = match.end()
 
     def formula(self) -> _Value:
-        value = self._chain("+-", lambda: self._chain("*/%", self._factor))
-        if self._next < len(self._tokens):
-            raise _error(
-                self._text, f"has '{self._tokens[self._next]}' where an operator should be"
-            )
+        value = self._sum()
+        if token := self._peek():
+            raise _error(self._text, f"has '{token}' where an operator should be")
         return value
+
+    def _sum(self) -> _Value:
+        return self._chain("+-", lambda: self._chain("*/%", self._factor))
 
     def _chain(self, operators: str, operand: Callable[[], _Value]) -> _Value:
         """Operands with operators of one rank between them, left to right."""
@@ -176,7 +177,10 @@ class _Parser:
         def value(scope: _Scope) -> Size:
             total = first(scope)
             for operator, operand in rest:
-                total = self._apply(operator, total, operand(scope))
+                next_value = operand(scope)
+                if operator in "/%" and next_value == 0:
+                    raise _error(self._text, "divides by zero")
+                total = ARITHMETIC[operator](total, next_value)
             return total
 
         return value
@@ -212,7 +216,7 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEPTH:
             raise _error(self._text, f"has more than {_DEPTH} parentheses in each other")
-        value = self._chain("+-", lambda: self._chain("*/%", self._factor))
+        value = self._sum()
         if self._peek() != ")":
             raise _error(self._text, "has a '(' without its ')'")
         self._next += 1
@@ -221,17 +225,6 @@ class _Parser:
 
     def _peek(self) -> str:
         return self._tokens[self._next] if self._next < len(self._tokens) else ""
-
-    def _apply(self, operator: str, lhs: Size, rhs: Size) -> Size:
-        if operator == "+":
-            return lhs + rhs
-        if operator == "-":
-            return lhs - rhs
-        if operator == "*":
-            return lhs * rhs
-        if rhs == 0:
-            raise _error(self._text, "divides by zero")
-        return divide(lhs, rhs) if operator == "/" else remainder(lhs, rhs)
 
 
 def _error(text: str, what: str) -> LiteRtError:

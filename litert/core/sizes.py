@@ -6,10 +6,11 @@ as in C.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
+from operator import add, mul, sub
+from typing import Any, TypeAlias
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -94,6 +95,12 @@ def remainder(lhs: Size, rhs: Size) -> Size:
     return Operation("%", lhs, rhs)
 
 
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": add, "-": sub, "*": mul, "/": divide, "%": remainder,
+}  # fmt: skip
+"""What the operators do, to numbers and to sizes."""
+
+
 def multiply(sizes: Sequence[Size]) -> Size:
     """The product of sizes."""
     total: Size = 1
@@ -155,19 +162,11 @@ def _evaluate(size: Size, shapes: Shapes) -> int:
     if isinstance(size, Dimension):
         return shapes(size.shape)[size.index]
     if isinstance(size, Operation):
-        return _apply(size.operator, _evaluate(size.lhs, shapes), _evaluate(size.rhs, shapes))
+        lhs, rhs = _evaluate(size.lhs, shapes), _evaluate(size.rhs, shapes)
+        value: int = ARITHMETIC[size.operator](lhs, rhs)
+        return value
     assert isinstance(size, int)
     return size
-
-
-def _apply(operator: str, lhs: int, rhs: int) -> int:
-    if operator == "+":
-        return lhs + rhs
-    if operator == "-":
-        return lhs - rhs
-    if operator == "*":
-        return lhs * rhs
-    return _quotient(lhs, rhs) if operator == "/" else lhs - _quotient(lhs, rhs) * rhs
 
 
 def _quotient(lhs: int, rhs: int) -> int:
@@ -185,14 +184,13 @@ def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
     lhs, rhs = _interval(size.lhs, bounds), _interval(size.rhs, bounds)
     if size.operator == "%":
         return _interval_of_remainder(lhs, rhs)
+    ends: Sequence[int] = rhs
     if size.operator == "/":
         low, high = rhs
-        divisors = [d for d in (low, -1, 1, high) if low <= d <= high and d]
-        if not divisors:
+        ends = [d for d in (low, -1, 1, high) if low <= d <= high and d]
+        if not ends:
             raise ZeroDivisionError
-        values = [_quotient(a, b) for a, b in product(lhs, divisors)]
-        return min(values), max(values)
-    values = [_apply(size.operator, a, b) for a, b in product(lhs, rhs)]
+    values = [ARITHMETIC[size.operator](a, b) for a, b in product(lhs, ends)]
     return min(values), max(values)
 
 
