@@ -10,12 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from litert.model.blob import Blob
-from litert.model.dump import (
-    attribute,
-    data_text,
-    quote,
-    text_or_data,
-)
+from litert.model.dump import attribute, data_text, quote, text_or_data
 from litert.model.graph import Buffer, Model, Op, Signature, Subgraph, Tensor
 from litert.model.op_matching import OpMatching
 from litert.model.subgraph_diff import (
@@ -24,6 +19,7 @@ from litert.model.subgraph_diff import (
     ModelDiff,
     SubgraphComparison,
     SubgraphDiff,
+    count_changes,
     mapping_changes,
     value_changes,
 )
@@ -78,7 +74,7 @@ def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> li
 def _call_texts(model: Model) -> dict[Op, Sequence[str]]:
     """The byte code and the function of each NPU call; its options are offsets in the file."""
     return {
-        op: (data_text(module.blob.view, 0), quote(function))
+        op: (_blob_text(module.blob), quote(function))
         for module in model.byte_code
         for op, function in module.users
     }
@@ -87,26 +83,22 @@ def _call_texts(model: Model) -> dict[Op, Sequence[str]]:
 def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterator[Change]:
     yield from value_changes("schema version", before.version, after.version, attribute)
     yield from value_changes("description", before.description, after.description, attribute)
-    yield from mapping_changes(_metadata_texts(before), _metadata_texts(after), str, "metadata ")
-    modules = [
-        Counter(data_text(appended.blob.view, 0) for appended in model.byte_code)
-        for model in (before, after)
-    ]
-    yield from (Change("byte code", text, "") for text in modules[0] - modules[1])
-    yield from (Change("byte code", "", text) for text in modules[1] - modules[0])
-    if not data.is_same(before.trailing, after.trailing) and not _has_moved(
-        before.trailing, after.trailing
-    ):
-        blobs = (before.trailing, after.trailing)
-        texts = ["" if blob is None else data_text(blob.view, 0) for blob in blobs]
-        yield Change("trailing bytes", texts[0], texts[1])
+    yield from mapping_changes(_metadata_texts(before), _metadata_texts(after), str)
+    modules = [[_blob_text(module.blob) for module in model.byte_code] for model in (before, after)]
+    yield from count_changes("byte code", *modules)
+    old, new = before.trailing, after.trailing
+    if not data.is_same(old, new) and not _has_moved(old, new):
+        yield from value_changes("trailing bytes", old, new, _blob_text)
     for what in ("external_buffer_groups", "external_buffers"):
         yield from value_changes(what, getattr(before, what), getattr(after, what), attribute)
-    codes = [_texts_of_unused_codes(model) for model in (before, after)]
-    yield from (Change("operator code that no op has", text, "") for text in codes[0] - codes[1])
-    yield from (Change("operator code that no op has", "", text) for text in codes[1] - codes[0])
+    codes = [_unused_codes(model) for model in (before, after)]
+    yield from count_changes("operator code that no op has", *codes)
     unused = [sum(map(_size, _unused_buffers(model))) for model in (before, after)]
     yield from value_changes("bytes of data that nothing has", unused[0], unused[1], str)
+
+
+def _blob_text(blob: Blob) -> str:
+    return data_text(blob.view, 0)
 
 
 def _has_moved(before: Blob | None, after: Blob | None) -> bool:
@@ -124,13 +116,13 @@ def _metadata_texts(model: Model) -> dict[str, str]:
         counts[entry.name] += 1
         number = f" (entry {counts[entry.name]})" if counts[entry.name] > 1 else ""
         blob = entry.buffer.blob
-        texts[f"{quote(entry.name)}{number}"] = text_or_data(blob.view) if blob else '""'
+        texts[f"metadata {quote(entry.name)}{number}"] = text_or_data(blob.view) if blob else '""'
     return texts
 
 
-def _texts_of_unused_codes(model: Model) -> Counter[str]:
+def _unused_codes(model: Model) -> Iterator[str]:
     used = {op.code for op in model.ops()}
-    return Counter(Op(code, (), ()).name for code in model.operator_codes if code not in used)
+    return (Op(code, (), ()).name for code in model.operator_codes if code not in used)
 
 
 def _unused_buffers(model: Model) -> Iterator[Buffer]:
@@ -158,7 +150,7 @@ def _signature_changes(
         old, new = old_ones.get(key), new_ones.get(key)
         what = f"signature {quote(key)}"
         if old is None or new is None:
-            yield Change(what, _signature_text(old), _signature_text(new))
+            yield from value_changes(what, old, new, _signature_text)
             continue
         matching = matchings.get(index[id(new.subgraph)])
         for kind, was, now in (
@@ -175,9 +167,7 @@ def _are_same(before: _Arguments, after: _Arguments, matching: OpMatching) -> bo
     )
 
 
-def _signature_text(signature: Signature | None) -> str:
-    if signature is None:
-        return ""
+def _signature_text(signature: Signature) -> str:
     return f"({_arguments_text(signature.inputs)}) -> ({_arguments_text(signature.outputs)})"
 
 

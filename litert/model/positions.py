@@ -8,7 +8,7 @@ pairs (LiteRT: `tflite/converter/experimental/remat/metadata_util.cc`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from litert.model.blob import Blob
@@ -49,19 +49,21 @@ def remove_subgraphs(model: Model, gone: Collection[int]) -> None:
     set_control_dependencies(model, [edges[index] for index in kept])
     for op in model.ops():
         if any(places.get(index, index) != index for index in referenced_subgraphs(op)):
-            op.options = _renumbered(op.options, lambda index: places.get(index, index))
-            op.options_2 = _renumbered(op.options_2, lambda index: places.get(index, index))
+            op.options = _renumbered(op.options, places)
+            op.options_2 = _renumbered(op.options_2, places)
 
 
-def _renumbered(options: Table | None, place: Callable[[int], int]) -> Table | None:
+def _renumbered(options: Table | None, places: Mapping[int, int]) -> Table | None:
+    """Options that name subgraphs by their new indices; -1 and what the model does not have stay."""
     if options is None:
         return None
     changes: dict[str, object] = {}
     for field in _fields(options.type_name):
         value = options.get(field)
-        if value is not None:
-            is_one = isinstance(value, int)
-            changes[field] = place(value) if is_one else [place(index) for index in value]
+        if isinstance(value, int):
+            changes[field] = places.get(value, value)
+        elif value is not None:
+            changes[field] = [places.get(index, index) for index in value]
     return options.with_fields(**changes) if changes else options
 
 
@@ -83,8 +85,8 @@ def read_control_dependencies(model: Model) -> list[list[Edge]]:
     if blob is None:
         return none
     try:
-        found = _Numbers(bytes(blob)).edges()
-    except (IndexError, ValueError):
+        found = _read_edges(bytes(blob))
+    except (StopIteration, ValueError):
         return none
     return found if len(found) == len(model.subgraphs) else none
 
@@ -112,47 +114,36 @@ def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> N
             return
 
 
-class _Numbers:
-    """Varints, read one by one; too few are an IndexError, and what makes no sense a ValueError."""
+def _read_edges(data: bytes) -> list[list[Edge]]:
+    """The edges in data; too few numbers are a StopIteration, and what makes no sense a ValueError."""
+    numbers = _varints(data)
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._place = 0
-
-    def edges(self) -> list[list[Edge]]:
-        if self._unsigned() != _VERSION:
-            raise ValueError("of another version")
-        found = [
-            [(self._position(), self._position()) for _ in range(self._count())]
-            for _ in range(self._count())
-        ]
-        if self._place != len(self._data):
-            raise ValueError("bytes at the end")
-        return found
-
-    def _count(self) -> int:
-        count = self._unsigned()
-        if count > len(self._data) - self._place:  # each takes a byte or more
-            raise ValueError("longer than the data")
-        return count
-
-    def _position(self) -> int:
-        value = self._unsigned()
-        if value % 2:
+    def position() -> int:
+        value, is_negative = divmod(next(numbers), 2)  # zigzag
+        if is_negative:
             raise ValueError("a negative position")
-        return value // 2
+        return value
 
-    def _unsigned(self) -> int:
-        value, shift = 0, 0
-        while True:
-            byte = self._data[self._place]
-            self._place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                return value
-            if shift > _MAX_BITS:
-                raise ValueError("more than 32 bits")
+    if next(numbers) != _VERSION:
+        raise ValueError("of another version")
+    found = [[(position(), position()) for _ in range(next(numbers))] for _ in range(next(numbers))]
+    if next(numbers, None) is not None:
+        raise ValueError("bytes at the end")
+    return found
+
+
+def _varints(data: bytes) -> Iterator[int]:
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            yield value
+            value = shift = 0
+        elif shift > _MAX_BITS:
+            raise ValueError("more than 32 bits")
+    if shift:
+        raise ValueError("a number that is cut")
 
 
 def _put(data: bytearray, value: int) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from litert.model.blob import Blob
@@ -147,13 +148,21 @@ def value_changes(
 
 
 def mapping_changes(
-    before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str], where: str = ""
+    before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str]
 ) -> Iterator[Change]:
-    """The changes of values by name; `where` is put before the names."""
+    """The changes of values by name; a name that is not there is nothing."""
     for name in dict.fromkeys([*before, *after]):
         if name not in before or name not in after or before[name] != after[name]:
-            texts = [text(some[name]) if name in some else "" for some in (before, after)]
-            yield Change(f"{where}{name}", texts[0], texts[1])
+            yield Change(
+                name, *(text(some[name]) if name in some else "" for some in (before, after))
+            )
+
+
+def count_changes(what: str, before: Iterable[str], after: Iterable[str]) -> Iterator[Change]:
+    """What is there less or more often than it was."""
+    old, new = Counter(before), Counter(after)
+    yield from (Change(what, text, "") for text in old - new)
+    yield from (Change(what, "", text) for text in new - old)
 
 
 class SubgraphComparison:
@@ -199,13 +208,9 @@ class SubgraphComparison:
         )
 
     def _op_changes(self, before: Op, after: Op) -> Iterator[Change]:
-        if before.code.version != after.code.version:
-            yield Change("version", str(before.code.version), str(after.code.version))
-        for old_table, new_table in (
-            (before.options, after.options),
-            (before.options_2, after.options_2),
-        ):
-            yield from _table_changes("options", old_table, new_table)
+        yield from value_changes("version", before.code.version, after.code.version, str)
+        yield from _table_changes("options", before.options, after.options)
+        yield from _table_changes("options", before.options_2, after.options_2)
         yield from self._custom_option_changes(before, after)
         for what in ("custom_options_format", "mutating_variable_inputs", "debug_metadata_index"):
             yield from value_changes(what, getattr(before, what), getattr(after, what), attribute)
@@ -213,17 +218,12 @@ class SubgraphComparison:
             ("input", before.inputs, after.inputs),
             ("intermediate", before.intermediates, after.intermediates),
         ):
-            for index in range(max(len(old_tensors), len(new_tensors))):
-                old = old_tensors[index] if index < len(old_tensors) else None
-                new = new_tensors[index] if index < len(new_tensors) else None
+            for index, (old, new) in enumerate(zip_longest(old_tensors, new_tensors)):
                 yield from self._input_changes(f"{what} {index}", old, new)
-            if len(old_tensors) != len(new_tensors):
-                yield Change(f"number of {what}s", str(len(old_tensors)), str(len(new_tensors)))
+            yield from value_changes(f"number of {what}s", len(old_tensors), len(new_tensors), str)
         for index, (written, writes) in enumerate(zip(before.outputs, after.outputs, strict=False)):
             yield from _tensor_changes(f"output {index}", written, writes)
-        if len(before.outputs) != len(after.outputs):
-            counts = (str(len(before.outputs)), str(len(after.outputs)))
-            yield Change("number of outputs", *counts)
+        yield from value_changes("number of outputs", len(before.outputs), len(after.outputs), str)
 
     def _custom_option_changes(self, before: Op, after: Op) -> Iterator[Change]:
         if before in self._calls and after in self._calls:
@@ -245,15 +245,15 @@ class SubgraphComparison:
                     "custom_options", data_text(old_blob.view, 0), data_text(new_blob.view, 0)
                 )
             return
-        texts = ["" if blob is None else options_text(blob.view) for blob in (old_blob, new_blob)]
-        yield Change("custom_options", texts[0], texts[1])
+        yield from value_changes(
+            "custom_options", old_blob, new_blob, lambda blob: options_text(blob.view)
+        )
 
     def _input_changes(
         self, what: str, before: Tensor | None, after: Tensor | None
     ) -> Iterator[Change]:
         if before is None or after is None:
-            if before is not after:
-                yield Change(what, self._text(before), self._text(after))
+            yield from value_changes(what, before, after, self._text)
             return
         if before.is_constant != after.is_constant or not (
             before.is_constant or self.matching.is_same(before, after)
@@ -277,10 +277,8 @@ class SubgraphComparison:
                 if isinstance(some[0], Tensor) and isinstance(some[1], Tensor):
                     yield from self._once(*some, f"{what} {name}")
 
-    def _text(self, tensor: Tensor | None) -> str:
+    def _text(self, tensor: Tensor) -> str:
         """What an op reads, by name and by what writes it: names alone are not always unique."""
-        if tensor is None:
-            return ""
         name = quote(tensor.name)
         if tensor.is_constant:
             return f"{name} {constant_text(tensor)}"
@@ -290,24 +288,23 @@ class SubgraphComparison:
     def _subgraph_changes(self) -> Iterator[Change]:
         before, after = self._before, self._after
         yield from value_changes("name", before.name, after.name, quote)
-        index = "debug_metadata_index"
-        yield from value_changes(index, getattr(before, index), getattr(after, index), attribute)
+        yield from value_changes(
+            "debug_metadata_index", before.debug_metadata_index, after.debug_metadata_index, str
+        )
         is_same = self.matching.is_same
         for what, old, new in (
             ("inputs", before.inputs, after.inputs),
             ("outputs", before.outputs, after.outputs),
         ):
             if len(old) != len(new) or not all(map(is_same, old, new)):
-                texts = [", ".join(quote(tensor.name) for tensor in some) for some in (old, new)]
-                yield Change(what, texts[0], texts[1])
+                yield Change(
+                    what, *(", ".join(quote(tensor.name) for tensor in some) for some in (old, new))
+                )
         known = [(self.matching.tensors.get(tensor), tensor) for tensor in after.inputs]
         yield from self._sources("input", known)
         yield from self._sources("output", list(zip(before.outputs, after.outputs, strict=False)))
-        unused = [Counter(t.name for t in _unused_tensors(some)) for some in (before, after)]
-        for name in unused[0] - unused[1]:
-            yield Change("tensor that nothing uses", quote(name), "")
-        for name in unused[1] - unused[0]:
-            yield Change("tensor that nothing uses", "", quote(name))
+        unused = [[quote(t.name) for t in _unused_tensors(some)] for some in (before, after)]
+        yield from count_changes("tensor that nothing uses", *unused)
 
     def _sources(
         self, what: str, pairs: Sequence[tuple[Tensor | None, Tensor]]
@@ -322,16 +319,16 @@ def _op_place(index: int, op: Op) -> OpPlace:
 
 
 def _table_changes(what: str, before: Table | None, after: Table | None) -> Iterator[Change]:
-    if before is after or (before is None and after is None):
-        return
     if before is None or after is None or before.type_name != after.type_name:
-        texts = ["" if t is None else f"{t.type_name} {attribute(t)}" for t in (before, after)]
-        yield Change(what, texts[0], texts[1])
-        return
-    if before == after:
-        return
-    fields = [dict(text.split(" = ", 1) for text in table_attributes(t)) for t in (before, after)]
-    yield from mapping_changes(fields[0], fields[1], str)
+        yield from value_changes(
+            what, before, after, lambda table: f"{table.type_name} {attribute(table)}"
+        )
+    elif before is not after and before != after:
+        yield from mapping_changes(_attribute_texts(before), _attribute_texts(after), str)
+
+
+def _attribute_texts(table: Table) -> dict[str, str]:
+    return dict(text.split(" = ", 1) for text in table_attributes(table))
 
 
 def _tensor_changes(what: str, before: Tensor, after: Tensor) -> Iterator[Change]:
