@@ -104,6 +104,7 @@ def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: s
       newest: path of a file that stays, however large it is.
     """
     left_over = re.compile(rf"\.(?:{names.pattern})\..*\.tmp")
+    oldest = time.time() - _LEFT_OVER_AGE_S
     files = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -113,8 +114,8 @@ def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: s
                 stat = entry.stat(follow_symlinks=False)
                 if names.fullmatch(entry.name):
                     files.append((stat.st_mtime_ns, stat.st_size, entry.path))
-                elif left_over.fullmatch(entry.name):
-                    _remove_if_old(entry.path, stat.st_mtime)
+                elif left_over.fullmatch(entry.name) and stat.st_mtime < oldest:
+                    os.unlink(entry.path)
     excess = sum(size for _, size, _ in files) - limit_bytes
     for _, size, path in sorted(files):
         if excess <= 0:
@@ -128,8 +129,3 @@ def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: s
         except OSError:  # another user's: it stays, and the next goes in its place
             continue
         excess -= size
-
-
-def _remove_if_old(path: str, modified_s: float) -> None:
-    if modified_s + _LEFT_OVER_AGE_S < time.time():
-        os.unlink(path)

@@ -132,6 +132,10 @@ class Blob:
             self._view = whole[self.offset : self.offset + self.size]
         return self._view
 
+    def part(self, offset: int, size: int) -> Blob:
+        """A range of these bytes."""
+        return Blob(self.view[offset : offset + size], self.file, self.offset + offset)
+
     def __bytes__(self) -> bytes:
         return bytes(self.view)
 

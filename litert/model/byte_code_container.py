@@ -79,30 +79,15 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
     """
     if not is_container(module):
         return module, ()
-    if module.size < _HEADER.size:
-        raise _damaged(f"it ends after {module.size} bytes", where)
-    _, version, count, offset, size = _HEADER.unpack_from(module.view)
-    if version != _VERSION:
+    try:
+        return _unpack(module, where)
+    except ValueError as error:
         raise LiteRtError(
-            Status.WRONG_VERSION,
-            f"byte code in a container of version {version}, not {_VERSION}",
+            Status.INVALID_FLATBUFFER,
+            f"the container of byte code and assets is damaged: {error}",
             where,
-            "Load the file with the version of this project that its compiler plugin was exported by.",
-        )
-    text = _HEADER.size + count * _ENTRY.size
-    if text > module.size:
-        raise _damaged(f"its list of {count} assets is cut", where)
-    assets: dict[str, Asset] = {}
-    for entry in _ENTRY.iter_unpack(module.view[_HEADER.size : text]):
-        name_size, path_size, asset_offset, asset_size = entry
-        name = _text(module, text, name_size, where)
-        path = _text(module, text + name_size, path_size, where)
-        text += name_size + path_size
-        asset = Asset(name, path, _range(module, asset_offset, asset_size, where))
-        _check_name(asset, where)
-        if assets.setdefault(asset.name, asset) is not asset:
-            raise _damaged(f"it has asset '{asset.name}' twice", where)
-    return _range(module, offset, size, where), list(assets.values())
+            "Compile the model again.",
+        ) from error
 
 
 def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
@@ -118,36 +103,51 @@ def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
     return list(found.values())
 
 
-def _text(module: Blob, offset: int, size: int, where: str) -> str:
+def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
+    """Takes a container apart; damage is a ValueError."""
+    if module.size < _HEADER.size:
+        raise ValueError(f"it ends after {module.size} bytes")
+    _, version, count, offset, size = _HEADER.unpack_from(module.view)
+    if version != _VERSION:
+        raise LiteRtError(
+            Status.WRONG_VERSION,
+            f"byte code in a container of version {version}, not {_VERSION}",
+            where,
+            "Load the file with the version of this project that its compiler plugin was exported by.",
+        )
+    text = _HEADER.size + count * _ENTRY.size
+    if text > module.size:
+        raise ValueError(f"its list of {count} assets is cut")
+    assets: dict[str, Asset] = {}
+    for entry in _ENTRY.iter_unpack(module.view[_HEADER.size : text]):
+        name_size, path_size, asset_offset, asset_size = entry
+        name = _text(module, text, name_size)
+        path = _text(module, text + name_size, path_size)
+        text += name_size + path_size
+        asset = Asset(name, path, _part(module, asset_offset, asset_size))
+        _check_name(asset)
+        if assets.setdefault(asset.name, asset) is not asset:
+            raise ValueError(f"it has asset '{asset.name}' twice")
+    return _part(module, offset, size), list(assets.values())
+
+
+def _text(module: Blob, offset: int, size: int) -> str:
     try:
-        return str(_range(module, offset, size, where).view, "utf-8")
+        return str(_part(module, offset, size).view, "utf-8")
     except UnicodeDecodeError as error:
-        raise _damaged(f"a name in it is not UTF-8: {error}", where) from error
+        raise ValueError(f"a name in it is not UTF-8: {error}") from error
 
 
-def _check_name(asset: Asset, where: str) -> None:
+def _check_name(asset: Asset) -> None:
     try:
         check_op_name(asset.op_name)
         if asset.companion_path:
             check_companion_path(asset.companion_path)
     except LiteRtError as error:
-        raise _damaged(error.what, where) from error
+        raise ValueError(error.what) from error
 
 
-def _range(module: Blob, offset: int, size: int, where: str) -> Blob:
+def _part(module: Blob, offset: int, size: int) -> Blob:
     if offset + size > module.size:
-        raise _damaged(f"bytes {offset} to {offset + size} of {module.size}", where)
-    return Blob(
-        module.view[offset : offset + size],
-        module.file,
-        module.offset + offset if module.file else 0,
-    )
-
-
-def _damaged(what: str, where: str) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_FLATBUFFER,
-        f"the container of byte code and assets is damaged: {what}",
-        where,
-        "Compile the model again.",
-    )
+        raise ValueError(f"bytes {offset} to {offset + size} of {module.size}")
+    return module.part(offset, size)

@@ -20,8 +20,6 @@ NPU_CALL = "odml.npu_call"
 CPU_CALL = "odml.cpu_call"
 """What the model's author wants on the CPU."""
 
-_NO_SUBGRAPH = -1
-
 
 @dataclass(frozen=True, slots=True)
 class Composite:
@@ -45,16 +43,15 @@ def read_composite(op: Op) -> Composite | None:
     if op.name != COMPOSITE_OP or options is None:
         return None
     attributes = options.get("composite_attributes")
-    if attributes:
-        try:
-            if not isinstance(read_flexbuffer(attributes), Mapping):
-                return None
-        except LiteRtError:
+    try:
+        if attributes and not isinstance(read_flexbuffer(attributes), Mapping):
             return None
+    except LiteRtError:
+        return None
     return Composite(options.get("name") or "", options.get("decomposition_subgraph_index"))
 
 
 def forget_decomposition(op: Op) -> None:
     """Lets a composite go without its decomposition, for who has only the op: -1, as stock writes it."""
     assert op.options_2 is not None
-    op.options_2 = op.options_2.with_fields(decomposition_subgraph_index=_NO_SUBGRAPH)
+    op.options_2 = op.options_2.with_fields(decomposition_subgraph_index=-1)

@@ -88,8 +88,7 @@ def read_dispatch_options(data: bytes | memoryview, where: str = "") -> Dispatch
     """
     options = read_flexbuffer(data, where)
     if isinstance(options, dict):
-        offset, size = options.get(_OFFSET_KEY), options.get(_SIZE_KEY)
-        name = options.get(_NAME_KEY)
+        offset, size, name = (options.get(key) for key in (_OFFSET_KEY, _SIZE_KEY, _NAME_KEY))
         if (
             isinstance(offset, int)
             and isinstance(size, int)
@@ -124,7 +123,7 @@ def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blo
             where,
             "The file is damaged or cut: compile the model again.",
         )
-    return Blob(file.view[start:end], file.file, file.offset + start)
+    return file.part(start, options.bytecode_size)
 
 
 def _width(value: int) -> int:

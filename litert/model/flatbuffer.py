@@ -15,8 +15,10 @@ from litert.core.status import Status
 MAX_SLOTS = 64
 """Of a vtable that are looked at; no table of the schema comes near."""
 
-_i32 = struct.Struct("<i").unpack_from
-_u32 = struct.Struct("<I").unpack_from
+i8 = struct.Struct("<b").unpack_from
+i32 = struct.Struct("<i").unpack_from
+u32 = struct.Struct("<I").unpack_from
+u64 = struct.Struct("<Q").unpack_from
 _two_u16 = struct.Struct("<HH").unpack_from
 
 _FREE_BYTES = 1 << 18
@@ -43,7 +45,7 @@ class FlatbufferBytes:
 
     def fields(self, table: int) -> tuple[int, ...]:
         """The offsets of a table's fields from its position, by slot; 0 is absent, as is a slot past the end."""
-        vtable = table - _i32(self.view, table)[0]
+        vtable = table - i32(self.view, table)[0]
         found = self._vtables.get(vtable)
         if found is None:
             found = self.vtable(vtable)
@@ -62,12 +64,12 @@ class FlatbufferBytes:
 
     def target(self, place: int) -> int:
         """What the offset at `place` points at."""
-        offset: int = _u32(self.view, place)[0]
+        offset: int = u32(self.view, place)[0]
         return place + offset
 
     def span(self, vector: int, element_size: int) -> tuple[int, int, int]:
         """Number of elements, start and end of a vector's (or string's) elements, all in the file."""
-        count: int = _u32(self.view, vector)[0]
+        count: int = u32(self.view, vector)[0]
         start = vector + 4
         end = start + count * element_size
         if end > self.size:

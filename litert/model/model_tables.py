@@ -25,6 +25,7 @@ from litert.model.graph import (
     Tensor,
 )
 from litert.model.quantization_table import quantization_table, with_indices
+from litert.model.schema_types import IDENTIFIER
 from litert.model.schema_writer import Offsets, Scalars, SchemaWriter
 from litert.model.table import Table, is_absent
 
@@ -36,8 +37,6 @@ _TENSOR_OFFSETS = (0, 3, 4, 7, 6, 9)  # shape, name, quantization, signature, sp
 _TENSOR_SCALARS = ((2, "I"), (10, "I"), (1, "b"), (5, "?"), (8, "?"))
 _OP = ((1, 2), ((0, "I"),))  # inputs and outputs; operator code
 _OP_WITH_OPTIONS = ((1, 2, 4), ((0, "I"), (3, "B")))
-
-_IDENTIFIER = b"TFL3"
 
 
 class SubgraphTables:
@@ -286,7 +285,7 @@ class ModelTables:
             *writer.tables_field(8, groups, model.external_buffer_groups),
             *writer.tables_field(9, external, model.external_buffers),
         ]
-        return out.finish(out.table(offsets, [(0, "I", model.version)]), _IDENTIFIER, alignment)
+        return out.finish(out.table(offsets, [(0, "I", model.version)]), IDENTIFIER, alignment)
 
     def _buffer(self, buffer: Buffer) -> int:
         out, blob = self._writer.out, buffer.blob

@@ -14,9 +14,6 @@ from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Se
 
 from litert.model.graph import Op, Subgraph, Tensor
 
-_KeyOf = Callable[[Op, Callable[[Tensor], Hashable]], Hashable]
-"""What an op is found by, given what stands for each tensor; None where it is not known."""
-
 
 class OpMatching:
     """The ops of a subgraph `after` a change, and what each was `before` it.
@@ -38,8 +35,8 @@ class OpMatching:
         self._match_inputs()
         self._match_from_the_start()
         self._match_by_names()
-        self._match_by_inputs(_all_inputs)
-        self._match_by_inputs(_first_input)
+        self._match_by_inputs(None)
+        self._match_by_inputs(1)
         self._match_by_readers()
         self._match_in_gaps()
         self._match_sources()
@@ -80,18 +77,18 @@ class OpMatching:
             if key in known:
                 self._pair(known[key], op)
 
-    def _match_by_inputs(self, key_of: _KeyOf) -> None:
+    def _match_by_inputs(self, most: int | None) -> None:
         candidates: dict[Hashable, deque[Op]] = defaultdict(deque)
         for op in self._before.ops:
             if op not in self._taken:
-                candidates[key_of(op, lambda tensor: tensor)].append(op)
+                candidates[_key(op, lambda tensor: tensor, most)].append(op)
         if not candidates:
             return
         for op in self._after.ops:
             if op in self.ops:
                 continue
             for known in (self._namesake, self.tensors.get):
-                key = key_of(op, known)
+                key = _key(op, known, most)
                 found = candidates.get(key) if key is not None else None
                 while found and found[0] in self._taken:
                     found.popleft()
@@ -117,7 +114,7 @@ class OpMatching:
             and new not in self.ops
             and old.name == new.name
             and len(old.outputs) == len(new.outputs)
-            and _place(old.outputs, before) == _place(new.outputs, after)
+            and old.outputs.index(before) == new.outputs.index(after)
         ):
             self._pair(old, new)
 
@@ -216,25 +213,11 @@ def _unique_keys(ops: Sequence[Op], without: Container[Op]) -> Iterator[tuple[tu
     return ((key, op) for key, op in zip(keys, rest, strict=True) if counts[key] == 1)
 
 
-def _all_inputs(op: Op, known: Callable[[Tensor], Hashable]) -> Hashable:
-    """An op's kind, and all that it reads but constants, which may have other data now."""
-    inputs = [
-        known(tensor) for tensor in op.inputs if tensor is not None and not tensor.is_constant
-    ]
+def _key(op: Op, known: Callable[[Tensor], Hashable], most: int | None) -> Hashable:
+    """An op's kind, and the first `most` that it reads, or all; not constants, which may have other data now."""
+    read = [tensor for tensor in op.inputs if tensor is not None and not tensor.is_constant]
+    inputs = [known(tensor) for tensor in read[:most]]
     return None if None in inputs or not inputs else (op.name, *inputs)
-
-
-def _first_input(op: Op, known: Callable[[Tensor], Hashable]) -> Hashable:
-    """An op's kind, and the first that it reads but constants."""
-    for tensor in op.inputs:
-        if tensor is not None and not tensor.is_constant:
-            first = known(tensor)
-            return None if first is None else (op.name, first)
-    return None
-
-
-def _place(tensors: Sequence[Tensor], wanted: Tensor) -> int:
-    return next(index for index, tensor in enumerate(tensors) if tensor is wanted)
 
 
 def _source_kind(tensor: Tensor) -> str:

@@ -11,7 +11,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -65,7 +65,7 @@ def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
         if progress is not None:
             progress(plan.size, plan.size)
         return
-    with FileCopy(fd, plan.size) as copy:
+    with closing(FileCopy(fd, plan.size)) as copy:
         _copy_runs(fd, copy, plan, progress)
     for target, text in plan.texts:
         write_at(fd, text, target)
@@ -102,7 +102,7 @@ def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None
 
 
 class FileCopy:
-    """Copies into a file by the fastest way that works; one that failed is not tried again. A context manager."""
+    """Copies into a file by the fastest way that works; one that failed is not tried again."""
 
     def __init__(self, fd: int, size: int) -> None:
         """Takes the file to write to, which stays the caller's, and the size it will have."""
@@ -153,12 +153,6 @@ class FileCopy:
             for end in self._pipe:
                 os.close(end)
             self._pipe = None
-
-    def __enter__(self) -> FileCopy:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _clone(self, fd: int, source: int, target: int, size: int) -> int:
         import fcntl

@@ -55,9 +55,7 @@ class RawField:
         return self.offset + struct.calcsize(self.layout)
 
 
-def raw_fields(
-    *declarations: tuple[str, ElementType | str] | tuple[str, ElementType | str, int],
-) -> Sequence[RawField]:
+def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
     """The fields of a C struct, each where a C compiler puts it.
 
     Args:
@@ -91,8 +89,7 @@ def read_raw_fields(
     for field in fields:
         _check(field, where)
         if field.end > len(data):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise _error(
                 f"field '{field.name}' at bytes {field.offset} to {field.end} of options that have "
                 f"{len(data)} bytes",
                 where,
@@ -124,7 +121,7 @@ def write_raw_fields(
       LiteRtError: INVALID_ARGUMENT, for a value that its field cannot hold, a field without a value, and a value
         without a field.
     """
-    known = {field.name: field for field in fields}
+    known = [field.name for field in fields]
     for name in values:
         if name not in known:
             raise _error(

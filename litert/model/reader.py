@@ -16,7 +16,7 @@ from litert.core.status import Status
 from litert.model.blob import MappedFile
 from litert.model.collector import collector_held
 from litert.model.dispatch_op import DISPATCH_OP, is_dispatch_op, read_dispatch_options
-from litert.model.flatbuffer import OUTSIDE
+from litert.model.flatbuffer import OUTSIDE, i8, i32, u32, u64
 from litert.model.graph import (
     Appended,
     Buffer,
@@ -27,17 +27,10 @@ from litert.model.graph import (
     Subgraph,
     Tensor,
 )
-from litert.model.schema_reader import MIN_EXTERNAL_OFFSET, SchemaReader
+from litert.model.schema_reader import MIN_EXTERNAL_OFFSET, SchemaReader, is_model
 from litert.model.subgraph_reader import SubgraphReader, tensor_at
 from litert.model.table import NO_VECTOR, AbsentList, Table
 from litert.model.trailing import find_trailing
-
-_IDENTIFIER = b"TFL3"
-
-_i8 = struct.Struct("<b").unpack_from
-_i32 = struct.Struct("<i").unpack_from
-_u32 = struct.Struct("<I").unpack_from
-_u64 = struct.Struct("<Q").unpack_from
 
 _LARGE_FILE = 64 << 20
 _NEAR = 64  # bytes that are likely to have all of a Buffer table, and the size of its data
@@ -83,7 +76,7 @@ class _ModelReader:
 
     def _check_header(self) -> None:
         view = self._view
-        if bytes(view[4:8]) == _IDENTIFIER:
+        if is_model(view):
             return
         if bytes(view[:4]) == b"PK\3\4":
             what, hint = "a ZIP archive", "Unpack it, and name the .tflite file that is in it."
@@ -104,7 +97,7 @@ class _ModelReader:
             version, codes, subgraphs, description, buffers, old_metadata, metadata, signatures, *_,
         ) = reader.fields("Model", root)  # fmt: skip
         if version:
-            model.version = _u32(self._view, root + version)[0]
+            model.version = u32(self._view, root + version)[0]
         if description:
             model.description = reader.text(root, description)
         reader.place = "operator codes"
@@ -141,13 +134,13 @@ class _ModelReader:
         reader, view = self._reader, self._view
         deprecated, custom, version, code = reader.fields("OperatorCode", table)
         fields = (
-            _i8(view, table + deprecated)[0] if deprecated else 0,
-            _i32(view, table + code)[0] if code else 0,
+            i8(view, table + deprecated)[0] if deprecated else 0,
+            i32(view, table + code)[0] if code else 0,
         )
         operator_code = OperatorCode(
             max(fields),
             reader.text(table, custom) if custom else None,
-            _i32(view, table + version)[0] if version else 1,
+            i32(view, table + version)[0] if version else 1,
         )
         operator_code.fields = fields
         return operator_code
@@ -166,23 +159,23 @@ class _ModelReader:
                 if file is None
                 else os.pread(file.fd, _NEAR, table)
             )
-            vtable = table - _i32(near)[0]
+            vtable = table - i32(near)[0]
             layout = layouts.get(vtable)
             if layout is None:
                 layout = layouts[vtable] = reader.layout("Buffer", vtable)
             data, offset, size = layout
-            external = _u64(view, table + offset)[0] if offset else 0
+            external = u64(view, table + offset)[0] if offset else 0
             if external >= MIN_EXTERNAL_OFFSET:
-                length = _u64(view, table + size)[0] if size else 0
+                length = u64(view, table + size)[0] if size else 0
                 buffers.append(Buffer(reader.blob(external, length), is_external=True))
             elif data:
-                vector = data + _u32(near if data <= _NEAR - 4 else view[table:], data)[0]
+                vector = data + u32(near if data <= _NEAR - 4 else view[table:], data)[0]
                 if vector <= _NEAR - 4:
-                    length = _u32(near, vector)[0]
+                    length = u32(near, vector)[0]
                 elif file is None:
-                    length = _u32(view, table + vector)[0]
+                    length = u32(view, table + vector)[0]
                 else:
-                    length = _u32(os.pread(file.fd, 4, table + vector))[0]
+                    length = u32(os.pread(file.fd, 4, table + vector))[0]
                 buffers.append(Buffer(reader.blob(table + vector + 4, length)))
             else:
                 buffers.append(Buffer())
@@ -196,20 +189,17 @@ class _ModelReader:
             reader.read(subgraph, index, table)
 
     def _metadata(self, table: int) -> Metadata:
-        reader, buffers = self._reader, self._model.buffers
+        reader = self._reader
         name, buffer = reader.fields("Metadata", table)
-        index = _u32(self._view, table + buffer)[0] if buffer else 0
-        if index >= len(buffers):
-            raise reader.damaged(f"buffer {index}, where there are {len(buffers)}")
-        return Metadata(reader.text(table, name), buffers[index])
+        index = u32(self._view, table + buffer)[0] if buffer else 0
+        picked = reader.pick(self._model.buffers, index, "buffer")
+        return Metadata(reader.text(table, name), picked)
 
     def _signature(self, table: int) -> Signature:
-        reader, subgraphs = self._reader, self._model.subgraphs
+        reader = self._reader
         inputs, outputs, key, _, subgraph_at = reader.fields("SignatureDef", table)
-        index = _u32(self._view, table + subgraph_at)[0] if subgraph_at else 0
-        if index >= len(subgraphs):
-            raise reader.damaged(f"subgraph {index}, where there are {len(subgraphs)}")
-        subgraph = subgraphs[index]
+        index = u32(self._view, table + subgraph_at)[0] if subgraph_at else 0
+        subgraph = reader.pick(self._model.subgraphs, index, "subgraph")
         return Signature(
             reader.text(table, key),
             subgraph,
@@ -224,7 +214,7 @@ class _ModelReader:
         entries = []
         for entry in reader.tables(table + offset):
             name, index_at = reader.fields("TensorMap", entry)
-            index = _u32(self._view, entry + index_at)[0] if index_at else 0
+            index = u32(self._view, entry + index_at)[0] if index_at else 0
             entries.append((reader.text(entry, name), tensor_at(reader, subgraph, index, "tensor")))
         return entries
 

@@ -7,23 +7,23 @@ asked for, or followed by what is not its own.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import TypeVar
 
 from litert.core.errors import LiteRtError
 from litert.model import schema
 from litert.model.blob import Blob, MappedFile
-from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, FlatbufferBytes
-from litert.model.schema_types import table_schema
+from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, FlatbufferBytes, i32, u32, u64
+from litert.model.schema_types import IDENTIFIER, table_schema
 from litert.model.table import NO_TEXT, Table
+
+_Item = TypeVar("_Item")
 
 MIN_EXTERNAL_OFFSET = 2
 """The schema: an offset from the start of the file "is only valid if > 1"."""
 
 _INT_VECTORS = [struct.Struct(f"<{count}i").unpack_from for count in range(9)]
 _SHARING = 2  # how often, on average, a byte may be a constant's
-_IDENTIFIER = b"TFL3"
-_i32 = struct.Struct("<i").unpack_from
-_u32 = struct.Struct("<I").unpack_from
-_u64 = struct.Struct("<Q").unpack_from
 
 
 class SchemaReader:
@@ -55,7 +55,7 @@ class SchemaReader:
 
     def fields(self, type_name: str, table: int) -> tuple[int, ...]:
         """Offsets of a table's fields, one for each slot of the schema; 0 is absent."""
-        vtable = table - _i32(self.view, table)[0]
+        vtable = table - i32(self.view, table)[0]
         found = self._layouts.get((type_name, vtable))
         if found is None:
             found = self._layouts[type_name, vtable] = self.layout(type_name, vtable)
@@ -72,7 +72,7 @@ class SchemaReader:
 
     def table(self, type_name: str, place: int) -> Table:
         """The table that the offset at `place` points at, to be decoded later."""
-        position = place + _u32(self.view, place)[0]
+        position = place + u32(self.view, place)[0]
         self.fields(type_name, position)
         return Table(type_name, self.source, position)
 
@@ -101,14 +101,20 @@ class SchemaReader:
     def numbers(self, place: int) -> tuple[int, ...]:
         """A vector of ints, most of them a shape."""
         view = self.view
-        vector = place + _u32(view, place)[0]
-        count = _u32(view, vector)[0]
+        vector = place + u32(view, place)[0]
+        count = u32(view, vector)[0]
         if count < len(_INT_VECTORS):
             shape: tuple[int, ...] = _INT_VECTORS[count](view, vector + 4)
             return shape
         _, start, end = self.source.span(vector, 4)
         self.budget.spend_bytes(end - start)
         return struct.unpack_from(f"<{count}i", view, start)
+
+    def pick(self, items: Sequence[_Item], index: int, what: str) -> _Item:
+        """The item at an index that a file has, which is not negative; `what` says of which kind."""
+        if index >= len(items):
+            raise self.damaged(f"{what} {index}, where there are {len(items)}")
+        return items[index]
 
     def blob(self, start: int, size: int) -> Blob:
         """A range of the file; the same object for the same range."""
@@ -136,7 +142,7 @@ class SchemaReader:
 
 def is_model(view: memoryview) -> bool:
     """Whether bytes begin as a TFLite model does."""
-    return bytes(view[4:8]) == _IDENTIFIER
+    return bytes(view[4:8]) == IDENTIFIER
 
 
 def read_metadata(source: MappedFile | memoryview, prefix: str) -> dict[str, Blob]:
@@ -160,10 +166,9 @@ def read_metadata(source: MappedFile | memoryview, prefix: str) -> dict[str, Blo
             name_at, buffer_at = reader.fields("Metadata", table)
             name = reader.text(table, name_at)
             if name.startswith(prefix):
-                index = _u32(reader.view, table + buffer_at)[0] if buffer_at else 0
-                if index >= len(places):
-                    raise reader.damaged(f"buffer {index}, where there are {len(places)}")
-                found.setdefault(name[len(prefix) :], _blob(reader, places[index]))
+                index = u32(reader.view, table + buffer_at)[0] if buffer_at else 0
+                place = reader.pick(places, index, "buffer")
+                found.setdefault(name[len(prefix) :], _blob(reader, place))
     except (struct.error, IndexError, OverflowError):
         raise reader.damaged(OUTSIDE) from None
     return found
@@ -171,10 +176,10 @@ def read_metadata(source: MappedFile | memoryview, prefix: str) -> dict[str, Blo
 
 def _blob(reader: SchemaReader, table: int) -> Blob:
     data, offset, size = reader.fields("Buffer", table)
-    external = _u64(reader.view, table + offset)[0] if offset else 0
+    external = u64(reader.view, table + offset)[0] if offset else 0
     if external >= MIN_EXTERNAL_OFFSET:
-        return reader.blob(external, _u64(reader.view, table + size)[0] if size else 0)
+        return reader.blob(external, u64(reader.view, table + size)[0] if size else 0)
     if not data:
         return Blob(b"")
     vector = reader.source.target(table + data)
-    return reader.blob(vector + 4, _u32(reader.view, vector)[0])
+    return reader.blob(vector + 4, u32(reader.view, vector)[0])

@@ -10,6 +10,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model import schema
 
+IDENTIFIER = b"TFL3"
+"""Bytes 4 to 7 of a file of this schema."""
+
 _SCALARS = {  # the type's code for `struct`, and its size
     "bool": ("?", 1), "byte": ("b", 1), "ubyte": ("B", 1), "short": ("h", 2), "ushort": ("H", 2),
     "int": ("i", 4), "uint": ("I", 4), "long": ("q", 8), "ulong": ("Q", 8), "float": ("f", 4),

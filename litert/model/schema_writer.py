@@ -12,7 +12,7 @@ from typing import Any
 
 from litert.model.assembler import BYTES_ALIGNMENT, Assembler
 from litert.model.blob import Blob
-from litert.model.flatbuffer import OUTSIDE, Budget, FlatbufferBytes
+from litert.model.flatbuffer import OUTSIDE, Budget, FlatbufferBytes, i32
 from litert.model.placement import SIZE_PREFIX
 from litert.model.schema_types import Field, FieldKind, table_schema
 from litert.model.table import Table, is_absent
@@ -23,7 +23,6 @@ Offsets = list[tuple[int, int]]
 Scalars = list[tuple[int, str, Any]]
 """Slot of each field, its code for `struct`, and its value."""
 
-_i32 = struct.Struct("<i").unpack_from
 _MAX_FIELD_SIZE = (
     16  # of a table that is copied as it is, on average: there are no gaps in real ones
 )
@@ -105,7 +104,7 @@ class TableCopier:
         position = table.position
         view = source.view
         try:
-            vtable = position - _i32(view, position)[0]
+            vtable = position - i32(view, position)[0]
             key = (table.type_name, source, vtable)
             plan = self._plans.get(key)
             if plan is None:

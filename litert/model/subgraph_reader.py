@@ -11,18 +11,13 @@ from collections.abc import Sequence
 from litert.core.element_type import ElementType
 from litert.core.quantization import ConstantTensor
 from litert.model import schema
-from litert.model.flatbuffer import OUTSIDE
+from litert.model.flatbuffer import OUTSIDE, i8, i32, u32, u64
 from litert.model.graph import Buffer, Op, OperatorCode, Subgraph, Tensor
 from litert.model.quantization_table import read_quantization
 from litert.model.schema_reader import MIN_EXTERNAL_OFFSET, SchemaReader
 from litert.model.table import NO_TEXT, NO_VECTOR, AbsentList, Table
 
 _ELEMENT_TYPES = {number: ElementType[name] for number, name in schema.ENUMS["TensorType"].items()}
-
-_i8 = struct.Struct("<b").unpack_from
-_i32 = struct.Struct("<i").unpack_from
-_u32 = struct.Struct("<I").unpack_from
-_u64 = struct.Struct("<Q").unpack_from
 
 _SHORT_NAME = 256  # not worth counting
 
@@ -55,7 +50,7 @@ class SubgraphReader:
         tensors, inputs, outputs, ops, name, debug = reader.fields("SubGraph", table)
         subgraph.name = reader.text(table, name)
         if debug:
-            subgraph.debug_metadata_index = _i32(reader.view, table + debug)[0]
+            subgraph.debug_metadata_index = i32(reader.view, table + debug)[0]
         if tensors:
             self._read_tensors(subgraph, where, reader.tables(table + tensors))
         else:
@@ -85,7 +80,7 @@ class SubgraphReader:
         index = 0
         try:
             for index, table in enumerate(tables):
-                vtable = table - _i32(view, table)[0]
+                vtable = table - i32(view, table)[0]
                 layout = layouts.get(vtable)
                 if layout is None:
                     layout = layouts[vtable] = _split(reader.layout("Tensor", vtable))
@@ -93,8 +88,8 @@ class SubgraphReader:
                 name: str = NO_TEXT
                 if name_at:
                     start = table + name_at
-                    start += _u32(view, start)[0]
-                    end = start + 4 + _u32(view, start)[0]
+                    start += u32(view, start)[0]
+                    end = start + 4 + u32(view, start)[0]
                     if end > source.size:
                         raise struct.error
                     if end - start > _SHORT_NAME:
@@ -102,13 +97,13 @@ class SubgraphReader:
                     name = str(view[start + 4 : end], "utf-8", "surrogateescape")
                 buffer = no_buffer
                 if buffer_at:
-                    number = _u32(view, table + buffer_at)[0]
+                    number = u32(view, table + buffer_at)[0]
                     if number:
                         if number >= len(buffers):
                             reader.place = f"tensor {index} of {where}"
                             raise reader.damaged(f"buffer {number}, where there are {len(buffers)}")
                         buffer = buffers[number]
-                number = _i8(view, table + type_at)[0] if type_at else 0
+                number = i8(view, table + type_at)[0] if type_at else 0
                 element_type = _ELEMENT_TYPES.get(number)
                 if element_type is None:
                     reader.place = f"tensor {index} of {where}"
@@ -117,9 +112,9 @@ class SubgraphReader:
                 tensor = Tensor(name, element_type, shape, buffer)
                 if quantization_at:
                     position = table + quantization_at
-                    position += _u32(view, position)[0]
+                    position += u32(view, position)[0]
                     tensor.quantization_table = Table("QuantizationParameters", source, position)
-                    vtable = position - _i32(view, position)[0]
+                    vtable = position - i32(view, position)[0]
                     quantization = quantization_layouts.get(vtable)
                     if quantization is None:
                         quantization = reader.layout("QuantizationParameters", vtable)
@@ -155,7 +150,7 @@ class SubgraphReader:
                 ]
             )
         if external_at:
-            tensor.external_buffer = _u32(view, table + external_at)[0]
+            tensor.external_buffer = u32(view, table + external_at)[0]
 
     def _resolve(self, subgraph: Subgraph, tensor: Tensor) -> None:
         """Block-wise quantization names tensors by index, which may come after this one."""
@@ -180,12 +175,12 @@ class SubgraphReader:
         index = 0
         try:
             for index, table in enumerate(tables):
-                vtable = table - _i32(view, table)[0]
+                vtable = table - i32(view, table)[0]
                 layout = layouts.get(vtable)
                 if layout is None:
                     layout = layouts[vtable] = _split(reader.layout("Operator", vtable))
                 (code_at, inputs_at, outputs_at, type_at, options_at), more, has_more = layout
-                code = codes[_u32(view, table + code_at)[0] if code_at else 0]
+                code = codes[u32(view, table + code_at)[0] if code_at else 0]
                 inputs = numbers(table + inputs_at) if inputs_at else NO_VECTOR
                 outputs = numbers(table + outputs_at) if outputs_at else NO_VECTOR
                 if inputs and (min(inputs) < -1 or max(inputs) >= count):
@@ -231,9 +226,9 @@ class SubgraphReader:
         ) = more  # fmt: skip
         if custom_at:
             vector = source.target(table + custom_at)
-            op.custom_options = reader.blob(vector + 4, _u32(view, vector)[0])
+            op.custom_options = reader.blob(vector + 4, u32(view, vector)[0])
         if format_at:
-            op.custom_options_format = _i8(view, table + format_at)[0]
+            op.custom_options_format = i8(view, table + format_at)[0]
         if mutating_at:
             _, start, end = source.span(source.target(table + mutating_at), 1)
             reader.budget.spend_bytes(end - start)
@@ -243,16 +238,16 @@ class SubgraphReader:
             if indices and (min(indices) < -1 or max(indices) >= len(tensors) - 1):
                 raise IndexError
             op.intermediates = tuple([tensors[i] for i in indices])
-        large_offset = _u64(view, table + large_offset_at)[0] if large_offset_at else 0
+        large_offset = u64(view, table + large_offset_at)[0] if large_offset_at else 0
         if large_offset >= MIN_EXTERNAL_OFFSET:
-            large_size = _u64(view, table + large_size_at)[0] if large_size_at else 0
+            large_size = u64(view, table + large_size_at)[0] if large_size_at else 0
             op.custom_options = reader.blob(large_offset, large_size)
             op.has_large_custom_options = True
         if options_2_at:
             number = view[table + type_2_at] if type_2_at else 0
             op.options_2 = reader.union("BuiltinOptions2", number, table + options_2_at)
         if debug_at:
-            op.debug_metadata_index = _i32(view, table + debug_at)[0]
+            op.debug_metadata_index = i32(view, table + debug_at)[0]
 
 
 def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -> Tensor:
