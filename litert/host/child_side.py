@@ -53,7 +53,7 @@ def set_alarm(timeout_s: float) -> None:
 
 
 def load_function(target: str) -> Callable[[Any], Any]:
-    """In the child: a function by its name, `package.module:function`."""
+    """A function by its name, `package.module:function`."""
     module, _, name = target.partition(":")
     function: Callable[[Any], Any] = getattr(import_module(module), name)
     return function

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from importlib import import_module, invalidate_caches
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError, describe
@@ -78,10 +79,7 @@ def load_entry_point(point: EntryPoint) -> Any:
     Raises:
       LiteRtError: DYNAMIC_LOADING, naming the package and the file and line at fault.
     """
-    import importlib
-
-    module = _guard_import(importlib.import_module, point.module, f"{point}, {point.module}")
-    value: Any = module
+    value: Any = _guard_import(import_module, point.module, f"{point}, {point.module}")
     for part in point.attribute.split("."):
         value = _take_constant(value, part, str(point))
     return value
@@ -130,10 +128,8 @@ def open_package(folder: str) -> str:
     Raises:
       LiteRtError: NOT_FOUND, if the folder is missing or is none.
     """
-    import importlib
-
     _check_folder(folder)
-    importlib.invalidate_caches()  # files may have come since another of its modules was imported
+    invalidate_caches()  # files may have come since another of its modules was imported
     return _open_package(os.path.realpath(folder))
 
 
@@ -148,9 +144,7 @@ def load_module(name: str, where: str, folder: str) -> ModuleType:
     Raises:
       LiteRtError: DYNAMIC_LOADING, naming the file and line at fault.
     """
-    import importlib
-
-    return _guard_import(importlib.import_module, name, where, folder)
+    return _guard_import(import_module, name, where, folder)
 
 
 def find_place(error: BaseException, folder: str = "") -> str:
@@ -189,23 +183,17 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
     Raises:
       LiteRtError: ALREADY_EXISTS for a name taken twice; DYNAMIC_LOADING.
     """
-    import importlib
     import pkgutil
 
-    parent = _guard_import(importlib.import_module, package, package)
-    found: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for info in sorted(pkgutil.iter_modules(parent.__path__), key=lambda info: info.name):
-        if info.name.startswith("_"):
-            continue
-        full_name = f"{package}.{info.name}"
-        module = _guard_import(importlib.import_module, full_name, full_name)
-        value = _take_constant(module, constant, full_name)
-        key = name(value)
-        if key in found:
-            raise _name_taken(key, origins[key], full_name, "Rename one of them.")
-        found[key], origins[key] = value, full_name
-    return found
+    parent = _guard_import(import_module, package, package)
+    modules = sorted(f"{package}.{info.name}" for info in pkgutil.iter_modules(parent.__path__))
+    found: list[tuple[str, Any, str]] = []
+    for module in modules:
+        if not module.startswith(f"{package}._"):
+            value = _take_constant(_guard_import(import_module, module, module), constant, module)
+            found.append((name(value), value, module))
+    check_unique([(key, module) for key, _, module in found], "Rename one of them.")
+    return {key: value for key, value, _ in found}
 
 
 def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:

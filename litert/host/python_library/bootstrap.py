@@ -10,11 +10,11 @@ import logging
 import sys
 import threading
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
+from litert.host.child_side import load_function
 from litert.host.extensions import EntryPoint, load_entry_point, load_file
 
 _PACKAGES = ("litert", "compiler_plugin", "dispatch")
@@ -67,7 +67,8 @@ def find_vendor(spec: Mapping[str, str]) -> Any:
 def _load(spec: Mapping[str, str], symbols: list[str], functions: int, close: int) -> str:
     try:
         _join_the_log(spec)
-        exported = _export(spec)
+        vendor = find_vendor(spec)
+        exported = load_function(spec["target"])(vendor)
         _kept.append(exported)
         _write(exported, symbols, functions, close)
     except LiteRtError as error:
@@ -77,13 +78,6 @@ def _load(spec: Mapping[str, str], symbols: list[str], functions: int, close: in
         logging.getLogger(__name__).error("%s", describe(error), exc_info=error)
         return describe(error)
     return ""
-
-
-def _export(spec: Mapping[str, str]) -> Mapping[str, Any]:
-    vendor = find_vendor(spec)
-    module, _, function = spec["target"].partition(":")
-    exported: Mapping[str, Any] = getattr(import_module(module), function)(vendor)
-    return exported
 
 
 def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, close: int) -> None:

@@ -191,27 +191,32 @@ def _try_library(library: PlannedLibrary, folder: str) -> None:
     """Loads what was built in a program that has no Python, and calls it."""
     program = os.path.join(folder, "trial")
     _compile([*find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
-    command = [program, os.path.abspath(os.path.join(folder, _BUILT)), _TRIALS[library.kind]]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if done.returncode:
+    built = os.path.abspath(os.path.join(folder, _BUILT))
+    problem = _run([program, built, _TRIALS[library.kind]])
+    if problem is not None:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"it was built, and a program without Python cannot use it:\n{done.stderr.strip()}",
+            f"it was built, and a program without Python cannot use it:\n{problem}",
             library.output,
         )
 
 
 def _compile(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if done.returncode:
+    problem = _run(command)
+    if problem is not None:
+        is_full = os.strerror(errno.ENOSPC) in problem
         raise LiteRtError(
             Status.COMPILATION,
-            f"the C compiler failed:\n{done.stderr.strip()}",
+            f"the C compiler failed:\n{problem}",
             command[0],
-            "Make room, or write elsewhere."
-            if os.strerror(errno.ENOSPC) in done.stderr
-            else "Set CC to another one: gcc or clang.",
+            "Make room, or write elsewhere." if is_full else "Set CC to another one: gcc or clang.",
         )
+
+
+def _run(command: Sequence[str]) -> str | None:
+    """What a command that failed wrote to its standard error; None where it did not fail."""
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    return done.stderr.strip() if done.returncode else None
 
 
 def _configuration(spec: Mapping[str, str], interpreter: Interpreter) -> str:
@@ -262,12 +267,8 @@ def _is_added(path: str) -> bool:
 
 
 def _library_folders() -> Iterator[str]:
-    multiarch = sysconfig.get_config_var("MULTIARCH")
-    for folder in (
-        sysconfig.get_config_var("LIBDIR"),
-        os.path.join(sys.base_prefix, "lib"),
-        sysconfig.get_config_var("LIBPL"),
-    ):
-        if folder:
-            yield from ([os.path.join(folder, multiarch)] if multiarch else [])
-            yield folder
+    libdir, libpl, multiarch = sysconfig.get_config_vars("LIBDIR", "LIBPL", "MULTIARCH")
+    for folder in filter(None, (libdir, os.path.join(sys.base_prefix, "lib"), libpl)):
+        if multiarch:
+            yield os.path.join(folder, multiarch)
+        yield folder
