@@ -10,21 +10,21 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from litert.abi.headers import RULE, read_header
+from litert.abi.headers import RULE, read_header, without_directives
 
 TARGET = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "vendor_contract.md"
 )
 
-FUNCTION_HEADERS = {
+TITLES = {
     "compiler_plugin.h": "What a compiler plugin exports",
     "dispatch.h": "What a dispatch library fills in and exports",
     "compiler_options.h": "What a compiler plugin looks up in its host",
-}
-TABLE_HEADERS = {
     "compiler_context.h": "What a compiler plugin gets: `LiteRtCompilerContext`",
     "runtime_context.h": "What a dispatch library gets: `LiteRtRuntimeContext`",
 }
+TABLES = ("compiler_context.h", "runtime_context.h")
+"""Headers that are a table of functions; the others have functions, each with its rules."""
 
 INTRODUCTION = """\
 # The contract between a host and a vendor's libraries
@@ -50,44 +50,35 @@ class _Piece:
 def document() -> str:
     """The whole text."""
     parts = [INTRODUCTION]
-    for header, title in FUNCTION_HEADERS.items():
-        parts += [f"\n## {title}\n`litert_npu/{header}`.\n\n", *_functions(header)]
-    for header, title in TABLE_HEADERS.items():
-        parts += [f"\n## {title}\n`litert_npu/{header}`.\n\n", *_table(header)]
+    for header, title in TITLES.items():
+        first, *pieces = _pieces(header)
+        parts += [f"\n## {title}\n`litert_npu/{header}`.\n\n", _prose(first.text)]
+        parts += _table(pieces) if header in TABLES else _functions(pieces)
     return re.sub(r"\n{3,}", "\n\n", "".join(parts))
 
 
-def _functions(header: str) -> Iterator[str]:
-    """The header's own description, then each function: its declaration, what it does, its rules."""
-    first, *pieces = _pieces(header)
-    yield _prose(first.text)
+def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
+    """Each function: its declaration, what it does, its rules."""
     comment = ""
     for piece in pieces:
         slot, export = _SLOT.fullmatch(piece.text), _EXPORT.fullmatch(piece.text)
-        if piece.is_comment:
-            comment = piece.text
-        elif interface := re.match(r"typedef struct (\w+Interface) \{", piece.text):
+        if interface := re.match(r"typedef struct (\w+Interface) \{", piece.text):
             yield f"\n### {interface[1]}\n{_prose(comment)}{_rules(comment)}"
-            comment = ""
         elif slot or export:
             name = slot[1] if slot else export[2] if export else ""
             code = _wrapped(piece.text.removeprefix("LITERT_CAPI_EXPORT "))
             yield f"\n#### {name}\n{_prose(comment)}```c\n{code};\n```\n{_rules(comment)}"
-            comment = ""
-        else:
-            comment = ""
+        comment = piece.text if piece.is_comment else ""
 
 
-def _table(header: str) -> Iterator[str]:
-    """The header's own description, then its slots, group by group, with their offsets."""
-    first, *pieces = _pieces(header)
-    yield _prose(first.text)
+def _table(pieces: Sequence[_Piece]) -> Iterator[str]:
+    """The slots of a table, group by group, with their offsets."""
     offset, rows = 8, False
     for piece in pieces:
         slot = _SLOT.fullmatch(piece.text)
         group = re.match(r"(\d+): ", piece.text) if piece.is_comment else None
         if group:
-            assert int(group[1]) == offset, f"{header}: {piece.text[:40]} begins at {offset}"
+            assert int(group[1]) == offset, f"{piece.text[:40]} begins at {offset}"
             yield f"\n{_prose(piece.text[group.end() :])}"
             rows = False
         if slot:
@@ -98,7 +89,7 @@ def _table(header: str) -> Iterator[str]:
 
 def _pieces(header: str) -> list[_Piece]:
     """A header's comments and declarations, without what the preprocessor takes."""
-    text = re.sub(r"^#(?:.*\\\n)*.*$", "", read_header(header), flags=re.M)
+    text = without_directives(read_header(header))
     pieces: list[_Piece] = []
     for match in re.finditer(r"/\*(.*?)\*/|([^;{}/]+[;{]|[^;{}/]*\})", text, flags=re.S):
         if match[1] is not None:

@@ -83,11 +83,9 @@ def read_contract() -> Mapping[str, Rule]:
 
 def read_prototypes(header: str) -> Mapping[str, str]:
     """The functions that a header declares, in its order: the type of a pointer to each, by name."""
-    text = re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S)
-    text = text.replace("LITERT_CAPI_EXPORT ", "")
     return {
         match[2]: f"{match[1]} (*)({' '.join(match[3].split())})"
-        for match in _PROTOTYPE.finditer(text)
+        for match in _PROTOTYPE.finditer(_code(header))
     }
 
 
@@ -120,8 +118,16 @@ def _function_after(lines: list[str], index: int) -> str:
 
 def declarations() -> str:
     """All headers as one text that a parser of C without a preprocessor takes."""
-    texts = [re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S) for header in HEADERS]
-    text = re.sub(r"^#(?:.*\\\n)*.*$", "", "\n".join(texts), flags=re.M)
-    text = re.sub(r'extern "C" \{', "", text)
-    text = re.sub(r"^\}$", "", text, flags=re.M)
-    return text.replace("LITERT_CAPI_EXPORT", "")
+    text = without_directives("\n".join(map(_code, HEADERS))).replace('extern "C" {', "")
+    return re.sub(r"^\}$", "", text, flags=re.M)
+
+
+def without_directives(text: str) -> str:
+    """C without the lines that the preprocessor takes."""
+    return re.sub(r"^#(?:.*\\\n)*.*$", "", text, flags=re.M)
+
+
+def _code(header: str) -> str:
+    """A header without comments and what marks an export."""
+    text = re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S)
+    return re.sub("LITERT_CAPI_EXPORT ?", "", text)
