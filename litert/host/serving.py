@@ -25,15 +25,19 @@ Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
 
 _EXIT_S = 1
 
+_page: mmap.mmap | None = None
+"""In the child: the start of the shared file, with the name of the native function that is running."""
+
 
 def serve(target: str, fd: str, log_level: str) -> None:
     """The child's side: reads a line for each call, and writes one for each answer."""
+    global _page
     gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
     channel = _Channel(become_child())
     root = logging.getLogger()
     root.addHandler(channel)
     root.setLevel(int(log_level))
-    _Call.page = mmap.mmap(int(fd), FILE_START)
+    _page = mmap.mmap(int(fd), FILE_START)
     is_busy = threading.Event()
     threading.Thread(target=_end_with_parent, args=[is_busy], daemon=True).start()
     handlers: Handlers = {}
@@ -56,22 +60,15 @@ def serve(target: str, fd: str, log_level: str) -> None:
 @contextmanager
 def native_call(name: str) -> Iterator[None]:
     """In the child: says what native function is running, should it be the last; elsewhere nothing."""
-    page = _Call.page
-    if page is None:
+    if _page is None:
         yield
         return
     data = name.encode()[:255]
-    page[: 1 + len(data)] = bytes([len(data)]) + data
+    _page[: 1 + len(data)] = bytes([len(data)]) + data
     try:
         yield
     finally:
-        page[0] = 0
-
-
-class _Call:
-    """In the child: the page of the shared file that has the running native function's name."""
-
-    page: mmap.mmap | None = None
+        _page[0] = 0
 
 
 class _Channel(logging.Handler):

@@ -39,54 +39,109 @@ _OP = ((1, 2), ((0, "I"),))  # inputs and outputs; operator code
 _OP_WITH_OPTIONS = ((1, 2, 4), ((0, "I"), (3, "B")))
 
 
-class SubgraphTables:
-    """Writes the subgraphs of one model.
+class ModelTables:
+    """The tables of one model.
 
     Attributes:
+      absolute: address of each ulong that is to hold a place in the file, and the place from the tables' end.
       calls: address of the custom options of each dispatch op, by the op's id.
     """
 
     def __init__(
         self,
-        writer: SchemaWriter,
-        buffer_index: Mapping[int, int],
-        code_index: Mapping[int, int],
+        model: Model,
+        inside: Mapping[int, int],
+        outside: Mapping[int, int],
         call_options: Mapping[int, bytes],
     ) -> None:
         """Prepares the tables.
 
         Args:
-          writer: of the model.
-          buffer_index: of each buffer, by its id.
-          code_index: of each operator code, by its id.
+          model: to be written.
+          inside: places of data vectors, from the tables' end, by the blob's id.
+          outside: places of data behind the flatbuffer.
           call_options: custom options of dispatch ops, by the op's id, of the size that they will have.
         """
-        self._writer = writer
-        self._buffer_index = buffer_index
-        self._code_index = code_index
+        self._model = model
+        self._writer = SchemaWriter(inside, outside)
+        self._buffers = all_buffers(model)
+        self._buffer_index = {id(buffer): i for i, buffer in enumerate(self._buffers)}
+        self._codes = _all_codes(model)
+        self._code_index = {id(code): i for i, code in enumerate(self._codes)}
+        self._subgraph_index = {id(subgraph): i for i, subgraph in enumerate(model.subgraphs)}
+        self._tensor_index: dict[int, dict[int, int]] = {}  # by the subgraph's id
         self._call_options = call_options
+        self.absolute = self._writer.absolute
         self.calls: dict[int, int] = {}
 
-    def add(self, subgraph: Subgraph, index: dict[int, int]) -> int:
-        """Adds a subgraph.
-
-        Args:
-          subgraph: to be added.
-          index: of each of its tensors, by its id.
-
-        Raises:
-          KeyError: for a tensor that is not in `index`.
-        """
-        writer = self._writer
-        tensors = self._tensors(subgraph.tensors, index)
-        ops = self._ops(subgraph.ops, index)
-        offsets = [
-            *writer.tables_field(0, tensors, subgraph.tensors),
-            *writer.int_field(1, _indices(subgraph.inputs, index), subgraph.inputs),
-            *writer.int_field(2, _indices(subgraph.outputs, index), subgraph.outputs),
-            *writer.tables_field(3, ops, subgraph.ops),
-            *writer.text_field(4, subgraph.name),
+    def assemble(self, alignment: int) -> bytearray:
+        """The tables, which end on a multiple of an alignment."""
+        model, writer, out = self._model, self._writer, self._writer.out
+        buffers = [self._buffer(buffer) for buffer in self._buffers]
+        codes = [self._operator_code(code) for code in self._codes]
+        metadata = [self._metadata(entry) for entry in model.metadata]
+        subgraphs = [self._subgraph(subgraph) for subgraph in model.subgraphs]
+        signatures = [self._signature(entry) for entry in model.signatures]
+        groups = [writer.copier.copy(table) for table in model.external_buffer_groups]
+        external = [writer.copier.copy(table) for table in model.external_buffers]
+        old_metadata = [
+            entry if isinstance(entry, int) else self._buffer_index[id(entry)]
+            for entry in model.metadata_buffers
         ]
+        offsets = [
+            *writer.tables_field(1, codes, model.operator_codes),
+            *writer.tables_field(2, subgraphs, model.subgraphs),
+            *([] if model.description is None else [(3, out.text(model.description))]),
+            *writer.tables_field(4, buffers, model.buffers),
+            *writer.int_field(5, old_metadata, model.metadata_buffers),
+            *writer.tables_field(6, metadata, model.metadata),
+            *writer.tables_field(7, signatures, model.signatures),
+            *writer.tables_field(8, groups, model.external_buffer_groups),
+            *writer.tables_field(9, external, model.external_buffers),
+        ]
+        return out.finish(out.table(offsets, [(0, "I", model.version)]), IDENTIFIER, alignment)
+
+    def _buffer(self, buffer: Buffer) -> int:
+        out, blob = self._writer.out, buffer.blob
+        if blob is None:
+            return out.table([])
+        vector = None if buffer.is_external else self._writer.data_vector(blob)
+        if vector is None:
+            return self._writer.table_with_data([], [], 1, blob)
+        return out.pack(out.layout((0,), ()), (vector,))
+
+    def _operator_code(self, code: OperatorCode) -> int:
+        deprecated, builtin = code.fields
+        if max(deprecated, builtin) != code.builtin_code:  # it was changed
+            deprecated, builtin = min(code.builtin_code, PLACEHOLDER), code.builtin_code
+        custom = code.custom_code
+        return self._writer.out.table(
+            [] if custom is None else [(1, self._writer.out.text(custom))],
+            [(2, "i", code.version), (3, "i", builtin), (0, "b", deprecated)],
+        )
+
+    def _metadata(self, entry: Metadata) -> int:
+        return self._writer.out.table(
+            self._writer.text_field(0, entry.name),
+            [(1, "I", self._buffer_index[id(entry.buffer)])],
+        )
+
+    def _subgraph(self, subgraph: Subgraph) -> int:
+        index = {id(tensor): i for i, tensor in enumerate(subgraph.tensors)}
+        self._tensor_index[id(subgraph)] = index
+        writer = self._writer
+        try:
+            tensors = self._tensors(subgraph.tensors, index)
+            ops = self._ops(subgraph.ops, index)
+            offsets = [
+                *writer.tables_field(0, tensors, subgraph.tensors),
+                *writer.int_field(1, _indices(subgraph.inputs, index), subgraph.inputs),
+                *writer.int_field(2, _indices(subgraph.outputs, index), subgraph.outputs),
+                *writer.tables_field(3, ops, subgraph.ops),
+                *writer.text_field(4, subgraph.name),
+            ]
+        except KeyError:
+            raise _not_held_together(subgraph) from None
         debug = subgraph.debug_metadata_index
         return writer.out.table(offsets, [] if debug == -1 else [(5, "i", debug)])
 
@@ -206,120 +261,6 @@ class SubgraphTables:
             offsets.append((5, out.byte_vector(options.view) if address is None else address))
         return out.table(offsets, scalars)
 
-
-def _indices(tensors: Iterable[Tensor | None], index: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple([index[id(tensor)] for tensor in tensors])
-
-
-def _number(options: Table, union: str, numbers: Mapping[str, int]) -> int:
-    """What a union calls the table that it holds."""
-    number = numbers.get(options.type_name)
-    if number is None:
-        raise LiteRtError(
-            Status.INVALID_GRAPH_INVARIANT, f"{options.type_name} is not a table of {union}"
-        )
-    return number
-
-
-class ModelTables:
-    """The tables of one model.
-
-    Attributes:
-      absolute: address of each ulong that is to hold a place in the file, and the place from the tables' end.
-      calls: address of the custom options of each dispatch op, by the op's id.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        inside: Mapping[int, int],
-        outside: Mapping[int, int],
-        call_options: Mapping[int, bytes],
-    ) -> None:
-        """Prepares the tables.
-
-        Args:
-          model: to be written.
-          inside: places of data vectors, from the tables' end, by the blob's id.
-          outside: places of data behind the flatbuffer.
-          call_options: custom options of dispatch ops, by the op's id, of the size that they will have.
-        """
-        self._model = model
-        self._writer = SchemaWriter(inside, outside)
-        self._buffers = all_buffers(model)
-        self._buffer_index = {id(buffer): i for i, buffer in enumerate(self._buffers)}
-        self._codes = _all_codes(model)
-        self._subgraph_index = {id(subgraph): i for i, subgraph in enumerate(model.subgraphs)}
-        self._tensor_index: dict[int, dict[int, int]] = {}  # by the subgraph's id
-        self._subgraphs = SubgraphTables(
-            self._writer,
-            self._buffer_index,
-            {id(code): i for i, code in enumerate(self._codes)},
-            call_options,
-        )
-        self.absolute = self._writer.absolute
-        self.calls = self._subgraphs.calls
-
-    def assemble(self, alignment: int) -> bytearray:
-        """The tables, which end on a multiple of an alignment."""
-        model, writer, out = self._model, self._writer, self._writer.out
-        buffers = [self._buffer(buffer) for buffer in self._buffers]
-        codes = [self._operator_code(code) for code in self._codes]
-        metadata = [self._metadata(entry) for entry in model.metadata]
-        subgraphs = [self._subgraph(subgraph) for subgraph in model.subgraphs]
-        signatures = [self._signature(entry) for entry in model.signatures]
-        groups = [writer.copier.copy(table) for table in model.external_buffer_groups]
-        external = [writer.copier.copy(table) for table in model.external_buffers]
-        old_metadata = [
-            entry if isinstance(entry, int) else self._buffer_index[id(entry)]
-            for entry in model.metadata_buffers
-        ]
-        offsets = [
-            *writer.tables_field(1, codes, model.operator_codes),
-            *writer.tables_field(2, subgraphs, model.subgraphs),
-            *([] if model.description is None else [(3, out.text(model.description))]),
-            *writer.tables_field(4, buffers, model.buffers),
-            *writer.int_field(5, old_metadata, model.metadata_buffers),
-            *writer.tables_field(6, metadata, model.metadata),
-            *writer.tables_field(7, signatures, model.signatures),
-            *writer.tables_field(8, groups, model.external_buffer_groups),
-            *writer.tables_field(9, external, model.external_buffers),
-        ]
-        return out.finish(out.table(offsets, [(0, "I", model.version)]), IDENTIFIER, alignment)
-
-    def _buffer(self, buffer: Buffer) -> int:
-        out, blob = self._writer.out, buffer.blob
-        if blob is None:
-            return out.table([])
-        vector = None if buffer.is_external else self._writer.data_vector(blob)
-        if vector is None:
-            return self._writer.table_with_data([], [], 1, blob)
-        return out.pack(out.layout((0,), ()), (vector,))
-
-    def _operator_code(self, code: OperatorCode) -> int:
-        deprecated, builtin = code.fields
-        if max(deprecated, builtin) != code.builtin_code:  # it was changed
-            deprecated, builtin = min(code.builtin_code, PLACEHOLDER), code.builtin_code
-        custom = code.custom_code
-        return self._writer.out.table(
-            [] if custom is None else [(1, self._writer.out.text(custom))],
-            [(2, "i", code.version), (3, "i", builtin), (0, "b", deprecated)],
-        )
-
-    def _metadata(self, entry: Metadata) -> int:
-        return self._writer.out.table(
-            self._writer.text_field(0, entry.name),
-            [(1, "I", self._buffer_index[id(entry.buffer)])],
-        )
-
-    def _subgraph(self, subgraph: Subgraph) -> int:
-        index = {id(tensor): i for i, tensor in enumerate(subgraph.tensors)}
-        self._tensor_index[id(subgraph)] = index
-        try:
-            return self._subgraphs.add(subgraph, index)
-        except KeyError:
-            raise _not_held_together(subgraph) from None
-
     def _signature(self, signature: Signature) -> int:
         writer, subgraph = self._writer, signature.subgraph
         number = self._subgraph_index.get(id(subgraph))
@@ -379,3 +320,17 @@ def _not_held_together(subgraph: Subgraph) -> LiteRtError:
         Status.INVALID_GRAPH_INVARIANT,
         f"subgraph '{subgraph.name}' uses a tensor that is not among its tensors",
     )
+
+
+def _indices(tensors: Iterable[Tensor | None], index: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple([index[id(tensor)] for tensor in tensors])
+
+
+def _number(options: Table, union: str, numbers: Mapping[str, int]) -> int:
+    """What a union calls the table that it holds."""
+    number = numbers.get(options.type_name)
+    if number is None:
+        raise LiteRtError(
+            Status.INVALID_GRAPH_INVARIANT, f"{options.type_name} is not a table of {union}"
+        )
+    return number
