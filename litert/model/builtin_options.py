@@ -15,26 +15,19 @@ from litert.model.schema_types import Field, FieldKind, enum_name, table_schema
 from litert.model.table import Table
 
 _SHARED = {
-    "AVERAGE_POOL_2D": "Pool2DOptions",
-    "L2_POOL_2D": "Pool2DOptions",
-    "MAX_POOL_2D": "Pool2DOptions",
-    "L2_NORMALIZATION": "L2NormOptions",
-    "MEAN": "ReducerOptions",
-    "SUM": "ReducerOptions",
-    "REDUCE_ALL": "ReducerOptions",
-    "REDUCE_ANY": "ReducerOptions",
-    "REDUCE_MAX": "ReducerOptions",
-    "REDUCE_MIN": "ReducerOptions",
-    "REDUCE_PROD": "ReducerOptions",
-    "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
-    "MAXIMUM": "MaximumMinimumOptions",
-    "MINIMUM": "MaximumMinimumOptions",
-    "CONV_3D_TRANSPOSE": "Conv3DOptions",
-    "MULTINOMIAL": "RandomOptions",
-    "RANDOM_STANDARD_NORMAL": "RandomOptions",
-    "RANDOM_UNIFORM": "RandomOptions",
+    op_name: table
+    for table, op_names in {
+        "Conv3DOptions": "CONV_3D_TRANSPOSE",
+        "L2NormOptions": "L2_NORMALIZATION",
+        "MaximumMinimumOptions": "MAXIMUM MINIMUM",
+        "Pool2DOptions": "AVERAGE_POOL_2D L2_POOL_2D MAX_POOL_2D",
+        "RandomOptions": "MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM",
+        "ReducerOptions": "MEAN SUM REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD",
+        "SequenceRNNOptions": "UNIDIRECTIONAL_SEQUENCE_RNN",
+    }.items()
+    for op_name in op_names.split()
 }
-"""Operators whose table is not named like them."""
+"""The table of each operator whose table is not named like it."""
 
 BUILTIN_NUMBERS: Mapping[str, int] = {name: number for number, name in BUILTIN_OPERATORS.items()}
 """The schema's number of each builtin operator, by name."""

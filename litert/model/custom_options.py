@@ -15,7 +15,7 @@ from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.flexbuffer import FlexValue, is_whole_flexbuffer, read_flexbuffer
+from litert.model.flexbuffer import FlexValue, read_flexbuffer
 
 _LARGEST_FLOAT = 3.4028234e38
 _DEPTH = 32  # of lists and maps in each other, which readers must follow
@@ -28,9 +28,10 @@ def find_flexbuffer_options(
 
     A map's values are `int`, `float`, `bool`, `str`, `bytes`, None, tuples and maps.
     """
-    if not is_whole_flexbuffer(data):
+    try:
+        root = read_flexbuffer(data, is_whole=True)
+    except LiteRtError:
         return None
-    root = read_flexbuffer(data)
     if isinstance(root, dict) or (isinstance(root, tuple) and root):
         return root
     return None

@@ -29,27 +29,21 @@ _VECTOR_INT2, _VECTOR_FLOAT4 = 16, 24  # tuples of 2, 3 and 4 ints, uints and fl
 _BLOB, _BOOL, _VECTOR_BOOL = 25, 26, 36
 
 
-def read_flexbuffer(data: bytes | memoryview, where: str = "") -> FlexValue:
+def read_flexbuffer(
+    data: bytes | memoryview, where: str = "", *, is_whole: bool = False
+) -> FlexValue:
     """The root value of a FlexBuffer.
+
+    Args:
+      data: which ends with it.
+      where: for errors.
+      is_whole: whether no byte may be left over: each belongs to a value, or is a zero that aligns the next one.
+        All builders write so, while the bytes of a C struct that happen to end like a FlexBuffer do not.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, with `where`, for anything that is not well-formed.
     """
-    return _Reader(data, where).root()
-
-
-def is_whole_flexbuffer(data: bytes | memoryview) -> bool:
-    """Whether data is a well-formed FlexBuffer and nothing else.
-
-    No byte is left over: each belongs to a value, or is a zero that aligns the next one. All builders
-    write so, while the bytes of a C struct that happen to end like a FlexBuffer do not.
-    """
-    reader = _Reader(data, "")
-    try:
-        reader.root()
-    except LiteRtError:
-        return False
-    return reader.covers_all()
+    return _Reader(data, where).root(is_whole)
 
 
 class _Reader:
@@ -62,7 +56,7 @@ class _Reader:
         self._texts: dict[tuple[int, int], str] = {}  # builders share keys and strings
         self._spans: list[tuple[int, int]] = []
 
-    def root(self) -> FlexValue:
+    def root(self, is_whole: bool) -> FlexValue:
         data = self._data
         if len(data) < 3:
             raise self._error(f"{len(data)} bytes are too few")
@@ -71,9 +65,12 @@ class _Reader:
             raise self._error(f"a root of {width} bytes")
         at = len(data) - 2 - width
         self._span(at, len(data))
-        return self._value(at, width, data[-2], 0)
+        value = self._value(at, width, data[-2], 0)
+        if is_whole and not self._covers_all():
+            raise self._error("bytes that belong to no value")
+        return value
 
-    def covers_all(self) -> bool:
+    def _covers_all(self) -> bool:
         """Whether what was read covers the data, but for zeros that align."""
         end = 0
         for start, stop in sorted(set(self._spans)):

@@ -17,15 +17,10 @@ _SCALARS = {
 
 # The generated code has an enum's field as a number: which enum it is goes by the field's name.
 _FIELD_ENUMS = {
-    "type": "TensorType",
-    "idx_out_type": "TensorType",
-    "in_data_type": "TensorType",
-    "out_data_type": "TensorType",
-    "out_type": "TensorType",
-    "output_type": "TensorType",
-    "key_dtype": "TensorType",
-    "value_dtype": "TensorType",
-    "quantized_bias_type": "TensorType",
+    **dict.fromkeys(
+        ("type", "idx_out_type", "in_data_type", "out_data_type", "out_type", "output_type",
+         "key_dtype", "value_dtype", "quantized_bias_type"), "TensorType",
+    ),
     "format": "DimensionType",
     "padding": "Padding",
     "fused_activation_function": "ActivationFunctionType",
@@ -42,7 +37,7 @@ _FIELD_ENUMS = {
     "UnidirectionalSequenceLSTMOptions.kernel_type": "LSTMKernelType",
     "LSHProjectionOptions.type": "LSHProjectionType",
     "OperatorCode.builtin_code": "BuiltinOperator",
-}
+}  # fmt: skip
 _NOT_ENUMS = {"OperatorCode.deprecated_builtin_code"}
 
 _RENAMED = {

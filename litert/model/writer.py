@@ -67,7 +67,7 @@ def write_model(
         a table that was not looked at before turns out to be damaged.
     """
     with collector_held():
-        file = _Writer(model, appended).file()
+        file = _lay_out_file(model, appended)
     target = os.fspath(path)
     write_plan(file.plan, target, progress)
     return WriteResult(target, file.plan.size, file.flatbuffer_size, file.byte_code)
@@ -80,7 +80,7 @@ def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
       LiteRtError: as `write_model`, but FILE_IO.
     """
     with collector_held():
-        return plan_bytes(_Writer(model, appended).file().plan)
+        return plan_bytes(_lay_out_file(model, appended).plan)
 
 
 class _File(NamedTuple):
@@ -90,105 +90,101 @@ class _File(NamedTuple):
     byte_code: list[tuple[int, int]]
 
 
-class _Writer:
-    """Lays out one file."""
+def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
+    """The file, with as much of its data in the flatbuffer as can be.
 
-    def __init__(self, model: Model, appended: Sequence[Appended]) -> None:
-        self._model = model
-        self._modules = [*model.byte_code, *appended]
-
-    def file(self) -> _File:
-        """The file, with as much of its data in the flatbuffer as can be.
-
-        Raises:
-          LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT.
-        """
-        try:
-            file = self._lay_out(_TABLES_SIZE)
-            if file.flatbuffer_size > _MAX_FLATBUFFER:
-                file = self._lay_out(file.tables_size)
-        except struct.error as error:
-            raise LiteRtError(
-                Status.INVALID_GRAPH_INVARIANT, f"a number that its field cannot hold: {error}"
-            ) from error
+    Raises:
+      LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT.
+    """
+    modules = [*model.byte_code, *appended]
+    try:
+        file = _lay_out(model, modules, _TABLES_SIZE)
         if file.flatbuffer_size > _MAX_FLATBUFFER:
-            raise LiteRtError(
-                Status.SERIALIZATION,
-                f"{file.flatbuffer_size} bytes without the constants, where 2 GiB is the limit",
-            )
-        return file
-
-    def _lay_out(self, tables_size: int) -> _File:
-        """The file, if its tables take no more than `tables_size`."""
-        inside, outside = self._choose(tables_size)
-        data = Region.in_flatbuffer(inside)
-        behind = Region.behind(outside, data.end)
-        code = Region(behind.end)
-        calls: dict[int, DispatchOptions] = {}
-        byte_code = []
-        for module in self._modules:
-            place, size = code.append(module.blob, ALIGNMENT), module.blob.size
-            byte_code.append((place, size))
-            for op, name in module.users:
-                calls[id(op)] = DispatchOptions(place, size, name)
-        trailing = Region(code.end)
-        if self._model.trailing is not None:
-            trailing.append(self._model.trailing, TRAILING_ALIGNMENT)
-
-        tables = ModelTables(
-            self._model,
-            data.places,
-            behind.places,
-            {op: write_dispatch_options(call) for op, call in calls.items()},
+            file = _lay_out(model, modules, file.tables_size)
+    except struct.error as error:
+        raise LiteRtError(
+            Status.INVALID_GRAPH_INVARIANT, f"a number that its field cannot hold: {error}"
+        ) from error
+    if file.flatbuffer_size > _MAX_FLATBUFFER:
+        raise LiteRtError(
+            Status.SERIALIZATION,
+            f"{file.flatbuffer_size} bytes without the constants, where 2 GiB is the limit",
         )
-        head = tables.assemble(PAGE if data.has_pages or behind.has_pages else ALIGNMENT)
-        start = len(head)
-        for address, place in tables.absolute:
-            struct.pack_into("<Q", head, start - address, start + place)
-        for op_id, address in tables.calls.items():
-            call = calls[op_id]
-            options = write_dispatch_options(
-                DispatchOptions(start + call.bytecode_offset, call.bytecode_size, call.name)
-            )
-            head[start - address + 4 : start - address + 4 + len(options)] = options
+    return file
 
-        size = start + trailing.end
-        plan = Plan([(0, head)], size + -size % TRAILING_ALIGNMENT)
-        for region in (data, behind, code, trailing):
-            plan.add_region(region, start)
-        if self._model.trailing is not None:
-            old, new = self._model.trailing.offset, size - self._model.trailing.size
-            moved = moved_archive(self._model.trailing.view, old, new)
-            if moved is not None:
-                plan.texts.append((new + moved[0], moved[1]))
-            plan.size = size
-        return _File(
-            plan, start, start + data.end, [(start + place, size) for place, size in byte_code]
+
+def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _File:
+    """The file, if its tables take no more than `tables_size`."""
+    inside, outside = _choose(model, tables_size)
+    data = Region.in_flatbuffer(inside)
+    behind = Region.behind(outside, data.end)
+    code = Region(behind.end)
+    calls: dict[int, DispatchOptions] = {}
+    byte_code = []
+    for module in modules:
+        place, size = code.append(module.blob, ALIGNMENT), module.blob.size
+        byte_code.append((place, size))
+        for op, name in module.users:
+            calls[id(op)] = DispatchOptions(place, size, name)
+    trailing = Region(code.end)
+    if model.trailing is not None:
+        trailing.append(model.trailing, TRAILING_ALIGNMENT)
+
+    tables = ModelTables(
+        model,
+        data.places,
+        behind.places,
+        {op: write_dispatch_options(call) for op, call in calls.items()},
+    )
+    head = tables.assemble(PAGE if data.has_pages or behind.has_pages else ALIGNMENT)
+    start = len(head)
+    for address, place in tables.absolute:
+        struct.pack_into("<Q", head, start - address, start + place)
+    for op_id, address in tables.calls.items():
+        call = calls[op_id]
+        options = write_dispatch_options(
+            DispatchOptions(start + call.bytecode_offset, call.bytecode_size, call.name)
         )
+        head[start - address + 4 : start - address + 4 + len(options)] = options
 
-    def _choose(self, tables_size: int) -> tuple[list[Blob], list[Blob]]:
-        """Which data go into the flatbuffer, and which behind it: those that were there, and what is too much."""
-        inside: list[Blob] = []
-        outside: list[Blob] = []
-        for buffer in all_buffers(self._model):
-            if buffer.blob is not None:
-                (outside if buffer.is_external else inside).append(buffer.blob)
-        options = []
-        for op in self._model.ops():
-            if op.custom_options is not None:
-                if op.has_large_custom_options:
-                    outside.append(op.custom_options)
-                elif op.custom_options.size >= _LARGE_OPTIONS:
-                    options.append(op.custom_options)
+    size = start + trailing.end
+    plan = Plan([(0, head)], size + -size % TRAILING_ALIGNMENT)
+    for region in (data, behind, code, trailing):
+        plan.add_region(region, start)
+    if model.trailing is not None:
+        old, new = model.trailing.offset, size - model.trailing.size
+        moved = moved_archive(model.trailing.view, old, new)
+        if moved is not None:
+            plan.texts.append((new + moved[0], moved[1]))
+        plan.size = size
+    return _File(
+        plan, start, start + data.end, [(start + place, size) for place, size in byte_code]
+    )
 
-        sizes = {id(blob): blob.size + _DATA_PADDING for blob in (*inside, *options)}
-        excess = sum(sizes.values()) + tables_size - _MAX_FLATBUFFER
-        if excess > 0:
-            moved = set()
-            for blob in sorted(inside, key=lambda blob: -blob.size):
-                if excess > 0 and id(blob) not in moved:
-                    moved.add(id(blob))
-                    excess -= sizes[id(blob)]
-            outside += [blob for blob in inside if id(blob) in moved]
-            inside = [blob for blob in inside if id(blob) not in moved]
-        return [*inside, *options], outside
+
+def _choose(model: Model, tables_size: int) -> tuple[list[Blob], list[Blob]]:
+    """Which data go into the flatbuffer, and which behind it: those that were there, and what is too much."""
+    inside: list[Blob] = []
+    outside: list[Blob] = []
+    for buffer in all_buffers(model):
+        if buffer.blob is not None:
+            (outside if buffer.is_external else inside).append(buffer.blob)
+    options = []
+    for op in model.ops():
+        if op.custom_options is not None:
+            if op.has_large_custom_options:
+                outside.append(op.custom_options)
+            elif op.custom_options.size >= _LARGE_OPTIONS:
+                options.append(op.custom_options)
+
+    sizes = {id(blob): blob.size + _DATA_PADDING for blob in (*inside, *options)}
+    excess = sum(sizes.values()) + tables_size - _MAX_FLATBUFFER
+    if excess > 0:
+        moved = set()
+        for blob in sorted(inside, key=lambda blob: -blob.size):
+            if excess > 0 and id(blob) not in moved:
+                moved.add(id(blob))
+                excess -= sizes[id(blob)]
+        outside += [blob for blob in inside if id(blob) in moved]
+        inside = [blob for blob in inside if id(blob) not in moved]
+    return [*inside, *options], outside

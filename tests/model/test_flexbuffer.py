@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.flexbuffer import is_whole_flexbuffer, read_flexbuffer
+from litert.model.flexbuffer import read_flexbuffer
 
 SCALARS = (
     st.none()
@@ -40,8 +40,7 @@ def as_read(value: Any) -> Any:
 @given(VALUES)
 def test_what_flatbuffers_writes_is_read(value: Any) -> None:
     data = bytes(flexbuffers.Dumps(value))
-    assert read_flexbuffer(data) == as_read(value)
-    assert is_whole_flexbuffer(data)
+    assert read_flexbuffer(data) == as_read(value) == read_flexbuffer(data, is_whole=True)
 
 
 def test_all_kinds_of_values_are_read() -> None:
@@ -71,7 +70,7 @@ def test_all_kinds_of_values_are_read() -> None:
         "s": "same",
         "t": "same",
     }
-    assert is_whole_flexbuffer(data)
+    assert read_flexbuffer(data, is_whole=True) == read_flexbuffer(data)
 
 
 @given(VALUES, st.data())
@@ -129,10 +128,11 @@ def test_a_small_buffer_cannot_stand_for_a_huge_value() -> None:
 
 def test_bytes_that_are_left_over_are_noticed() -> None:
     data = bytes(flexbuffers.Dumps({"a": 1}))
-    assert is_whole_flexbuffer(data)
-    assert not is_whole_flexbuffer(b"\1\2\3\4" + data)
-    assert not is_whole_flexbuffer(b"\0" * 8 + data)
-    assert read_flexbuffer(b"\1\2\3\4" + data) == {"a": 1}
+    assert read_flexbuffer(data, is_whole=True) == {"a": 1}
+    for front in (b"\1\2\3\4", b"\0" * 8):
+        assert read_flexbuffer(front + data) == {"a": 1}
+        with pytest.raises(LiteRtError, match="belong to no value"):
+            read_flexbuffer(front + data, is_whole=True)
 
 
 def test_floats_keep_their_value() -> None:
