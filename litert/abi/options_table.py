@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from litert.abi.definitions import ffi
@@ -83,7 +82,7 @@ class OptionsTable:
     def put_environment(self, environment: EnvironmentOptions) -> int:
         """Makes a `LiteRtEnvironmentOptions`; what is not set is not found."""
         values = {
-            int(getattr(_constants(), tag)): _text(value)
+            ffi.integer_const(tag): _text(value)
             for field, tag in _TAGS.items()
             if (value := getattr(environment, field))
         }
@@ -116,7 +115,7 @@ class OptionsTable:
         values = self._handles.get(options, HostEnvironmentOptions).values
         if tag not in values:
             return Status.NOT_FOUND
-        value.type = _constants().kLiteRtAnyTypeString
+        value.type = ffi.integer_const("kLiteRtAnyTypeString")
         value.str_value = values[tag]
         return None
 
@@ -144,11 +143,6 @@ _table = OptionsTable()
 def options_table() -> OptionsTable:
     """The table of this process: functions that C code finds by name read it."""
     return _table
-
-
-@cache
-def _constants() -> Any:
-    return ffi.dlopen(None)
 
 
 def _text(text: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from operator import add, mul, sub
 from typing import Any, TypeAlias
 
@@ -103,10 +104,7 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def multiply(sizes: Sequence[Size]) -> Size:
     """The product of sizes."""
-    total: Size = 1
-    for size in sizes:
-        total = total * size
-    return total
+    return prod(sizes)
 
 
 def shapes_in(size: Size) -> Iterator[Dimension]:

@@ -323,13 +323,10 @@ def _quantized(element: str, quantization: Quantization) -> str:
     blocks = quantization.blockwise
     if blocks is not None:
         parts = [f"{storage}:f32"]
-        for name in ("scales", "zero_points"):
-            parameters = getattr(blocks, name)
-            if parameters is not None:
-                parts.append(f"{name} = {quote(parameters.name)}")
+        tensors = {"scales": blocks.scales, "zero_points": blocks.zero_points}
+        parts += [f"{name} = {quote(t.name)}" for name, t in tensors.items() if t is not None]
         for name in ("block_size", "block_shape", "quantized_dimensions"):
-            value = getattr(blocks, name)
-            if value:
+            if value := getattr(blocks, name):
                 parts.append(f"{name} = {attribute(value)}")
         return f"!quant.blockwise<{', '.join(parts)}>"
     if not quantization.scale:

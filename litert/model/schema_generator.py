@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 _SCALARS = {
@@ -65,25 +66,26 @@ def generate(source: str) -> str:
       source: the text of `schema_py_generated.py`.
     """
     enums = _find_enums(source)
-    unions = {name for name in enums if f"def {name}Creator(" in source}
+    unions = [name for name in enums if f"def {name}Creator(" in source]
     bases: dict[str, str] = {}
     tables = {
         name: _table(source, name, bases)
         for name in re.findall(r"^def (\w+)Start\(", source, re.M)
         if f"class {name}(object)" in source
     }
-    assert set(bases) == set(enums) - unions - {"StablehloPrecisionConfig"}, "an enum has no field"
+    assert set(bases) == {*enums} - {*unions, "StablehloPrecisionConfig"}, "an enum has no field"
 
-    out = [_HEADER]
-    out.append("TABLES: dict[str, str] = {\n")
-    out += [f"    {name!r}: {fields!r},\n" for name, fields in tables.items()]
-    out.append("}\n\nUNIONS: dict[str, dict[int, str]] = {\n")
-    out += [f"    {name!r}: {_by_value(enums[name])!r},\n" for name in enums if name in unions]
-    out.append("}\n\nENUM_BASES: dict[str, str] = ")
-    out.append(f"{bases!r}\n\nENUMS: dict[str, dict[int, str]] = {{\n")
-    out += [f"    {name!r}: {_by_value(enums[name])!r},\n" for name in enums if name not in unions]
-    out.append("}\n\nBUILTIN_OPERATORS = ENUMS['BuiltinOperator']\n")
-    return "".join(out)
+    by_value = {name: {v: k for k, v in enum.items()} for name, enum in enums.items()}
+    others = {name: by_value[name] for name in enums if name not in unions}
+    return "\n".join(
+        [
+            _HEADER + _declaration("TABLES: dict[str, str]", tables),
+            _declaration("UNIONS: dict[str, dict[int, str]]", {n: by_value[n] for n in unions}),
+            f"ENUM_BASES: dict[str, str] = {bases!r}\n",
+            _declaration("ENUMS: dict[str, dict[int, str]]", others),
+            "BUILTIN_OPERATORS = ENUMS['BuiltinOperator']\n",
+        ]
+    )
 
 
 def installed_source() -> str:
@@ -94,16 +96,16 @@ def installed_source() -> str:
 
 
 def _find_enums(source: str) -> dict[str, dict[str, int]]:
-    enums = {}
-    for name, body in re.findall(
-        r"^class (\w+)\(object\):\n((?:    \w+ = -?\d+\n)+)", source, re.M
-    ):
-        enums[name] = {key: int(value) for key, value in re.findall(r"(\w+) = (-?\d+)", body)}
-    return enums
+    classes = re.findall(r"^class (\w+)\(object\):\n((?:    \w+ = -?\d+\n)+)", source, re.M)
+    return {
+        name: {key: int(value) for key, value in re.findall(r"(\w+) = (-?\d+)", body)}
+        for name, body in classes
+    }
 
 
-def _by_value(enum: dict[str, int]) -> dict[int, str]:
-    return {value: key for key, value in enum.items()}
+def _declaration(name: str, entries: Mapping[str, object]) -> str:
+    lines = "".join(f"    {key!r}: {value!r},\n" for key, value in entries.items())
+    return f"{name} = {{\n{lines}}}\n"
 
 
 def _table(source: str, table: str, bases: dict[str, str]) -> str:
