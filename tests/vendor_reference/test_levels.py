@@ -37,6 +37,7 @@ from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.compiler.tensor_requirements import (
     Requirements,
+    TensorRequirement,
     read_requirements,
     requirement_attributes,
 )
@@ -415,11 +416,10 @@ def test_requirements_survive_as_attributes(
     def some(entries: st.SearchStrategy[Any], count: int) -> tuple[Any, ...]:
         return tuple(data.draw(st.lists(entries, min_size=count, max_size=count)))
 
-    orders, types = st.none() | ORDERS, st.none() | TYPES
-    requirements = Requirements(
-        some(orders, inputs), some(orders, outputs), some(types, inputs), some(types, outputs),
-        some(st.booleans(), inputs), some(st.booleans(), outputs), some(SPACES, inputs + outputs),
-    )  # fmt: skip
+    tensors = st.builds(
+        TensorRequirement, st.none() | ORDERS, st.none() | TYPES, st.booleans(), SPACES
+    )
+    requirements = Requirements(some(tensors, inputs), some(tensors, outputs))
     attributes = requirement_attributes(requirements, prefix)
     assert read_requirements(attributes, inputs, outputs, prefix) == requirements
     assert read_requirements({}, inputs, outputs) == Requirements.of_layouts(

@@ -373,12 +373,12 @@ def check_requirements(module: ModuleOp) -> None:
     for op in module.ops:
         if isinstance(op, FuncOp) and op.sym_name.data in called:
             wanted = read_requirements(op.attributes, 1, 1)
-            for order, found in zip(
-                (*wanted.input_layouts, *wanted.output_layouts),
+            for asked, found in zip(
+                (*wanted.inputs, *wanted.outputs),
                 (*op.function_type.inputs, *op.function_type.outputs),
                 strict=True,
             ):
-                assert order in (None, order_of(found))
+                assert asked.layout in (None, order_of(found))
 
 
 @st.composite

@@ -12,10 +12,16 @@ from xdsl.ir import Attribute, Block, Operation, OpResult
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
+from vendor_reference.compiler.ir.names import SymbolNames
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.levels.ie import CustomBinaryLayerOp
 from vendor_reference.compiler.levels.layer import LayerOp
-from vendor_reference.compiler.tensor_requirements import NAMES, Requirements, read_requirements
+from vendor_reference.compiler.tensor_requirements import (
+    NAMES,
+    Requirements,
+    TensorRequirement,
+    read_requirements,
+)
 from vendor_reference.custom_layers.kernel_spec import ShapeArgument, TensorArgument
 
 
@@ -25,18 +31,20 @@ class LayerPorts:
 
     Attributes:
       op: a `LayerOp`, a custom binary layer, or the call of an external function that stands for a layer.
-      inputs: places of input tensors among its operands.
-      requirements: of these, and of the results that are tensors.
+      inputs: places of input tensors among its operands, with what it asks of them.
+      outputs: the results that are tensors, likewise.
     """
 
     op: Operation
-    inputs: Sequence[int]
-    requirements: Requirements
+    inputs: Sequence[tuple[int, TensorRequirement]]
+    outputs: Sequence[tuple[OpResult, TensorRequirement]]
 
-    @property
-    def outputs(self) -> Sequence[OpResult]:
-        """The results that are tensors."""
-        return [result for result in self.op.results if isinstance(result.type, TensorType)]
+    @classmethod
+    def of(cls, op: Operation, places: Sequence[int], asked: Requirements) -> LayerPorts:
+        """The tensors of an op, whose inputs stand at these places."""
+        results = [result for result in op.results if isinstance(result.type, TensorType)]
+        inputs = list(zip(places, asked.inputs, strict=True))
+        return cls(op, inputs, list(zip(results, asked.outputs, strict=True)))
 
 
 class LayerFinder:
@@ -53,11 +61,11 @@ class LayerFinder:
           LiteRtError: INVALID_ARGUMENT, if the attributes of its external function, or its own, are wrong.
         """
         if isinstance(op, LayerOp):
-            return LayerPorts(op, range(len(op.inputs)), op.requirements())
+            return LayerPorts.of(op, range(len(op.inputs)), op.requirements())
         if isinstance(op, CustomBinaryLayerOp):
             requirements = op.requirements()
             _check_ranks(requirements, op.inputs.types, op.outputs.types, op.name)
-            return LayerPorts(op, range(1, 1 + len(op.inputs)), requirements)
+            return LayerPorts.of(op, range(1, 1 + len(op.inputs)), requirements)
         if isinstance(op, CallOp):
             return self._find_called(op)
         return None
@@ -75,19 +83,19 @@ class LayerFinder:
             _check_ranks(requirements, read, made, f"function '{name}'")
             _check_arguments(function, len(read), len(made))
             self._requirements[name] = requirements
-        return LayerPorts(op, inputs, self._requirements[name])
+        return LayerPorts.of(op, inputs, self._requirements[name])
 
 
 def _check_ranks(
     requirements: Requirements, read: Sequence[Attribute], made: Sequence[Attribute], where: str
 ) -> None:
     """Layouts are for as many dimensions as the tensors have."""
-    for kind, layouts, types in (
-        ("input", requirements.input_layouts, read),
-        ("output", requirements.output_layouts, made),
+    for kind, asked, types in (
+        ("input", requirements.inputs, read),
+        ("output", requirements.outputs, made),
     ):
-        for index, (layout, ir_type) in enumerate(zip(layouts, types, strict=True)):
-            rank = len(shape_of(ir_type))
+        for index, (tensor, ir_type) in enumerate(zip(asked, types, strict=True)):
+            layout, rank = tensor.layout, len(shape_of(ir_type))
             if layout is not None and len(layout) != rank:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
@@ -146,7 +154,7 @@ def settle_called_types(module: ModuleOp) -> None:
     Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
     """
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
-    taken = set(functions)
+    names = SymbolNames(functions)
     kinds: dict[object, FuncOp] = {}
     used: set[str] = set()
     for _, block in bodies(module):
@@ -161,7 +169,7 @@ def settle_called_types(module: ModuleOp) -> None:
             kind = (name, types)
             target = kinds.get(kind)
             if target is None:
-                target = kinds[kind] = function if name not in used else _clone(function, taken)
+                target = kinds[kind] = function if name not in used else _clone(function, names)
                 used.add(name)
                 given = target.function_type
                 if (given.inputs.data, given.outputs.data) != types:
@@ -170,14 +178,10 @@ def settle_called_types(module: ModuleOp) -> None:
                 op.callee = SymbolRefAttr(target.sym_name)
 
 
-def _clone(function: FuncOp, taken: set[str]) -> FuncOp:
+def _clone(function: FuncOp, names: SymbolNames) -> FuncOp:
     """A copy behind the function, under a name that is free."""
-    base, number = function.sym_name.data, 1
-    while f"{base}_{number}" in taken:
-        number += 1
     copy: FuncOp = function.clone()
-    copy.sym_name = StringAttr(f"{base}_{number}")
-    taken.add(copy.sym_name.data)
+    copy.sym_name = StringAttr(names.new(function.sym_name.data))
     block = function.parent
     assert block is not None
     block.insert_op_after(copy, function)

@@ -150,9 +150,8 @@ class _Walk:
         if f"{prefix}memory_spaces" not in attributes:
             return ()
         asked = read_requirements(attributes, len(op.inputs), len(op.outputs), prefix)
-        buffers = (*op.inputs, *op.outputs)
-        spaces = zip(buffers, asked.memory_spaces, strict=True)
-        return [value for value, space in spaces if space is MemorySpace.DDR]
+        tensors = zip((*op.inputs, *op.outputs), (*asked.inputs, *asked.outputs), strict=True)
+        return [value for value, tensor in tensors if tensor.space is MemorySpace.DDR]
 
     def _local_bytes(self, op: TaskOp, spec: KernelSpec | None) -> int:
         local = [a for a in spec.arguments if isinstance(a, LocalArgument)] if spec else []

@@ -36,39 +36,35 @@ from vendor_reference.compiler.memory_spaces import MemorySpace
 
 
 @dataclass(frozen=True, slots=True)
-class Requirements:
-    """What a layer asks for; None takes what comes.
+class TensorRequirement:
+    """What a layer asks of a tensor; None takes what comes.
 
     Attributes:
-      input_layouts, output_layouts: how elements must lie.
-      input_precisions, output_precisions: what elements must be.
-      input_strides, output_strides: whether it takes a strided view of a larger tensor.
-      memory_spaces: where inputs, then outputs, must lie.
+      layout: how elements must lie.
+      precision: what elements must be.
+      takes_view: whether it can be a strided view of a larger tensor.
+      space: where it must lie.
     """
 
-    input_layouts: tuple[Order | None, ...]
-    output_layouts: tuple[Order | None, ...]
-    input_precisions: tuple[ElementType | None, ...]
-    output_precisions: tuple[ElementType | None, ...]
-    input_strides: tuple[bool, ...]
-    output_strides: tuple[bool, ...]
-    memory_spaces: tuple[MemorySpace | None, ...]
+    layout: Order | None = None
+    precision: ElementType | None = None
+    takes_view: bool = False
+    space: MemorySpace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a layer asks of each of its inputs and outputs."""
+
+    inputs: tuple[TensorRequirement, ...]
+    outputs: tuple[TensorRequirement, ...]
 
     @classmethod
     def of_layouts(
-        cls, input_layouts: Sequence[Order | None], output_layouts: Sequence[Order | None]
+        cls, inputs: Sequence[Order | None], outputs: Sequence[Order | None]
     ) -> Requirements:
         """Layouts, and nothing else."""
-        inputs, outputs = len(input_layouts), len(output_layouts)
-        return cls(
-            tuple(input_layouts),
-            tuple(output_layouts),
-            (None,) * inputs,
-            (None,) * outputs,
-            (False,) * inputs,
-            (False,) * outputs,
-            (None,) * (inputs + outputs),
-        )
+        return cls(tuple(map(TensorRequirement, inputs)), tuple(map(TensorRequirement, outputs)))
 
 
 _UNIT = UnitAttr()
@@ -79,6 +75,7 @@ class _Entries:
     """What the entries of an attribute are.
 
     Attributes:
+      field: of `TensorRequirement`.
       write: the attribute of one that asks for something.
       read: back; of something else, None.
       expected: for messages.
@@ -87,6 +84,7 @@ class _Entries:
       is_kept: whether the attribute is written also where no entry asks for anything.
     """
 
+    field: str
     write: Callable[[Any], Attribute]
     read: Callable[[Attribute], object]
     expected: str
@@ -109,16 +107,24 @@ def _read_space(attribute: Attribute) -> MemorySpace | None:
 
 _SPACES = {space.value: space for space in MemorySpace}
 _LAYOUT = _Entries(
+    "layout",
     order_map,
     lambda found: map_order(found) if isinstance(found, AffineMapAttr) else None,
     "a layout, as an affine map, or unit",
     is_kept=True,
 )
-_PRECISION = _Entries(ir_element_type, find_element_type, "a type of elements, or unit")
-_STRIDES = _Entries(
-    BoolAttr.from_bool, _read_flag, "true or false", False, BoolAttr.from_bool(False)
+_PRECISION = _Entries(
+    "precision", ir_element_type, find_element_type, "a type of elements, or unit"
 )
-_SPACE = _Entries(space_attribute, _read_space, f"one of @{', @'.join(_SPACES)}, or unit")
+_STRIDES = _Entries(
+    "takes_view",
+    BoolAttr.from_bool,
+    _read_flag,
+    "true or false",
+    nothing=False,
+    blank=BoolAttr.from_bool(False),
+)
+_SPACE = _Entries("space", space_attribute, _read_space, f"one of @{', @'.join(_SPACES)}, or unit")
 
 _ATTRIBUTES = {
     "input_layouts": _LAYOUT, "output_layouts": _LAYOUT,
@@ -127,17 +133,18 @@ _ATTRIBUTES = {
     "memory_spaces": _SPACE,
 }  # fmt: skip
 NAMES = tuple(_ATTRIBUTES)
-"""Attributes that hold requirements."""
+"""Attributes that hold requirements; those of spaces are for inputs, then outputs."""
 
 
 def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> dict[str, Attribute]:
     """Requirements as attributes; those that ask for nothing are left out, layouts apart."""
     attributes: dict[str, Attribute] = {}
+    tensors = [*requirements.inputs, *requirements.outputs]
     for name, entries in _ATTRIBUTES.items():
-        asked = [None if e == entries.nothing else e for e in getattr(requirements, name)]
-        if entries.is_kept or any(entry is not None for entry in asked):
+        asked = [getattr(t, entries.field) for t in _group(name, tensors, len(requirements.inputs))]
+        if entries.is_kept or any(entry != entries.nothing for entry in asked):
             attributes[prefix + name] = ArrayAttr(
-                [entries.blank if entry is None else entries.write(entry) for entry in asked]
+                [entries.blank if e == entries.nothing else entries.write(e) for e in asked]
             )
     return attributes
 
@@ -150,19 +157,28 @@ def read_requirements(
     Raises:
       LiteRtError: INVALID_ARGUMENT, with the attribute, and what it should be.
     """
-    counts = {"input": num_inputs, "output": num_outputs, "memory": num_inputs + num_outputs}
-    columns: dict[str, Any] = {}
+    fields: list[dict[str, Any]] = [{} for _ in range(num_inputs + num_outputs)]
     for name, entries in _ATTRIBUTES.items():
-        count = counts[name.partition("_")[0]]
-        columns[name] = _read_column(entries, prefix + name, attributes.get(prefix + name), count)
-    return Requirements(**columns)
+        attribute = attributes.get(prefix + name)
+        if attribute is not None:
+            tensors = _group(name, fields, num_inputs)
+            column = _read_column(entries, prefix + name, attribute, len(tensors))
+            for tensor, found in zip(tensors, column, strict=True):
+                tensor[entries.field] = found
+    asked = tuple(TensorRequirement(**tensor) for tensor in fields)
+    return Requirements(asked[:num_inputs], asked[num_inputs:])
+
+
+def _group(name: str, tensors: list[Any], num_inputs: int) -> list[Any]:
+    """The tensors that an attribute is about."""
+    if name.startswith("input_"):
+        return tensors[:num_inputs]
+    return tensors[num_inputs:] if name.startswith("output_") else tensors
 
 
 def _read_column(
-    entries: _Entries, name: str, attribute: Attribute | None, count: int
-) -> tuple[object, ...]:
-    if attribute is None:
-        return (entries.nothing,) * count
+    entries: _Entries, name: str, attribute: Attribute, count: int
+) -> Sequence[object]:
     if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
         raise _error(name, f"an array of {count}", attribute)
     column = []
@@ -171,7 +187,7 @@ def _read_column(
         if found is None and not isinstance(entry, UnitAttr):
             raise _error(f"{name}[{index}]", entries.expected, entry)
         column.append(found)
-    return tuple(column)
+    return column
 
 
 def _error(where: str, expected: str, found: Attribute) -> LiteRtError:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from litert.model.graph import Op, Tensor
-from vendor_reference.compiler.ir.types import Order, tensor_type
-from vendor_reference.compiler.tensor_requirements import Requirements
+from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.tensor_requirements import Requirements, TensorRequirement
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import CpuKernel, KernelSpec, TensorArgument
 from vendor_reference.executable.cpu_op import MemoryLayout, TensorConfig
@@ -18,14 +18,7 @@ from vendor_reference.executable.executable import Source
 def cpu_layer_kernel(
     layer: CustomLayer, op: Op, kernel: CpuKernel, sources: Sequence[Source]
 ) -> KernelSpec:
-    """The kernel of an op whose layer is a function in a shared object.
-
-    Args:
-      layer: for the op.
-      op: that it is for.
-      kernel: that was chosen for it.
-      sources: the shared object alone.
-    """
+    """The kernel of an op whose layer is a function in a shared object, which is the one source."""
     inputs = [TensorArgument(False, i) for i, tensor in enumerate(op.inputs) if tensor is not None]
     outputs = [TensorArgument(True, i) for i in range(len(op.outputs))]
     return KernelSpec(
@@ -43,16 +36,9 @@ def cpu_layer_kernel(
 
 def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
     """What a CPU layer asks of the op's inputs that are there, and of its outputs."""
-    inputs = [tensor for tensor in kernel.config.inputs if tensor is not None]
-    outputs = kernel.config.outputs
     return Requirements(
-        tuple(_order(tensor) for tensor in inputs),
-        tuple(_order(tensor) for tensor in outputs),
-        tuple(tensor.element_type for tensor in inputs),
-        tuple(tensor.element_type for tensor in outputs),
-        tuple(_takes_view(tensor) for tensor in inputs),
-        tuple(_takes_view(tensor) for tensor in outputs),
-        (None,) * (len(inputs) + len(outputs)),
+        tuple(_requirement(tensor) for tensor in kernel.config.inputs if tensor is not None),
+        tuple(_requirement(tensor) for tensor in kernel.config.outputs),
     )
 
 
@@ -69,14 +55,9 @@ def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:
     return tensor_type(tensor.element_type, shape)
 
 
-def _order(config: TensorConfig) -> Order:
-    """The order of memory; of blocks, whose type has a dimension for each of memory, it is row order."""
-    assert config.layout is not None
-    return (
-        tuple(range(len(config.layout.order))) if config.layout.is_blocked else config.layout.order
-    )
-
-
-def _takes_view(config: TensorConfig) -> bool:
-    assert config.layout is not None
-    return config.takes_view and not config.layout.is_blocked
+def _requirement(config: TensorConfig) -> TensorRequirement:
+    layout = config.layout
+    assert layout is not None
+    if layout.is_blocked:  # its type has a dimension for each of memory
+        return TensorRequirement(tuple(range(len(layout.order))), config.element_type)
+    return TensorRequirement(layout.order, config.element_type, config.takes_view)

@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from litert.core.element_type import ElementType
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.frontend.cpu_layer import (
     cpu_layer_kernel,
@@ -28,7 +27,11 @@ from vendor_reference.compiler.half_tensors import HalfPolicy, HalfTensors, kern
 from vendor_reference.compiler.ir.attributes import TASK
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
-from vendor_reference.compiler.tensor_requirements import Requirements, requirement_attributes
+from vendor_reference.compiler.tensor_requirements import (
+    Requirements,
+    TensorRequirement,
+    requirement_attributes,
+)
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import (
     CpuKernel,
@@ -36,7 +39,7 @@ from vendor_reference.custom_layers.kernel_spec import (
     KernelSpec,
     TensorArgument,
 )
-from vendor_reference.custom_layers.layout import Format, Order, format_order
+from vendor_reference.custom_layers.layout import Format, format_order
 from vendor_reference.executable.cpu_op import TensorConfig
 from vendor_reference.executable.executable import Source
 
@@ -164,28 +167,19 @@ def layer_requirements(bindings: Sequence[KernelArgument], op: Op, is_half: bool
     for binding in bindings:
         if isinstance(binding, TensorArgument):
             first.setdefault((binding.is_output, binding.index), binding)
-    inputs = [(first.get((False, i)), t) for i, t in enumerate(op.inputs) if t is not None]
-    outputs = [(first.get((True, i)), t) for i, t in enumerate(op.outputs)]
+
+    def asked(is_output: bool, index: int, tensor: Tensor) -> TensorRequirement:
+        binding = first.get((is_output, index))
+        if binding is None:  # the kernel does not read it
+            return TensorRequirement(takes_view=True)
+        takes_any = binding.format is Format.ANY and binding.is_strided
+        return TensorRequirement(
+            None if takes_any else format_order(binding.format, len(tensor.shape)),
+            kernel_type(tensor.element_type, binding.element_type, is_half),
+            binding.is_strided,
+        )
+
     return Requirements(
-        tuple(_order(binding, tensor) for binding, tensor in inputs),
-        tuple(_order(binding, tensor) for binding, tensor in outputs),
-        tuple(_precision(binding, tensor, is_half) for binding, tensor in inputs),
-        tuple(_precision(binding, tensor, is_half) for binding, tensor in outputs),
-        tuple(binding is None or binding.is_strided for binding, _ in inputs),
-        tuple(binding is None or binding.is_strided for binding, _ in outputs),
-        (None,) * (len(inputs) + len(outputs)),
+        tuple(asked(False, i, tensor) for i, tensor in enumerate(op.inputs) if tensor is not None),
+        tuple(asked(True, i, tensor) for i, tensor in enumerate(op.outputs)),
     )
-
-
-def _order(binding: TensorArgument | None, tensor: Tensor) -> Order | None:
-    if binding is None:
-        return None  # the kernel does not read it
-    if binding.format is Format.ANY and binding.is_strided:
-        return None
-    return format_order(binding.format, len(tensor.shape))
-
-
-def _precision(binding: TensorArgument | None, tensor: Tensor, is_half: bool) -> ElementType | None:
-    if binding is None:
-        return None
-    return kernel_type(tensor.element_type, binding.element_type, is_half)

@@ -100,8 +100,7 @@ class LayerOp(IRDLOperation):
         if self.has_trait(LayoutAgnostic):
             return Requirements.of_layouts([None] * len(self.inputs), [None] * len(self.outputs))
         return Requirements.of_layouts(
-            [tuple(range(len(shape_of(value.type)))) for value in self.inputs],
-            [tuple(range(len(shape_of(value.type)))) for value in self.outputs],
+            _row_orders(self.inputs.types), _row_orders(self.outputs.types)
         )
 
     @classmethod
@@ -195,6 +194,10 @@ class LayerOp(IRDLOperation):
         print_types(printer, [value.type for value in self.operands])
         printer.print_string(" -> ")
         print_types(printer, [value.type for value in self.results])
+
+
+def _row_orders(types: Sequence[Attribute]) -> list[tuple[int, ...]]:
+    return [tuple(range(len(shape_of(ir_type)))) for ir_type in types]
 
 
 @dataclass(frozen=True, slots=True)

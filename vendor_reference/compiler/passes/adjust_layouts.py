@@ -49,25 +49,16 @@ class _BlockAdjustment:
             if isinstance(op, ReorderOp):
                 self._known.setdefault((op.inputs[0], order_of(op.results[0].type)), op.outputs[0])
             elif isinstance(op, LayerOp) and op.has_trait(LayoutAgnostic):
-                self._agree(op)
+                for place in agnostic_ports(op):
+                    self._reorder_input(op, place, order_of(op.results[0].type))
             elif (layer := self._finder.find(op)) is not None:
-                self._reorder_inputs(layer)
+                for place, asked in layer.inputs:
+                    self._reorder_input(op, place, asked.layout)
                 self._reorder_outputs(layer)
 
-    def _agree(self, op: LayerOp) -> None:
-        """An op that takes any layout takes that of its result."""
-        wanted = order_of(op.results[0].type)
-        for place in agnostic_ports(op):
-            self._reorder_input(op, place, wanted)
-
-    def _reorder_inputs(self, layer: LayerPorts) -> None:
-        for place, wanted in zip(layer.inputs, layer.requirements.input_layouts, strict=True):
-            if wanted is not None:
-                self._reorder_input(layer.op, place, wanted)
-
-    def _reorder_input(self, op: Operation, place: int, wanted: Order) -> None:
+    def _reorder_input(self, op: Operation, place: int, wanted: Order | None) -> None:
         value = op.operands[place]
-        if order_of(value.type) == wanted:
+        if wanted is None or order_of(value.type) == wanted:
             return
         reordered = self._known.get((value, wanted))
         if reordered is None:
@@ -77,8 +68,8 @@ class _BlockAdjustment:
         op.operands[place] = reordered
 
     def _reorder_outputs(self, layer: LayerPorts) -> None:
-        for result, wanted in zip(layer.outputs, layer.requirements.output_layouts, strict=True):
-            given = order_of(result.type)
+        for result, asked in layer.outputs:
+            wanted, given = asked.layout, order_of(result.type)
             if wanted is None or wanted == given:
                 continue
             new_type = with_order(result.type, wanted)

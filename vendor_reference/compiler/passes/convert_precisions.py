@@ -75,7 +75,8 @@ class _BlockConversion:
             op.outputs[0].replace_all_uses_with(known)
 
     def _convert_inputs(self, layer: LayerPorts) -> None:
-        for place, wanted in zip(layer.inputs, layer.requirements.input_precisions, strict=True):
+        for place, asked in layer.inputs:
+            wanted = asked.precision
             if wanted is None:
                 continue
             source = _trace(layer.op.operands[place], wanted)
@@ -88,8 +89,8 @@ class _BlockConversion:
 
     def _convert_outputs(self, layer: LayerPorts) -> list[ConvertOp]:
         made = []
-        for result, wanted in zip(layer.outputs, layer.requirements.output_precisions, strict=True):
-            given = element_type_of(result.type)
+        for result, asked in layer.outputs:
+            wanted, given = asked.precision, element_type_of(result.type)
             if wanted is None or wanted is given:
                 continue
             new_type = with_element_type(result.type, wanted)

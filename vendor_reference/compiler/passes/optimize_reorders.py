@@ -135,10 +135,8 @@ class _BlockOptimization:
         any_inputs: set[int] = set()
         any_outputs: set[SSAValue] = set()
         if layer is not None:
-            inputs = zip(layer.inputs, layer.requirements.input_layouts, strict=True)
-            outputs = zip(layer.outputs, layer.requirements.output_layouts, strict=True)
-            any_inputs = {place for place, order in inputs if order is None}
-            any_outputs = {result for result, order in outputs if order is None}
+            any_inputs = {place for place, asked in layer.inputs if asked.layout is None}
+            any_outputs = {result for result, asked in layer.outputs if asked.layout is None}
         elif isinstance(op, (ShapeOfOp, ActualShapeOfOp)):
             any_inputs = {0}
         for place, value in enumerate(op.operands):

@@ -25,7 +25,7 @@ from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.types import order_of, shape_of, strided_type, view_of
 from vendor_reference.compiler.kernel_tensor import asked_format, kernel_tensor
-from vendor_reference.compiler.layer_kernels import count_outputs, function_spec
+from vendor_reference.compiler.layer_kernels import all_inputs, count_outputs, function_spec
 from vendor_reference.compiler.layer_ports import bodies, settle_called_types
 from vendor_reference.compiler.levels.ie import TransferOp
 from vendor_reference.compiler.levels.iert import BufferLayerOp, ViewOp
@@ -248,17 +248,17 @@ def _read_operands(function: FuncOp, count: int) -> list[_Operand | None]:
     if spec.cpu_layer is not None or num_inputs < 0:
         return []
     asked = read_requirements(attributes, num_inputs, num_outputs)
-    inputs = zip(_input_numbers(spec, num_inputs), asked.input_strides, strict=True)
     return [
-        *(_operand(spec, False, index, taken) for index, taken in inputs),
-        *(_operand(spec, True, index, taken) for index, taken in enumerate(asked.output_strides)),
+        *(
+            _operand(spec, False, index, tensor.takes_view)
+            for index, tensor in enumerate(all_inputs(spec, asked.inputs))
+            if tensor is not None
+        ),
+        *(
+            _operand(spec, True, index, tensor.takes_view)
+            for index, tensor in enumerate(asked.outputs)
+        ),
     ]
-
-
-def _input_numbers(spec: KernelSpec, count: int) -> list[int]:
-    """The op's own numbers of the inputs that are passed."""
-    total = count + len(spec.absent_inputs)
-    return [index for index in range(total) if index not in spec.absent_inputs]
 
 
 def _operand(spec: KernelSpec, is_output: bool, index: int, taken: bool) -> _Operand | None:
