@@ -21,10 +21,10 @@ from xdsl.irdl import irdl_op_definition, traits_def
 
 from tests.vendor_reference.ir_texts import normal, read, run
 from vendor_reference.compiler import layout_choice
+from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.types import element_type_of, order_of, shape_of
 from vendor_reference.compiler.ir.verification import check_ir
-from vendor_reference.compiler.layer_ports import bodies
 from vendor_reference.compiler.layout_choice import Puzzle, Value, order_key
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.levels.ie import ConstantOp, ConvertOp, ReorderOp

@@ -8,8 +8,8 @@ from dataclasses import replace
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
+from vendor_reference.compiler.emission.module_emission import Lowered
 from vendor_reference.compiler.kernel_bindings import check_bindings
-from vendor_reference.compiler.lowering import Lowered
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_source import (
     choose_kernel,
@@ -57,15 +57,7 @@ def entries_by_build(
         or smaller groups.
     """
     entries: dict[str, str] = {}
-    functions = zip(lowered.executable.functions, lowered.bindings, strict=True)
-    bindings = iter(
-        [
-            arguments
-            for function, bound in functions
-            for task, arguments in zip(function.tasks, bound, strict=True)
-            if isinstance(task, KernelTask)
-        ]
-    )
+    bindings = iter([bound for _, _, bound in lowered.kernel_tasks()])
 
     def settle(task: KernelTask) -> KernelTask:
         bound, program = next(bindings), built[task.program]

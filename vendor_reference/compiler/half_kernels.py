@@ -13,9 +13,9 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
+from vendor_reference.compiler.emission.module_emission import Lowered
 from vendor_reference.compiler.entry_points import declared_in_text, find_entry
 from vendor_reference.compiler.kernel_bindings import BoundArgument
-from vendor_reference.compiler.lowering import Lowered
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.binary_layer import program_digest, unpack_binary_layer
 from vendor_reference.executable.executable import KernelTask
@@ -63,7 +63,12 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
             if one.element_type is not other.element_type
         ]
         if "" in by_device:
-            raise _cannot_tell(layer)
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                "its kernel's text does not tell whether it declares half*, and the kernel is not built",
+                f"{layer.file_name}, op '{layer.op_name}'",
+                "Say --reference_fp16=half or float: what half tensors are in kernels.",
+            )
         if any(map(_is_written_for_halves, declared, bound, halves)):
             found.add(task.op_name)
     return found
@@ -87,25 +92,15 @@ def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) ->
 
 def _pairs(lowered: Lowered) -> Iterator[tuple[_Bound, _Bound]]:
     """Tasks for custom ops as any device runs them, and as one with fp16 arithmetic does, where that differs."""
-    tasks = _custom_tasks(lowered)
+    tasks: dict[tuple[str, bool], list[_Bound]] = {}
+    for function, task, bound in lowered.kernel_tasks():
+        if not task.entry:
+            tasks.setdefault((function.name, function.needs_fp16), []).append((task, bound))
     for (name, needs_fp16), with_fp16 in tasks.items():
         if needs_fp16:
             for pair in zip(tasks[name, False], with_fp16, strict=True):
                 if pair[0][0].program != pair[1][0].program:
                     yield pair
-
-
-def _custom_tasks(lowered: Lowered) -> Mapping[tuple[str, bool], Sequence[_Bound]]:
-    """The tasks for custom ops, by their function's name, and whether it is for fp16 arithmetic alone."""
-    functions = zip(lowered.executable.functions, lowered.bindings, strict=True)
-    return {
-        (function.name, function.needs_fp16): [
-            (task, arguments)
-            for task, arguments in zip(function.tasks, bound, strict=True)
-            if isinstance(task, KernelTask) and not task.entry
-        ]
-        for function, bound in functions
-    }
 
 
 def _declared_types(
@@ -115,15 +110,6 @@ def _declared_types(
     assert program is not None  # all devices run it
     entry = find_entry(layers[task.op_name], program)
     return [] if entry is None else [a.type_name for a in program.kernels[entry].arguments]
-
-
-def _cannot_tell(layer: CustomLayer) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_ARGUMENT,
-        "its kernel's text does not tell whether it declares half*, and the kernel is not built",
-        f"{layer.file_name}, op '{layer.op_name}'",
-        "Say --reference_fp16=half or float: what half tensors are in kernels.",
-    )
 
 
 def _is_written_for_halves(declared: str, bound: BoundArgument, with_fp16: BoundArgument) -> bool:

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
+from vendor_reference.compiler.ir.names import functions_of
 from vendor_reference.compiler.ir.types import IrType, memref_type, shape_of
 from vendor_reference.compiler.levels.ie import TransferOp
 from vendor_reference.compiler.levels.layer import LayerOp
@@ -84,9 +85,9 @@ class TaskKernels:
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = {
-            f.sym_name.data: function_spec(f)
-            for f in module.body.block.ops
-            if isinstance(f, FuncOp) and KERNEL in f.attributes
+            name: function_spec(function)
+            for name, function in functions_of(module).items()
+            if KERNEL in function.attributes
         }
 
     def find(self, op: TaskOp) -> KernelSpec | None:

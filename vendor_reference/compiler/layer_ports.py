@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Block, Operation, OpResult
+from xdsl.ir import Attribute, Operation, OpResult
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.names import SymbolNames
+from vendor_reference.compiler.ir.names import SymbolNames, at_function, bodies, functions_of
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.levels.ie import CustomBinaryLayerOp
 from vendor_reference.compiler.levels.layer import LayerOp
@@ -51,7 +51,7 @@ class LayerFinder:
     """Tells layers of a module; what external functions ask for is read once for each."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self._functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        self._functions = functions_of(module)
         self._requirements: dict[str, Requirements] = {}
 
     def find(self, op: Operation) -> LayerPorts | None:
@@ -118,7 +118,7 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"argument {place} of the kernel is {kind} {argument.index}, the layer has {count}",
-                f"function '{function.sym_name.data}'",
+                at_function(function),
             )
 
 
@@ -141,19 +141,12 @@ def is_layer(function: FuncOp) -> bool:
     return function.is_declaration and any(mark in function.attributes for mark in marks)
 
 
-def bodies(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
-    """The functions that have a body, and that."""
-    for op in module.ops:
-        if isinstance(op, FuncOp) and not op.is_declaration:
-            yield op, op.body.block
-
-
 def settle_called_types(module: ModuleOp) -> None:
     """Gives each external function the types that its calls have come to.
 
     Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
     """
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    functions = functions_of(module)
     names = SymbolNames(functions)
     kinds: dict[object, FuncOp] = {}
     used: set[str] = set()

@@ -14,9 +14,9 @@ from xdsl.ir import SSAValue
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.attributes import set_soc, soc_of
+from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
 from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
-from vendor_reference.compiler.layer_ports import bodies
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.levels.vpuip import DeclareBufferOp, TaskOp
 from vendor_reference.compiler.library_layers import library_layers
@@ -77,7 +77,7 @@ def check_edited_plan(module: ModuleOp) -> None:
         wrong kernel.
     """
     soc = soc_of(module)
-    functions = {op.sym_name.data for op in module.body.block.ops if isinstance(op, FuncOp)}
+    functions = functions_of(module)
     for function, block in bodies(module):
         _check_places(module, function, soc)
         for step, op in enumerate(op for op in block.ops if isinstance(op, TaskOp)):
@@ -111,6 +111,4 @@ def _name(value: SSAValue, index: int) -> str:
 
 
 def _error(what: str, where: str, function: FuncOp) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_IR_TYPE, what, f"{where}, function '{function.sym_name.data}'"
-    )
+    return LiteRtError(Status.INVALID_IR_TYPE, what, f"{where}, {at_function(function)}")

@@ -13,6 +13,7 @@ from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.cpu_library import CpuLayerShapes
+from vendor_reference.compiler.emission.module_emission import Lowered
 from vendor_reference.compiler.entry_points import entries_by_build, entries_by_text
 from vendor_reference.compiler.half_kernels import (
     find_half_ops,
@@ -24,7 +25,7 @@ from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.kernel_dump import dump_kernels
 from vendor_reference.compiler.largest_shapes import Bounds, find_bounds
-from vendor_reference.compiler.lowering import Lowered, lower_partitions
+from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.compiler.op_selection import NO_LIBRARY, select_ops
 from vendor_reference.compiler.overriding import overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.memref import AllocOp
 from xdsl.ir import Attribute, SSAValue
 
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.names import functions_of
 from vendor_reference.compiler.ir.types import size_bytes_of
 from vendor_reference.compiler.layer_kernels import TaskKernels, op_shapes
 from vendor_reference.compiler.levels.vpuip import EvaluateShapeOp, TaskOp, TaskViewOp
@@ -19,28 +19,6 @@ from vendor_reference.compiler.memory_spaces import Demand, MemorySpace
 from vendor_reference.compiler.tensor_requirements import read_requirements
 from vendor_reference.compiler.work_items import memory_bytes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionBuffers:
-    """What a function allocates.
-
-    Attributes:
-      allocs: in the order of the function.
-      demands: one for each of them; steps are the function's tasks.
-      local_bytes: for each task what its work groups need of the scratchpad.
-    """
-
-    allocs: Sequence[AllocOp]
-    demands: Sequence[Demand]
-    local_bytes: Sequence[int]
-
-
-def find_buffers(module: ModuleOp, function: FuncOp) -> FunctionBuffers:
-    """Looks at a function whose layers are tasks."""
-    allocs = [op for op in function.body.block.ops if isinstance(op, AllocOp)]
-    demands, local_bytes = find_demands(module, function, [alloc.memref for alloc in allocs])
-    return FunctionBuffers(allocs, demands, local_bytes)
 
 
 def find_demands(
@@ -59,6 +37,20 @@ def find_demands(
     return walk.demands(), walk.local_bytes
 
 
+@dataclass(slots=True, eq=False)
+class _Buffer:
+    """What the tasks so far do with a buffer; `first` and `last` are tasks, -1 where none has touched it."""
+
+    index: int
+    size_bytes: int
+    first: int = -1
+    last: int = -1
+    num_touched: int = 0
+    in_place_of: int | None = None
+    is_shape: bool = False
+    is_in_ddr: bool = False
+
+
 class _Walk:
     """Collects what is asked of buffers, task by task.
 
@@ -68,76 +60,63 @@ class _Walk:
 
     def __init__(self, module: ModuleOp, buffers: Sequence[SSAValue]) -> None:
         self.local_bytes: list[int] = []
-        self._sizes = [max(size_bytes_of(value.type), 1) for value in buffers]
-        self._first = [-1] * len(buffers)
-        self._last = [-1] * len(buffers)
-        self._num_touched = [0] * len(buffers)
-        self._in_place_of: dict[int, int] = {}
-        self._in_ddr: set[int] = set()
-        self._shapes: set[int] = set()
-        self._index: dict[SSAValue, int] = {value: i for i, value in enumerate(buffers)}
+        self._buffers = [
+            _Buffer(index, max(size_bytes_of(value.type), 1)) for index, value in enumerate(buffers)
+        ]
+        self._found = dict(zip(buffers, self._buffers, strict=True))
         self._kernels = TaskKernels(module)
-        self._functions = {
-            f.sym_name.data: f for f in module.body.block.ops if isinstance(f, FuncOp)
-        }
+        self._functions = functions_of(module)
         self._local: dict[object, int] = {}
 
     def task(self, op: TaskOp) -> None:
         """A step: what it touches lives now."""
         step = len(self.local_bytes)
         for value in op.operands:
-            index = self._index.get(value)
-            if index is not None:
-                if self._first[index] < 0:
-                    self._first[index] = step
-                self._last[index] = step
-                self._num_touched[index] += 1
+            if buffer := self._found.get(value):
+                if buffer.first < 0:
+                    buffer.first = step
+                buffer.last = step
+                buffer.num_touched += 1
         for value in (*op.input_shapes, *op.output_shapes):
             self.shape(value)
         for value in self._wanted_in_ddr(op):
-            if value in self._index:
-                self._in_ddr.add(self._index[value])
+            if buffer := self._found.get(value):
+                buffer.is_in_ddr = True
         spec = self._kernels.find(op)
-        in_place = self._in_place(op, spec)
-        if in_place is not None:
-            made, held = in_place
-            # A part of a larger buffer is written over an operand, and others follow it.
-            if self._first[made] == step and self._sizes[made] <= self._sizes[held]:
-                self._in_place_of[made] = held
+        if spec is not None and spec.in_place and op.inputs:
+            self._write_in_place(op, step)
         self.local_bytes.append(self._local_bytes(op, spec))
 
     def view(self, op: TaskViewOp) -> None:
         """Another name of a buffer."""
-        if op.source in self._index:
-            self._index[op.result] = self._index[op.source]
+        if op.source in self._found:
+            self._found[op.result] = self._found[op.source]
 
     def shape(self, value: SSAValue) -> None:
         """A shape, whose numbers stay where they are: the device reads them when it needs to."""
-        if value in self._index:
-            self._shapes.add(self._index[value])
+        if buffer := self._found.get(value):
+            buffer.is_shape = True
 
     def demands(self) -> list[Demand]:
         """Of each buffer, also of one that no task touches."""
         end = max(len(self.local_bytes) - 1, 0)
         demands = []
-        for index, size in enumerate(self._sizes):
-            is_shape = index in self._shapes
-            first = 0 if is_shape else max(self._first[index], 0)
-            last = end if is_shape else max(self._last[index], 0)
-            alive = LiveRange(size, first, last, self._in_place_of.get(index))
-            traffic = size * self._num_touched[index]
-            demands.append(Demand(alive, traffic, is_shape or index in self._in_ddr))
+        for buffer in self._buffers:
+            first, last = (0, end) if buffer.is_shape else (buffer.first, buffer.last)
+            alive = LiveRange(buffer.size_bytes, max(first, 0), max(last, 0), buffer.in_place_of)
+            traffic = buffer.size_bytes * buffer.num_touched
+            demands.append(Demand(alive, traffic, buffer.is_shape or buffer.is_in_ddr))
         return demands
 
-    def _in_place(self, op: TaskOp, spec: KernelSpec | None) -> tuple[int, int] | None:
-        """Buffers of output 0 and input 0, where the kernel can write one over the other."""
-        if spec is None or not spec.in_place or not op.inputs:
-            return None
-        held, *others = [self._index.get(value) for value in op.inputs]
-        made = self._index.get(op.outputs[0])
-        if made is None or held is None or held >= made or held in others:
-            return None
-        return made, held
+    def _write_in_place(self, op: TaskOp, step: int) -> None:
+        """Lets output 0 take the place of input 0, where nothing else is in the way."""
+        held, *others = [self._found.get(value) for value in op.inputs]
+        made = self._found.get(op.outputs[0])
+        if made is None or held is None or held.index >= made.index or held in others:
+            return
+        # A part of a larger buffer is written over an operand, and others follow it.
+        if made.first == step and made.size_bytes <= held.size_bytes:
+            made.in_place_of = held.index
 
     def _wanted_in_ddr(self, op: TaskOp) -> Sequence[SSAValue]:
         """The inputs and outputs that the layer wants in DDR."""

@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
+from vendor_reference.compiler.ir.names import at_function
 from vendor_reference.compiler.ir.shape_attributes import (
     INPUT_NAMES,
     INPUT_PATTERNS,
@@ -134,7 +135,7 @@ class FunctionShapes:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the shape of '{self._name(shape)}' is of no output of the layer that says it",
-                f"function '{self._function.sym_name.data}'",
+                at_function(self._function),
             )
 
     def task_shapes(self, op: TaskOp) -> tuple[Sequence[int | None], Sequence[int | None]]:

@@ -54,7 +54,7 @@ class Launches:
 
     Attributes:
       programs: with their indices.
-      samples, titles: see `Emitted`.
+      samples, titles: see `Lowered`.
     """
 
     def __init__(self, module: ModuleOp) -> None:

@@ -22,6 +22,7 @@ from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.launches import Launches, join_programs
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
+from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
 from vendor_reference.compiler.ir.types import (
     order_of,
     ranked_type,
@@ -60,24 +61,31 @@ from vendor_reference.executable.executable import (
 
 
 @dataclass(frozen=True, slots=True)
-class Emitted:
+class Lowered:
     """What a module became.
 
     Attributes:
       bindings: for each task of each function what its arguments are, to compare its kernel with.
-      specs: for each task of each function its kernel.
       titles: of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`, of the first op of each.
       samples: the executable's programs; those that depend on shapes for the largest ones.
+      notes: sentences for the report.
     """
 
     executable: Executable
     bindings: Sequence[Sequence[Sequence[BoundArgument]]]
-    specs: Sequence[Sequence[KernelSpec]]
     titles: Sequence[str]
     samples: Sequence[Program]
+    notes: Sequence[str] = ()
+
+    def kernel_tasks(self) -> Iterator[tuple[Function, KernelTask, Sequence[BoundArgument]]]:
+        """The tasks that run kernels, with their functions and what their arguments are."""
+        for function, bindings in zip(self.executable.functions, self.bindings, strict=True):
+            for task, bound in zip(function.tasks, bindings, strict=True):
+                if isinstance(task, KernelTask):
+                    yield function, task, bound
 
 
-def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emitted:
+def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowered:
     """Makes an executable with a function for each of the module's that has tasks.
 
     Kernels of custom layers have "" as their entry, where only a build can tell: `entry_points.py` settles it.
@@ -90,11 +98,7 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emit
       LiteRtError: INVALID_ARGUMENT, if something is left of another level, or a constant is not there.
     """
     emission = _ModuleEmission(module, constants)
-    functions = [
-        emission.function(f)
-        for f in module.body.block.ops
-        if isinstance(f, FuncOp) and not f.is_declaration
-    ]
+    functions = [emission.function(function) for function, _ in bodies(module)]
     executable = Executable(
         soc_of(module).name,
         functions,
@@ -102,7 +106,7 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Emit
         emission.constants.constants,
     )
     executable, samples = join_programs(executable, emission.launches.samples)
-    return Emitted(executable, emission.bindings, emission.specs, emission.launches.titles, samples)
+    return Lowered(executable, emission.bindings, emission.launches.titles, samples)
 
 
 class _ModuleEmission:
@@ -111,15 +115,13 @@ class _ModuleEmission:
     def __init__(self, module: ModuleOp, constants: Mapping[str, Constant]) -> None:
         self.launches = Launches(module)
         self.constants = EmittedConstants(constants)
-        self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
+        self.functions = functions_of(module)
         self.bindings: list[Sequence[Sequence[BoundArgument]]] = []
-        self.specs: list[Sequence[KernelSpec]] = []
 
     def function(self, function: FuncOp) -> Function:
         emission = _FunctionEmission(self, function)
         emitted = emission.emit()
         self.bindings.append(emission.bindings)
-        self.specs.append(emission.specs)
         return emitted
 
 
@@ -128,7 +130,6 @@ class _FunctionEmission:
 
     def __init__(self, module: _ModuleEmission, function: FuncOp) -> None:
         self.bindings: list[Sequence[BoundArgument]] = []
-        self.specs: list[KernelSpec] = []
         self._module = module
         self._function = function
         self._places: dict[SSAValue, Argument] = {}
@@ -168,7 +169,7 @@ class _FunctionEmission:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
                     f"{op.name} has no place in an executable",
-                    f"function '{function.sym_name.data}'",
+                    at_function(function),
                     "Lower it first, and plan its memory.",
                 )
         self._shapes.check_settled()
@@ -203,12 +204,10 @@ class _FunctionEmission:
         cpu = self._module.launches.cpu_layer(op)
         if cpu is not None:
             self.bindings.append(())
-            self.specs.append(cpu)
             return emit_cpu_task(cpu, op, self._place, self._shapes.task_shapes(op))
         launch = self._module.launches.find(op, self._shapes)
         spec = launch.spec
         self.bindings.append(launch.bindings)
-        self.specs.append(spec)
         scratch = iter(op.scratch)
         arguments = [
             self._argument(argument, op, spec, scratch, local_bytes)

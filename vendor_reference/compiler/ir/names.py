@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from xdsl.dialects.builtin import BytesAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import BytesAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation
 
 _LONGEST = 40
 
@@ -26,6 +27,23 @@ class SymbolNames:
             name = f"{wanted}_{self._next[wanted]}"
         self._taken.add(name)
         return name
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """The functions of a module by name, in order."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+
+
+def bodies(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
+    """The functions that have a body, and that."""
+    for function in functions_of(module).values():
+        if not function.is_declaration:
+            yield function, function.body.block
+
+
+def at_function(function: FuncOp) -> str:
+    """Where a function is, for messages."""
+    return f"function '{function.sym_name.data}'"
 
 
 def readable_name(tensor_name: str) -> str | None:

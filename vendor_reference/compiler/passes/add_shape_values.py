@@ -27,7 +27,7 @@ from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.names import SymbolNames
+from vendor_reference.compiler.ir.names import SymbolNames, at_function, bodies, functions_of
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
     Formulas,
@@ -37,7 +37,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import is_open, shape_of
-from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
@@ -62,10 +62,9 @@ class AddShapeValues(CompilerPass):
     AFTER = "optimize-reorders"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [f for f in op.ops if isinstance(f, FuncOp)]
-        if not any(is_open(t) for f in functions for t in _types(f)):
+        if not any(is_open(t) for f in functions_of(op).values() for t in _types(f)):
             return
-        shapes = _ModuleShapes(op, functions)
+        shapes = _ModuleShapes(op)
         for function, block in bodies(op):
             _FunctionShapes(shapes, function, block).run()
         settle_called_types(op)
@@ -77,8 +76,8 @@ PASS = AddShapeValues
 class _ModuleShapes:
     """What the functions of a module share."""
 
-    def __init__(self, module: ModuleOp, functions: Sequence[FuncOp]) -> None:
-        self.functions = {f.sym_name.data: f for f in functions}
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions = functions_of(module)
         self._module = module
         self._names = SymbolNames(self.functions)
         self._made: dict[tuple[str, ShapeFunction], str] = {}
@@ -257,7 +256,7 @@ class _FunctionShapes:
         return LiteRtError(
             Status.UNSUPPORTED,
             f"{what} does not say how the shape of its result is found",
-            f"function '{self._function.sym_name.data}'",
+            at_function(self._function),
             "Give its function IE.output_shapes, or convert the model with fixed shapes.",
         )
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import AllocOp
 
 from vendor_reference.compiler.ir.attributes import soc_of
 from vendor_reference.compiler.ir.edits import set_type
+from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.types import with_space
 from vendor_reference.compiler.memory_spaces import choose_spaces
 from vendor_reference.compiler.pass_pipeline import CompilerPass
-from vendor_reference.compiler.task_buffers import find_buffers
+from vendor_reference.compiler.task_buffers import find_demands
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,12 @@ class AssignMemorySpaces(CompilerPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         soc = soc_of(op)
-        for function in op.body.block.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                buffers = find_buffers(op, function)
-                spaces = choose_spaces(buffers.demands, soc.cmx_size, buffers.local_bytes)
-                for alloc, space in zip(buffers.allocs, spaces, strict=True):
-                    set_type(alloc.memref, with_space(alloc.memref.type, space))
+        for function, block in bodies(op):
+            buffers = [alloc.memref for alloc in block.ops if isinstance(alloc, AllocOp)]
+            demands, local_bytes = find_demands(op, function, buffers)
+            spaces = choose_spaces(demands, soc.cmx_size, local_bytes)
+            for buffer, space in zip(buffers, spaces, strict=True):
+                set_type(buffer, with_space(buffer.type, space))
 
 
 PASS = AssignMemorySpaces

@@ -25,6 +25,7 @@ from litert.core.errors import LiteRtError
 from litert.core.sizes import Dimension, find_largest
 from litert.core.status import Status
 from vendor_reference.compiler.ir.edits import replace_op, set_type
+from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
     INPUT_PATTERNS,
@@ -36,7 +37,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import is_open, shape_of
-from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import ActualShapeOfOp
 from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
@@ -58,7 +59,7 @@ class BoundShapes(CompilerPass):
     AFTER = "add-shape-values"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
+        functions = functions_of(op)
         is_changed = False
         for function, block in bodies(op):
             if any(isinstance(one, ShapeOfOp) for one in block.ops):
@@ -194,7 +195,7 @@ class _FunctionBounds:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the bound {format_shape(bound)} of {what}, which is {value.type}",
-                self._where,
+                at_function(self._function),
             )
         assert isinstance(value.type, TensorType)
         shape = [b if p < 0 else p for p, b in zip(pattern, bound, strict=True)]
@@ -205,14 +206,10 @@ class _FunctionBounds:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"nothing says how large {what} can be",
-                self._where,
+                at_function(self._function),
                 f"Give it a bound, in text as {BOUNDS}.",
             )
         return bound
-
-    @property
-    def _where(self) -> str:
-        return f"function '{self._function.sym_name.data}'"
 
 
 def _tensors(values: Sequence[SSAValue]) -> list[SSAValue]:

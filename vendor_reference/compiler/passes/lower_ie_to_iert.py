@@ -35,7 +35,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.edits import allocate, call, release
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.names import SymbolNames, keep_name
+from vendor_reference.compiler.ir.names import (
+    SymbolNames,
+    at_function,
+    bodies,
+    functions_of,
+    keep_name,
+)
 from vendor_reference.compiler.ir.types import memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
     check_static,
@@ -76,15 +82,15 @@ class LowerIeToIert(CompilerPass):
     AFTER = "bound-shapes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [f for f in op.body.block.ops if isinstance(f, FuncOp)]
+        functions = functions_of(op)
         scratch = {
-            f.sym_name.data: _lower_external(f)
-            for f in functions
-            if f.is_declaration and not _is_on_buffers(f)
+            name: _lower_external(function)
+            for name, function in functions.items()
+            if function.is_declaration and not _is_on_buffers(function)
         }
-        lowering = _LayerFunctions(op, {f.sym_name.data: f for f in functions}, scratch)
-        for function in functions:
-            if not function.is_declaration and not _is_on_buffers(function):
+        lowering = _LayerFunctions(op, functions, scratch)
+        for function, _ in bodies(op):
+            if not _is_on_buffers(function):
                 _FunctionLowering(lowering, function).lower()
         if lowering.has_shapes:
             settle_called_types(op)
@@ -105,10 +111,9 @@ def _is_on_buffers(function: FuncOp) -> bool:
 
 def _lower_external(function: FuncOp) -> Sequence[Attribute]:
     """A layer's function on buffers; returns the types of its scratch memory."""
-    where = f"function '{function.sym_name.data}'"
     inputs = [t for t in function.function_type.inputs.data if isinstance(t, TensorType)]
     outputs = [t for t in function.function_type.outputs.data if isinstance(t, TensorType)]
-    check_static([*inputs, *outputs], where)
+    check_static([*inputs, *outputs], at_function(function))
     if not inputs and not outputs:
         return ()  # of shapes alone: its calls settle its type
     scratch: Sequence[Attribute] = ()
@@ -159,7 +164,7 @@ class _FunctionLowering:
     def __init__(self, module: _LayerFunctions, function: FuncOp) -> None:
         self._module = module
         self._function = function
-        self._where = f"function '{function.sym_name.data}'"
+        self._where = at_function(function)
         self._old = function.body.block
         self._ops: list[Operation] = []
         self._buffers: dict[SSAValue, SSAValue] = {}

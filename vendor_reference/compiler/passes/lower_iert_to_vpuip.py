@@ -39,7 +39,7 @@ from vendor_reference.compiler.ir.kernel_attribute import (
     read_kernel,
     read_max_num_shaves,
 )
-from vendor_reference.compiler.ir.names import SymbolNames, keep_name
+from vendor_reference.compiler.ir.names import SymbolNames, bodies, functions_of, keep_name
 from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
 from vendor_reference.compiler.layer_kernels import (
     at_layer,
@@ -95,16 +95,13 @@ class LowerIertToVpuip(CompilerPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lowering = _TaskLowering(op)
         lower = lowering.lower
-        for function in list(op.body.block.ops):
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                for one in list(function.body.block.ops):
-                    lower(one)
+        for _, block in bodies(op):
+            for one in list(block.ops):
+                lower(one)
         first = op.body.block.first_op
-        for function in lowering.new_functions:
-            if first is None:
-                op.body.block.add_op(function)
-            else:
-                op.body.block.insert_op_before(function, first)
+        assert first is not None or not lowering.new_functions
+        if first is not None:
+            op.body.block.insert_ops_before(lowering.new_functions, first)
 
 
 PASS = LowerIertToVpuip
@@ -133,8 +130,7 @@ class _TaskLowering:
     def __init__(self, module: ModuleOp) -> None:
         self._soc = soc_of(module)
         self.new_functions: list[FuncOp] = []
-        functions = [f for f in module.body.block.ops if isinstance(f, FuncOp)]
-        self._functions = {f.sym_name.data: f for f in functions}
+        self._functions = functions_of(module)
         self._names = SymbolNames(self._functions)
         self._layers: dict[str, _Layer] = {}
         self._builtin: dict[object, _Layer] = {}

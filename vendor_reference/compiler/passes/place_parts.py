@@ -23,10 +23,11 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.names import bodies, functions_of
 from vendor_reference.compiler.ir.types import order_of, shape_of, strided_type, view_of
 from vendor_reference.compiler.kernel_tensor import asked_format, kernel_tensor
 from vendor_reference.compiler.layer_kernels import all_inputs, count_outputs, function_spec
-from vendor_reference.compiler.layer_ports import bodies, settle_called_types
+from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import TransferOp
 from vendor_reference.compiler.levels.iert import BufferLayerOp, ViewOp
 from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
@@ -203,9 +204,9 @@ class StridedLayers:
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = {
-            f.sym_name.data: f
-            for f in module.body.block.ops
-            if isinstance(f, FuncOp) and f.is_declaration
+            name: function
+            for name, function in functions_of(module).items()
+            if function.is_declaration
         }
         self._operands: dict[tuple[str, int], list[_Operand | None]] = {}
 

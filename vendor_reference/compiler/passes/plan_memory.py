@@ -24,13 +24,14 @@ from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
+from vendor_reference.compiler.ir.names import bodies, functions_of
 from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.levels.vpuip import DeclareBufferOp
-from vendor_reference.compiler.memory_planner import MemoryPlan, plan_memory
+from vendor_reference.compiler.memory_planner import plan_memory
 from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
 from vendor_reference.compiler.memory_verifier import verify_plan
 from vendor_reference.compiler.pass_pipeline import CompilerPass
-from vendor_reference.compiler.task_buffers import find_buffers
+from vendor_reference.compiler.task_buffers import find_demands
 from vendor_reference.soc import SocModel
 
 
@@ -43,44 +44,36 @@ class PlanMemory(CompilerPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         soc = soc_of(op)
-        for function in op.body.block.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                _plan(op, function, soc)
+        for function, _ in bodies(op):
+            _plan(op, function, soc)
 
 
 PASS = PlanMemory
 
 
 def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
-    buffers = find_buffers(module, function)
-    spaces = [space_of(alloc.memref.type) or MemorySpace.DDR for alloc in buffers.allocs]
+    allocs = [op for op in function.body.block.ops if isinstance(op, AllocOp)]
+    demands, _ = find_demands(module, function, [alloc.memref for alloc in allocs])
+    spaces = [space_of(alloc.memref.type) or MemorySpace.DDR for alloc in allocs]
     for space, limit in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
-        members, ranges = ranges_in([d.alive for d in buffers.demands], spaces, space)
+        members, ranges = ranges_in([d.alive for d in demands], spaces, space)
         plan = plan_memory(ranges)
         verify_plan(ranges, plan.offsets, plan.size)
-        _check_room(plan, space, limit, soc)
+        if plan.size > limit:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"{plan.size} bytes live between its tasks, {soc.name} has {limit} of {space.value}",
+            )
         for index, offset in zip(members, plan.offsets, strict=True):
-            alloc = buffers.allocs[index]
-            _remove_deallocations(alloc)
+            alloc = allocs[index]
+            for use in list(alloc.memref.uses):
+                if isinstance(use.operation, DeallocOp):
+                    remove_op(use.operation)
             replace_op(alloc, DeclareBufferOp(space, offset, alloc.memref.type))
         if members:
             name = f"VPUIP.{space.value.lower()}"
             function.attributes[f"{name}_size"] = number(plan.size)
             function.attributes[f"{name}_bound"] = number(plan.lower_bound)
-
-
-def _check_room(plan: MemoryPlan, space: MemorySpace, limit: int, soc: SocModel) -> None:
-    if plan.size > limit:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            f"{plan.size} bytes live between its tasks, {soc.name} has {limit} of {space.value}",
-        )
-
-
-def _remove_deallocations(alloc: AllocOp) -> None:
-    for use in list(alloc.memref.uses):
-        if isinstance(use.operation, DeallocOp):
-            remove_op(use.operation)
 
 
 def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
@@ -95,10 +88,8 @@ def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
     for space, room in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
         plans = [
             (size, _number(function, space, "bound"), function.sym_name.data)
-            for function in module.body.block.ops
-            if isinstance(function, FuncOp)
-            and read_fp16_of(function) is None
-            and (size := _number(function, space, "size"))
+            for function in functions_of(module).values()
+            if read_fp16_of(function) is None and (size := _number(function, space, "size"))
         ]
         if plans:
             size, bound, name = max(plans)
