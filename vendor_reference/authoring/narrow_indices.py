@@ -4,16 +4,16 @@ Intel's driver for CPUs makes one vector of what neighbouring work items read or
 it lies in a row. It often cannot prove it of `y[i]` where `i` is an `int` or a `uint` made of `get_global_id(0)`.
 Neighbours differ in dimension 0 alone: `get_global_id(1)` is the same for all of them.
 
-A kernel is read as tokens, statement by statement. That is enough for what kernels are like; where it is not,
-there is no note.
+A kernel is read as tokens, statement by statement; where that is not enough, there is no note.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import dropwhile, groupby
+from typing import NamedTuple
 
 from vendor_reference.custom_layers.kernel_source import (
     Token,
@@ -28,56 +28,40 @@ _COST = (
     "times as long. Use size_t; it also holds beyond 2^31 elements."
 )
 _IDS = {"get_global_id", "get_global_linear_id", "get_local_id", "get_local_linear_id"}
-_OTHER_DIMENSIONS = (["1"], ["2"])
 _ARITHMETIC = re.compile(r"min|max|clamp|abs|select|mul24|mad24|mad_sat|mul_hi|mad_hi|convert_\w+")
 _NARROW = re.compile(r"u?(?:int|short|char)\d*|signed|unsigned")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_DECLARATION = re.compile(
-    r"(?!(?:return|goto|case|break|continue|if|while|switch) )(?:\* )*(?:[A-Za-z_]\w* (?:\* )*){2,}(?:[=[,] .*)?",
-    re.ASCII,
-)
-"""Two names at the least, perhaps with `*`, and then a value, a size or the end; a space behind each token."""
+_BETWEEN = {"(", ",", ")"}
+_HEADS = {"else", "do", "for", "("}
+_NAMES = r"(?!return )(?:[A-Za-z_]\w* (?:\* )*){2,}"
+"""Two names at the least, perhaps with `*`; a space behind each token."""
 
-_GLOBAL = {"__global", "global"}
-_ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^="}
+_DECLARATION = re.compile(rf"{_NAMES}(?:[=[,] .*)?", re.ASCII)
+_FUNCTION = re.compile(rf"{_NAMES}\( .*\) ", re.ASCII)
+
+_SUMS = {"+=", "-="}
+_ASSIGNMENTS = _SUMS | {"=", "*=", "/=", "%=", "|=", "&=", "^="}
 _LOGIC = {"<", ">", "<=", ">=", "==", "!=", "&&", "||", "!"}
-_ENDS_TERMS = _LOGIC | _ASSIGNMENTS - {"+=", "-="} | {",", "?", ":"}
+_ENDS = _LOGIC | _ASSIGNMENTS - _SUMS | {",", "?"}
 _MEMORY = re.compile(r"v(load|store)a?(_half)?\d*(_rt.)?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """A work item's index, or a number of few bits that comes from it: a variable, or a conversion.
+class _Index(NamedTuple):
+    """What comes from a work item's index: the variable or the conversion of few bits; "" is the index itself."""
 
-    Attributes:
-      function: that it comes from.
-      name: with its type, as in C; "" for the index itself.
-      line: of the text.
-    """
-
+    line: int
+    name: str
     function: str
-    name: str = ""
-    line: int = 0
-
-
-_Value: TypeAlias = Mapping[_Index, None]
-"""What a number comes from, each once and in order; nothing, where it has nothing to do with work items."""
 
 
 @dataclass(slots=True)
 class _Variable:
-    """A variable or an argument.
-
-    Attributes:
-      line: of its declaration.
-      narrow_type: its type, where that has few bits; else "".
-      is_global: whether it points to global memory.
-    """
+    """A variable; `narrow_type` is its type where that has few bits, else ""."""
 
     line: int
-    narrow_type: str = ""
-    is_global: bool = False
-    value: _Value = field(default_factory=dict)
+    narrow_type: str
+    is_global_pointer: bool
+    value: set[_Index] = field(default_factory=set)
 
 
 def find_narrow_index_notes(text: str) -> list[str]:
@@ -87,9 +71,9 @@ def find_narrow_index_notes(text: str) -> list[str]:
       text: what the OpenCL compiler gets, with `#line`.
     """
     reader = _KernelReader()
-    for statement, end in _statements(kernel_tokens([text])):
-        reader.read(statement, end)
-    found = sorted((index for index in reader.found if index.name), key=lambda index: index.line)
+    for statement in _statements(kernel_tokens([text])):
+        reader.read(statement)
+    found = sorted(index for index in reader.found if index.name)
     if not found:
         return []
     places = [":".join(map(str, place)) for place in find_places(text)]
@@ -100,219 +84,158 @@ def find_narrow_index_notes(text: str) -> list[str]:
     ]
 
 
-def _statements(tokens: Sequence[Token]) -> Iterator[tuple[list[Token], str]]:
-    """What stands before each `;`, `{` and `}`, and which of them it is; the parts of a `for`, too."""
+def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """What stands before each `;`, `{`, `}` and the end of a loop's head."""
     statement: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        if token.text == "{" and [t.text for t in statement[-2:]] == ["]", ")"]:
-            index = find_closing(tokens, index)  # the braces of `(int []){1, 2}`
-        elif token.text in (";", "{", "}"):
-            yield statement, token.text
-            statement = []
+    depth = 0
+    is_literal = False  # inside of the braces of `(int []){1, 2}`
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if is_literal or (token.text == "{" and [t.text for t in statement[-2:]] == ["]", ")"]):
+            is_literal = token.text != "}"
+        elif token.text in (";", "{", "}") or depth < 0:
+            yield statement
+            statement, depth = [], 0
         else:
             statement.append(token)
-        index += 1
 
 
 class _KernelReader:
-    """Goes through a text, and keeps what its variables come from.
-
-    Attributes:
-      found: the indices that are part of an address.
-    """
+    """Goes through a text; `found` are the indices that are part of an address."""
 
     def __init__(self) -> None:
-        self.found: dict[_Index, None] = {}
-        self._scopes: list[dict[str, _Variable]] = [{}]
-        self._typedefs: dict[str, str] = {}
+        self.found: set[_Index] = set()
+        self._variables: dict[str, _Variable] = {}
+        self._typedefs: set[str] = set()
 
-    def read(self, statement: Sequence[Token], end: str) -> None:
-        """Reads a statement, and what ends it."""
-        is_function = end == "{" and len(self._scopes) == 1
-        if not is_function:
-            self._statement(_without_head(statement))
-        if end == "{":
-            self._scopes.append({})
-        elif end == "}" and len(self._scopes) > 1:
-            self._scopes.pop()
-        if is_function:
-            for parameter in _parameters(statement):
-                self._declare(parameter)
-
-    def _statement(self, tokens: Sequence[Token]) -> None:
-        texts = [token.text for token in tokens]
-        if texts[:1] == ["typedef"]:  # of `typedef int name`; others are no numbers of few bits
-            *words, name = texts[1:] or [""]
-            if all(map(_NAME.fullmatch, words)):
-                self._typedefs[name] = self._narrow_type(words)
-        elif _DECLARATION.fullmatch("".join(f"{text} " for text in texts)):
-            types: Sequence[Token] = ()
+    def read(self, statement: Sequence[Token]) -> None:
+        """Reads a statement, or the head of a function or a loop."""
+        tokens = list(dropwhile(lambda token: token.text in _HEADS, statement))
+        text = "".join(f"{token.text} " for token in tokens)
+        if text.startswith("typedef "):
+            *words, name = [token.text for token in tokens]
+            if "*" not in words and self._narrow_type(words):
+                self._typedefs.add(name)
+        elif _FUNCTION.fullmatch(text):
+            self._variables = {}
+            for is_between, declaration in groupby(tokens, lambda token: token.text in _BETWEEN):
+                if not is_between:
+                    self._declare(list(declaration))
+        elif _DECLARATION.fullmatch(text):
+            types: list[Token] = []
             for declarator in split_arguments(tokens):
                 types = self._declare([*types, *declarator])
         else:
-            self._find_addresses(tokens)
-            for index, text in enumerate(texts[1:], 1):
-                variable = self._find(texts[index - 1])
-                if text in _ASSIGNMENTS and variable:
-                    self._assign(variable, texts[index - 1], text, tokens[index + 1 :])
+            self._value(tokens)
+            self._assign(tokens)
 
     def _narrow_type(self, words: Sequence[str]) -> str:
         """The type of few bits that is among the words of a declaration, as it is written there; else ""."""
         if "long" in words:
             return ""
-        return next((w for w in words if _NARROW.fullmatch(w) or self._typedefs.get(w)), "")
+        return next((w for w in words if _NARROW.fullmatch(w) or w in self._typedefs), "")
 
     def _declare(self, tokens: Sequence[Token]) -> list[Token]:
         """Declares the variable of `type name = value`; the type is there for the next one."""
-        at = next((i for i, t in enumerate(tokens) if t.text in ("=", "[", ":")), len(tokens))
+        at = next((i for i, t in enumerate(tokens) if t.text in ("=", "[")), len(tokens))
         *types, name = tokens[:at] or [Token("", 0)]
-        value = tokens[at + 1 :] if at < len(tokens) and tokens[at].text == "=" else ()
-        words = {token.text for token in types}
-        is_pointer, is_array = "*" in words, at < len(tokens) and tokens[at].text == "["
-        is_global = is_pointer and (bool(words & _GLOBAL) or self._has_pointer(value))
-        narrow = "" if is_pointer or is_array else self._narrow_type([t.text for t in types])
-        self._find_addresses(value)
-        variable = self._scopes[-1][name.text] = _Variable(name.line, narrow, is_global)
-        if not is_pointer and not is_array:
-            self._assign(variable, name.text, "=", value)
+        words = [token.text for token in types]
+        is_number = "*" not in words and [t.text for t in tokens[at : at + 1]] != ["["]
+        narrow_type = self._narrow_type(words) if is_number else ""
+        is_global = "*" in words and ("__global" in words or "global" in words)
+        value = self._value(tokens[at + 1 :])
+        self._variables[name.text] = variable = _Variable(name.line, narrow_type, is_global)
+        if is_number:
+            variable.value = _as_variable(value, variable, name.text)
         return [token for token in types if token.text != "*"]
 
-    def _assign(
-        self, variable: _Variable, name: str, operator: str, tokens: Sequence[Token]
-    ) -> None:
-        value = self._value(_expression(tokens))
-        if variable.narrow_type:  # to change it changes the conversion, too
-            value = {index: None for index in value if not index.name.startswith("(")}
-            value = _narrowed(value, f"{variable.narrow_type} {name}", variable.line)
-        variable.value = value if operator == "=" else {**variable.value, **value}
+    def _assign(self, tokens: Sequence[Token]) -> None:
+        """Adds to variables what the statement assigns to them."""
+        for index, token in enumerate(tokens[1:], 1):
+            name = tokens[index - 1].text
+            variable = self._variables.get(name)
+            if variable and token.text in _ASSIGNMENTS:
+                value = self._value(split_arguments(tokens[index + 1 :])[0])
+                value = _as_variable(value, variable, name)
+                variable.value = value if token.text == "=" else variable.value | value
 
-    def _find(self, name: str) -> _Variable | None:
-        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+    def _value(self, tokens: Sequence[Token]) -> set[_Index]:
+        """What an expression comes from; nothing for comparisons, addresses and what is read from memory.
 
-    def _has_pointer(self, tokens: Sequence[Token]) -> bool:
-        return any(self._is_pointer(tokens, index) for index in range(len(tokens)))
-
-    def _is_pointer(self, tokens: Sequence[Token], index: int) -> bool:
-        """Whether a pointer to global memory stands there, not what it points to."""
-        variable = self._find(tokens[index].text)
-        if variable is None or not variable.is_global:
-            return False
-        follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        before = tokens[index - 1].text if index else ""
-        is_read = before == "*" and (index == 1 or not _ends_operand(tokens[index - 2]))
-        return follows != "[" and not is_read
-
-    def _find_addresses(self, tokens: Sequence[Token]) -> None:
-        """Finds subscripts, sums with a pointer, and the offsets of `vload` and `vstore`."""
-        for index, token in enumerate(tokens):
-            follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
-            variable = self._find(token.text)
-            if variable and variable.is_global and follows == "[":
-                self._add(tokens[index + 2 : find_closing(tokens, index + 1)])
-            elif self._is_pointer(tokens, index):
-                self._add(_terms_around(tokens, index))
-            elif follows == "(" and (memory := _MEMORY.fullmatch(token.text)):
-                arguments = split_arguments(tokens[index + 2 : find_closing(tokens, index + 1)])
-                offset = 0 if memory[1] == "load" else 1
-                if len(arguments) == offset + 2 and self._has_pointer(arguments[-1]):
-                    self._add(arguments[offset])
-
-    def _add(self, address: Sequence[Token]) -> None:
-        self.found.update(self._value(address))
-
-    def _value(self, tokens: Sequence[Token]) -> _Value:
-        """What an expression comes from; what is read from memory comes from nowhere, and so do comparisons."""
-        value: _Value = {}
-        conversion: Token | None = None
+        What is part of an address is found on the way: a subscript, or what is added to a pointer.
+        """
+        value: set[_Index] = set()
+        is_address = is_truth = False
+        conversion = Token("", 0)
         index = 0
         while index < len(tokens):
-            token = tokens[index]
+            token, follows = tokens[index], tokens[index + 1 : index + 2]
+            before = tokens[index - 1].text if index else ""
             index += 1
-            term: _Value = {}
-            if token.text == "?":
-                value = {}
-            elif token.text in _LOGIC and not any(t.text == "?" for t in tokens[index:]):
-                return {}
-            elif token.text == "[":
-                index = find_closing(tokens, index - 1) + 1
-            elif token.text in (".", "->"):
-                index += 1
-            elif token.text == "(":
-                end = find_closing(tokens, index - 1)
-                inside, index = tokens[index:end], end + 1
-                if len(inside) == 1 and self._narrow_type([inside[0].text]):
-                    conversion = inside[0]
+            if token.text in _ENDS:
+                self.found |= value if is_address else set()
+                value, is_address, is_truth = set(), False, token.text in _LOGIC
+                continue
+            variable = self._variables.get(token.text)
+            term = variable.value if variable and before not in (".", "->") else set()
+            if token.text == "(":
+                inside, index = _inside(tokens, index - 1)
+                if self._narrow_type([t.text for t in inside]) and len(inside) == 1:
+                    conversion = Token(f"({inside[0].text})", token.line)
                     continue
-                term = self._value(inside)
-            elif _NAME.fullmatch(token.text):
-                is_call = index < len(tokens) and tokens[index].text == "("
-                end = find_closing(tokens, index) if is_call else index - 1
-                term = self._named(token, tokens[index + 1 : end] if is_call else None)
-                index = end + 1
-            if conversion:
-                term = _narrowed(term, f"({conversion.text})", conversion.line)
-                conversion = None
-            value = {**value, **term}
-        return value
+                term = set().union(*self._values(inside))
+            elif follows and follows[0].text in ("(", "[") and _NAME.fullmatch(token.text):
+                inside, index = _inside(tokens, index)
+                values = self._values(inside)
+                if follows[0].text == "(":
+                    term = self._result(token, inside, values)
+                else:
+                    term = set()
+                    if variable and variable.is_global_pointer:
+                        self.found |= set().union(*values)
+            elif variable and variable.is_global_pointer and before != "*":
+                is_address = True
+            if conversion.text:
+                term = _narrowed(term, conversion.text, conversion.line)
+                conversion = Token("", 0)
+            value |= term
+        self.found |= value if is_address else set()
+        return set() if is_address or is_truth else value
 
-    def _named(self, name: Token, arguments: Sequence[Token] | None) -> _Value:
-        """What a variable comes from, or the result of a call."""
-        if arguments is None:
-            variable = self._find(name.text)
-            return variable.value if variable else {}
-        if name.text in _IDS:
-            is_same = [t.text for t in arguments] in _OTHER_DIMENSIONS
-            return {} if is_same else {_Index(name.text): None}
+    def _values(self, tokens: Sequence[Token]) -> list[set[_Index]]:
+        return [self._value(argument) for argument in split_arguments(tokens)]
+
+    def _result(
+        self, name: Token, inside: Sequence[Token], arguments: Sequence[set[_Index]]
+    ) -> set[_Index]:
+        """What the result of a call comes from."""
+        texts = [token.text for token in inside]
+        if name.text in _IDS and texts not in (["1"], ["2"]):
+            return {_Index(0, "", name.text)}
+        memory = _MEMORY.fullmatch(name.text)
+        if memory and any(v.is_global_pointer for t in texts if (v := self._variables.get(t))):
+            self.found |= arguments[1 if memory[1] == "store" and len(arguments) > 1 else 0]
         if not _ARITHMETIC.fullmatch(name.text):
-            return {}
-        value = self._value(arguments)
+            return set()
+        value = set().union(*arguments)
         is_narrow = _NARROW.match(name.text.removeprefix("convert_"))
         return _narrowed(value, f"({name.text})", name.line) if is_narrow else value
 
 
-def _narrowed(value: _Value, name: str, line: int) -> _Value:
+def _inside(tokens: Sequence[Token], index: int) -> tuple[Sequence[Token], int]:
+    """What the bracket at `index` encloses, and where it goes on behind the bracket."""
+    end = find_closing(tokens, index)
+    return tokens[index + 1 : end], end + 1
+
+
+def _narrowed(value: set[_Index], name: str, line: int) -> set[_Index]:
     """What a number of few bits comes from: what is made such, and itself."""
-    return {**value, **{_Index(index.function, name, line): None for index in value}}
+    return value | {_Index(line, name, index.function) for index in value}
 
 
-def _parameters(head: Sequence[Token]) -> list[list[Token]]:
-    """The parameters of a function: what the last parentheses of its head enclose."""
-    for index, token in enumerate(head):
-        if token.text == "(" and find_closing(head, index) == len(head) - 1:
-            return split_arguments(head[index + 1 : -1])
-    return []
-
-
-def _without_head(statement: Sequence[Token]) -> Sequence[Token]:
-    """A statement without `else`, `do` or `for (` in front of it."""
-    words = [token.text for token in statement[:3]]
-    first = 1 if words[:1] in (["else"], ["do"]) else 0
-    return statement[first + 2 :] if words[first : first + 2] == ["for", "("] else statement[first:]
-
-
-def _expression(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens up to a comma or a parenthesis that closes what began before them."""
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth < 0 or (token.text == "," and depth == 0):
-            return tokens[:index]
-    return tokens
-
-
-def _terms_around(tokens: Sequence[Token], index: int) -> Sequence[Token]:
-    """What is added to a pointer, on both sides of it."""
-    begin = index
-    while begin > 0 and tokens[begin - 1].text not in _ENDS_TERMS | {"(", "["}:
-        begin -= 1
-    end, depth = index, 0
-    while end < len(tokens) and (depth or tokens[end].text not in _ENDS_TERMS | {")", "]"}):
-        depth += (tokens[end].text in ("(", "[")) - (tokens[end].text in (")", "]"))
-        end += 1
-    return [*tokens[begin:index], *tokens[index + 1 : end]]
-
-
-def _ends_operand(token: Token) -> bool:
-    return token.text in (")", "]") or bool(re.fullmatch(r"\w+", token.text))
+def _as_variable(value: set[_Index], variable: _Variable, name: str) -> set[_Index]:
+    """What a variable comes from; to change its type changes the conversions of its value, too."""
+    if not variable.narrow_type:
+        return value
+    value = {index for index in value if not index.name.startswith("(")}
+    return _narrowed(value, f"{variable.narrow_type} {name}", variable.line)
