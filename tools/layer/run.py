@@ -42,11 +42,12 @@ _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat",
 
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The child's part."""
+    from litert.core.formula import Formula
     from vendor_reference.authoring.compiled_layer import compile_layer
     from vendor_reference.authoring.layer_run import run_on_device
-    from vendor_reference.authoring.layer_speed import measure_speed, read_flops
+    from vendor_reference.authoring.layer_speed import measure_speed
 
-    flops = read_flops(request["flops"])
+    flops = Formula(request["flops"]) if request["flops"] else None
     with open_frozen_layer(request) as layer:
         subject = layer.subjects[0]
         yield stage("inputs were read, and the reference was computed")

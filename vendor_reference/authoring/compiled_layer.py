@@ -19,11 +19,7 @@ from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.custom_layers.asset_reader import (
-    DescriptionReader,
-    find_reader,
-    read_layer,
-)
+from vendor_reference.custom_layers.asset_reader import DescriptionReader, find_reader, read_layer
 from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.device.asset_sources import AssetSources
@@ -180,7 +176,6 @@ def _function_here(executable: Executable, name: str) -> Function:
 
 
 def _check_taken(report: Report, path: str) -> None:
-    left = [op for op in report.cpu_ops]
-    if left or len(report.calls) != 1:
-        reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in left))
+    if report.cpu_ops or len(report.calls) != 1:
+        reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in report.cpu_ops))
         raise LiteRtError(Status.UNSUPPORTED, f"the NPU does not take the op: {reasons}", path)

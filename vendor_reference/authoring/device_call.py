@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -89,15 +88,6 @@ class CallTimes:
 
     kernels: dict[str, list[float]]
     calls: list[float]
-
-    def kernel_s(self, name: str) -> float:
-        """The median of a kernel's times."""
-        return median(self.kernels[name])
-
-    def others_s(self, name: str) -> float:
-        """The median of what all other kernels took together."""
-        others = [times for kernel, times in self.kernels.items() if kernel != name]
-        return median(map(sum, zip(*others, strict=True))) if others else 0.0
 
 
 class DeviceCall:

@@ -10,10 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
 from litert.core.status import Status
 from litert.model.graph import Op
-from vendor_reference.authoring.compiled_layer import (
-    CompiledLayer,
-    load_layer,
-)
+from vendor_reference.authoring.compiled_layer import CompiledLayer, load_layer
 from vendor_reference.compiler.built_kernels import find_built, program_key
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
@@ -133,12 +130,11 @@ def list_kernel(compiled: CompiledLayer) -> KernelListing:
 
 def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | str]:
     """Numbers, and formulas in which shapes have their tensors' names: `(x[0]*4)`."""
-    names = [shape.name for shape in compiled.function.shapes]
-
-    def named(found: re.Match[str]) -> str:
-        return f"{names[int(found[1])]}["
-
-    return [s if isinstance(s, int) else _SHAPE.sub(named, str(s)) for s in sizes]
+    shapes = compiled.function.shapes
+    return [
+        s if isinstance(s, int) else _SHAPE.sub(lambda m: f"{shapes[int(m[1])].name}[", str(s))
+        for s in sizes
+    ]
 
 
 def _sample(compiled: CompiledLayer, program: Program) -> Program:
@@ -199,10 +195,10 @@ def _describe_arguments(
 ) -> Sequence[str]:
     op = compiled.subject.op
     layer = load_layer(compiled.options, op.name)
-    bindings: Sequence[KernelArgument] = layer.kernel.arguments
+    bindings = list[KernelArgument](layer.kernel.arguments)
     if not bindings:
-        inputs = [TensorArgument(False, index) for index in range(len(op.inputs))]
-        bindings = [*inputs, *(TensorArgument(True, index) for index in range(len(op.outputs)))]
+        bindings += (TensorArgument(False, index) for index in range(len(op.inputs)))
+        bindings += (TensorArgument(True, index) for index in range(len(op.outputs)))
     return [
         _describe(binding, argument, op, defines)
         for binding, argument in zip(bindings, task.arguments, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -13,7 +14,7 @@ from vendor_reference.authoring.compiled_layer import LayerOptions, compile_laye
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.companion_files import AssetFiles
-from vendor_reference.custom_layers.custom_layer import LayerFile, LayerType
+from vendor_reference.custom_layers.custom_layer import LayerType
 from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.device_choice import ChosenDevice, find_devices, prove_all
@@ -24,7 +25,6 @@ from vendor_reference.executable.binary_layer import (
     pack_binary_layer,
     program_digest,
 )
-from vendor_reference.executable.executable import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,8 @@ class BuiltLayer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _LayerProgram:
-    """A program of the layer.
-
-    Attributes:
-      needs_fp16: whether only devices with fp16 arithmetic run it.
-    """
+class _LayerProgram(NamedTuple):
+    """A program of the layer; `needs_fp16` says whether only devices with fp16 arithmetic run it."""
 
     text: ProgramText
     needs_fp16: bool
@@ -156,14 +151,12 @@ def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, 
             options.path,
             "Describe it in a .json beside it, and build that.",
         )
-    packed = {description.path: _pack(description, True)}
-    for layer_file in layer.files():
-        packed.setdefault(layer_file.path, _pack(layer_file, with_source))
+    packed: dict[str, PackedFile] = {}
+    for layer_file in (description, *layer.files()):
+        is_kept = with_source or layer_file is description
+        data = memoryview(layer_file.data) if is_kept else None
+        packed.setdefault(layer_file.path, PackedFile(layer_file.path, layer_file.digest, data))
     return packed
-
-
-def _pack(file: LayerFile, with_data: bool) -> PackedFile:
-    return PackedFile(file.path, file.digest, memoryview(file.data) if with_data else None)
 
 
 def _programs(
@@ -175,7 +168,7 @@ def _programs(
         with compile_layer(subject, options) as compiled:
             for_all = compiled.executable.programs_on(has_fp16=False)
             for index, program in enumerate(compiled.executable.programs):
-                if _is_of(program, op_name):
+                if any(source.asset.split("/")[0] == op_name for source in program.sources):
                     made = _LayerProgram(compiled.text(program), index not in for_all)
                     programs[program_digest(program)] = made
     if not programs:
@@ -185,7 +178,3 @@ def _programs(
             os.path.basename(options.path),
         )
     return programs
-
-
-def _is_of(program: Program, op_name: str) -> bool:
-    return any(source.asset.split("/")[0] == op_name for source in program.sources)

@@ -50,9 +50,8 @@ class RunningLayer:
         self.entry = task.entry
         self.compiled = compiled
         self._call = call
-        self._outputs = call.outputs[
-            : len(self.op.outputs)
-        ]  # others are places between its kernels
+        # Others are places between its kernels.
+        self._outputs = call.outputs[: len(self.op.outputs)]
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
         """Sets the inputs that are no constants, in the order of the subject's model, to arrays of their types."""
@@ -212,21 +211,20 @@ def constant_value(tensor: Tensor) -> Array:
 def _differences(index: int, memory: GuardedTensor, first: bytes, second: bytes) -> Iterator[str]:
     """What two runs on different outputs say about them."""
     itemsize = memory.array.dtype.itemsize
-    shape = memory.array.shape
-    old, new = (
-        np.frombuffer(content, np.uint8).reshape(-1, itemsize) for content in (first, second)
-    )
+    old, new = (np.frombuffer(c, np.uint8).reshape(-1, itemsize) for c in (first, second))
     left = np.all(old == _FILLS[0], axis=1) & np.all(new == _FILLS[1], axis=1)
+    other = np.any(old != new, axis=1) & ~left
+
+    def first_place(found: Array) -> list[int]:
+        return [int(i) for i in np.unravel_index(int(np.argmax(found)), memory.array.shape)]
+
     if left.any():
-        place = [int(i) for i in np.unravel_index(int(np.argmax(left)), shape)]
         yield (
             f"{int(left.sum())} of {len(left)} elements of output {index} are never written, the first "
-            f"at {place}"
+            f"at {first_place(left)}"
         )
-    other = np.any(old != new, axis=1) & ~left
     if other.any():
-        place = [int(i) for i in np.unravel_index(int(np.argmax(other)), shape)]
         yield (
             f"{int(other.sum())} elements of output {index} differ between two runs on equal inputs, the "
-            f"first at {place}: a race, or a read of what nobody wrote"
+            f"first at {first_place(other)}: a race, or a read of what nobody wrote"
         )

@@ -98,15 +98,6 @@ class Speed:
         yield f"compute  {rate}; the device's multiply-adds {self.peak_gflop_per_s:.1f} GFLOP/s"
 
 
-def read_flops(text: str) -> Formula | None:
-    """The formula of a layer's floating-point operations; None for "".
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
-    return Formula(text) if text else None
-
-
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
     """Measures a layer, and then the device's limits.
 
@@ -121,12 +112,14 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
         timing = call.measure(repeat)
     op = running.op
     times = [seconds * 1e6 for seconds in timing.kernels[running.entry]]
-    kernel_s = max(timing.kernel_s(running.entry), 1e-9)
+    kernel_s = max(median(times) / 1e6, 1e-9)
+    others = [times for kernel, times in timing.kernels.items() if kernel != running.entry]
+    others_s = median(map(sum, zip(*others, strict=True))) if others else 0.0
     moved = sum(t.type.size_bytes for t in {*op.inputs, *op.outputs} if t)
     return Speed(
         repeat,
         (median(times), min(times), max(times)),
-        timing.others_s(running.entry) * 1e6,
+        others_s * 1e6,
         median(timing.calls) * 1e6,
         moved,
         moved / kernel_s / 1e9,

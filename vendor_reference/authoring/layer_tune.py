@@ -17,7 +17,7 @@ from vendor_reference.authoring.kernel_listing import find_kernel_task, find_sig
 from vendor_reference.authoring.layer_run import Array, RunningLayer, run_on_device
 from vendor_reference.authoring.local_size_edit import copy_with_local_size
 from vendor_reference.authoring.local_sizes import LocalSize
-from vendor_reference.authoring.subject import Subject
+from vendor_reference.authoring.subject import Subject, check_alike
 
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5  # sums in another order
 
@@ -56,13 +56,8 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
             global_sizes.append([int(str(size)) for size in task.global_size])
             local_sizes.append(tuple(int(str(size)) for size in task.local_size or ()))
             most_items.append(signature.max_group_size if signature else 256)
-    if len({len(sizes) for sizes in global_sizes}) > 1:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            "ops whose global sizes have other numbers of dimensions",
-            options.path,
-            "Choose one with --op=INDEX.",
-        )
+    what = "ops whose global sizes have other numbers of dimensions"
+    check_alike(map(len, global_sizes), what, options.path)
     measured = max(range(len(subjects)), key=lambda index: prod(global_sizes[index]))
     return TuneStart(global_sizes, local_sizes[measured], min(most_items), measured)
 

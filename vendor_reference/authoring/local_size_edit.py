@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
@@ -16,8 +16,6 @@ from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
 from vendor_reference.custom_layers.companion_files import AssetFiles
-
-_BYTE_ORDER_MARK = "\ufeff"
 
 _ARRAY = r"\[[^\[\]]*\]"
 _JSON_LOCAL = re.compile(rf'"local"\s*:\s*{_ARRAY}')
@@ -63,22 +61,24 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:
       LiteRtError: UNSUPPORTED; INVALID_ARGUMENT, for a file that is no text.
     """
     suffix = os.path.splitext(path)[1].lower()
-    _check_describes(path, suffix)
+    if suffix not in (".json", ".xml"):
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"a {suffix or 'file'} says nothing of local sizes",
+            path,
+            "Describe the kernel in a .json beside it, or begin with litert-npu layer new --kind=json.",
+        )
     with MappedFile(path) as file:
         data = bytes(file.view)
+    text = data.removeprefix(BOM_UTF8)
     try:
-        text = data.decode("utf-8")
+        edited = set_local_size(text.decode(), suffix, op_name, sizes).encode()
     except UnicodeDecodeError as error:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"not UTF-8 at byte {error.start}", path
-        ) from error
-    mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
-    try:
-        return (
-            mark + set_local_size(text.removeprefix(_BYTE_ORDER_MARK), suffix, op_name, sizes)
-        ).encode()
+        at = error.start + len(data) - len(text)
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"not UTF-8 at byte {at}", path) from error
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, path, error.hint) from error
+    return data.removesuffix(text) + edited
 
 
 def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -> str:
@@ -98,23 +98,8 @@ def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -
     return _set_in_xml(text, op_name, ",".join(map(str, sizes)))
 
 
-def _check_describes(path: str, suffix: str) -> None:
-    """Refuses a file that is no description in text.
-
-    Raises:
-      LiteRtError: UNSUPPORTED.
-    """
-    if suffix not in (".json", ".xml"):
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            f"a {suffix or 'file'} says nothing of local sizes",
-            path,
-            "Describe the kernel in a .json beside it, or begin with litert-npu layer new --kind=json.",
-        )
-
-
 def _set_in_json(text: str, sizes: list[int]) -> str:
-    wanted = deepcopy(json.loads(text))
+    wanted = json.loads(text)
     fields = wanted.setdefault("work_sizes", {})
     had = fields.pop("local", None)
     if sizes:

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from math import isfinite
 from xml.sax.saxutils import quoteattr
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
-from vendor_reference.authoring.subject import Subject, describe_op
+from vendor_reference.authoring.subject import Subject, check_alike, describe_op
 
 KINDS = ("cl", "json", "xml")
 
@@ -72,14 +70,8 @@ def new_layer(
       LiteRtError: UNSUPPORTED, for ops that no one kernel can be for.
     """
     ops = [subject.op for subject in subjects]
-    ports = {(tuple(t is not None for t in op.inputs), len(op.outputs)) for op in ops}
-    if len(ports) > 1:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            "ops with other numbers of inputs or outputs",
-            f"op '{op_name}'",
-            "Choose one with --op=INDEX.",
-        )
+    ports = [(tuple(t is not None for t in op.inputs), len(op.outputs)) for op in ops]
+    check_alike(ports, "ops with other numbers of inputs or outputs", f"op '{op_name}'")
     name = c_name(op_name)
     options = list(_options(ops))
     files = {f"{name}.cl": _kernel(name, kind, subjects, options)}
@@ -124,10 +116,8 @@ def _options(ops: Sequence[Op]) -> Iterator[OptionEntry]:
         yield from _fields(data)
         return
     for key, value in found.items():
-        others = [_option(op, key) for op in ops]
-        shown = ", ".join(dict.fromkeys(str(other) for other in others))
-        kind = _define_type(value)
-        if kind:
+        shown = ", ".join(dict.fromkeys(str(_option(op, key)) for op in ops))
+        if kind := _define_type(value):
             yield OptionEntry(c_name(key).upper(), {"option": key}, f"{shown:.60}", kind)
 
 
@@ -143,19 +133,16 @@ def _define_type(value: FlexValue) -> str:
         return "float"
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and value:
         kinds = {_define_type(item) for item in value}
-        return (
-            "" if not kinds <= {"int", "float"} else f"{'float' if 'float' in kinds else 'int'}[]"
-        )
+        if kinds <= {"int", "float"}:
+            return "float[]" if "float" in kinds else "int[]"
     return ""
 
 
 def _fields(data: bytes) -> Iterator[OptionEntry]:
     """Each 4 bytes of a C struct, as what they look like."""
     for offset in range(0, min(len(data) - 3, 4 * _MOST_FIELDS), 4):
-        integer, real = (
-            struct.unpack_from("<i", data, offset)[0],
-            struct.unpack_from("<f", data, offset)[0],
-        )
+        (integer,) = struct.unpack_from("<i", data, offset)
+        (real,) = struct.unpack_from("<f", data, offset)
         is_real = abs(integer) >= _SMALL and isfinite(real) and 1e-12 < abs(real) < 1e12
         kind, shown = ("float32", f"{real:.6g}") if is_real else ("int32", str(integer))
         yield OptionEntry(
@@ -267,12 +254,12 @@ def _xml(name: str, op_name: str, op: Op, options: Sequence[OptionEntry]) -> str
 
 def _reference(name: str, subjects: Sequence[Subject]) -> str:
     op = subjects[0].op
-    results = []
-    for index, tensor in enumerate(op.outputs):
-        if _is_copy(subjects, index):
-            results.append("inputs[0].copy()")
-        else:
-            results.append(f"np.zeros({tensor.shape}, np.{tensor.element_type.numpy_dtype})")
+    results = [
+        "inputs[0].copy()"
+        if _is_copy(subjects, index)
+        else f"np.zeros({tensor.shape}, np.{tensor.element_type.numpy_dtype})"
+        for index, tensor in enumerate(op.outputs)
+    ]
     types = "\n".join(f"    {subject.title}: {describe_op(subject.op)}" for subject in subjects)
     return f'''"""What {name} computes, in NumPy: `litert-npu layer run` compares the kernel with it."""
 

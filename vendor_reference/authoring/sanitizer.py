@@ -93,11 +93,7 @@ def simulated_device() -> Iterator[str]:
       LiteRtError: NOT_FOUND, if it is not installed.
     """
     if not has_simulator():
-        raise LiteRtError(
-            Status.NOT_FOUND,
-            "Oclgrind is not installed",
-            hint=OCLGRIND.hint,
-        )
+        raise LiteRtError(Status.NOT_FOUND, "Oclgrind is not installed", hint=OCLGRIND.hint)
     with tempfile.TemporaryDirectory(prefix="litert-npu-sanitize-") as folder:
         log = os.path.join(folder, "log")
         os.environ.update(
@@ -161,9 +157,8 @@ def read_log(log: str) -> list[KernelFault]:
     for fault in _faults(log):
         what = re.sub(r"\d+", "", fault.what)
         key = (what, fault.kernel, tuple(fault.places))
-        first = found.get(key, fault)
-        times = first.times + 1 if key in found else 1
-        found[key] = KernelFault(first.what, first.kernel, first.work_items, first.places, times)
+        first = found.get(key)
+        found[key] = replace(first, times=first.times + 1) if first else fault
     return list(found.values())
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from vendor_reference.authoring.new_layer import c_name, flags_text
-from vendor_reference.authoring.subject import Subject
+from vendor_reference.authoring.subject import Subject, check_alike
 
 
 def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
@@ -17,15 +15,9 @@ def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
     Raises:
       LiteRtError: UNSUPPORTED, for ops with other numbers of outputs.
     """
-    numbers = {len(subject.op.outputs) for subject in subjects}
-    if len(numbers) > 1:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            "ops with other numbers of outputs",
-            f"op '{op_name}'",
-            "Choose one with --op=INDEX.",
-        )
-    number = numbers.pop()
+    numbers = [len(subject.op.outputs) for subject in subjects]
+    check_alike(numbers, "ops with other numbers of outputs", f"op '{op_name}'")
+    number = numbers[0]
     name = f"{c_name(op_name)}_stub"
     declared = ", ".join(f"__global OUTPUT{i}_TYPE* output{i}" for i in range(number))
     description = {

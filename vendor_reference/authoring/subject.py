@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler_plugin.outline import extract, make_partition
@@ -133,10 +133,8 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG.
     """
-    inputs, outputs = (
-        parse_types(choice.inputs, "--inputs"),
-        parse_types(choice.outputs, "--outputs"),
-    )
+    inputs = parse_types(choice.inputs, "--inputs")
+    outputs = parse_types(choice.outputs, "--outputs")
     if not outputs:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
@@ -169,6 +167,16 @@ def describe_op(op: Op) -> str:
     return f"({text(op.inputs)}) -> {text(op.outputs)}"
 
 
+def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
+    """Refuses ops that differ in what one layer cannot.
+
+    Raises:
+      LiteRtError: UNSUPPORTED.
+    """
+    if len(set(kinds)) > 1:
+        raise LiteRtError(Status.UNSUPPORTED, what, where, "Choose one with --op=INDEX.")
+
+
 def _isolate(op: Op, subgraph: Subgraph) -> Model:
     """An op of a model as a model of its own, with the constant DEQUANTIZE ops before it.
 
@@ -180,8 +188,7 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     """
     wanted = {op} | {t.producer for t in op.inputs if t and _is_dequantized_constant(t.producer)}
     positions = [index for index, other in enumerate(subgraph.ops) if other in wanted]
-    partition = make_partition(op.name, subgraph, positions, set(op.outputs))
-    copy = extract(partition)
+    copy = extract(make_partition(op.name, subgraph, positions, set(op.outputs)))
     model = Model(subgraphs=[copy])
     buffers = {tensor.buffer: None for tensor in copy.tensors}
     model.buffers = [Buffer(), *buffers]

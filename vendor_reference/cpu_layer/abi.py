@@ -187,18 +187,3 @@ class LibraryStruct(Structure):
         ("execute", _Execute),
         ("destroy", CFUNCTYPE(None, c_void_p)),
     )
-
-
-STRUCTS = {
-    "LiteRtNpuMessage": MessageStruct,
-    "LiteRtNpuTensorType": TensorTypeStruct,
-    "LiteRtNpuOperand": OperandStruct,
-    "LiteRtNpuOption": OptionStruct,
-    "LiteRtNpuOp": OpStruct,
-    "LiteRtNpuLayout": LayoutStruct,
-    "LiteRtNpuTensorConfig": TensorConfigStruct,
-    "LiteRtNpuConfig": ConfigStruct,
-    "LiteRtNpuTensor": TensorStruct,
-    "LiteRtNpuCpuLayerLibrary": LibraryStruct,
-}
-"""By the header's names."""
