@@ -30,6 +30,7 @@ from compiler_plugin.transformations.mapping_file import MappedOp, MappedOpDefin
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.node_attributes import OpDefinition
 from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, is_builtin
+from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import check_unique
@@ -219,10 +220,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
     """Refuses options whose names mean something else to a class."""
     for name in options:
         if name in DEFINITION:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"option '{name}' has the name of an attribute that every op has",
-                hint="Write an extractor that gives it another name, and a record that gives it this one.",
+                "Write an extractor that gives it another name, and a record that gives it this one.",
             )
 
 
@@ -358,8 +358,7 @@ def _read_record(record: object) -> tuple[str, Any]:
         name, source = record
         if isinstance(source, str) or callable(source):
             return name, source
-    raise LiteRtError(
-        Status.INVALID_ARGUMENT,
+    raise refused(
         f"{record!r:.100} is no record of what is written",
-        hint="Give a name, (name, function of the node), or (name, name of the attribute).",
+        "Give a name, (name, function of the node), or (name, name of the attribute).",
     )

@@ -17,6 +17,7 @@ from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.custom_ops import Extractor
 from compiler_plugin.transformations.op import Op
+from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.transformation import Transformation, find_rules
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
@@ -271,10 +272,9 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
 def _check_conditions(cls: type[Transformation]) -> None:
     conditions = cls.graph_condition
     if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
+        raise refused(
             f"graph_condition of {cls.__name__} is {conditions!r:.60}",
-            hint="It is a list of functions of the graph: [lambda graph: graph.static_shape].",
+            "It is a list of functions of the graph: [lambda graph: graph.static_shape].",
         )
 
 

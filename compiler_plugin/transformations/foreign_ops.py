@@ -14,6 +14,7 @@ from compiler_plugin.transformations.extension_call import extension_call
 from compiler_plugin.transformations.inferred_graph import InferredGraph
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import Infer
+from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.shape_probe import ShapeProbe, has_unknown
 from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
@@ -125,10 +126,9 @@ def _unknown_op(
     def text(known: TensorType | None) -> str:
         return "none" if known is None else f"{known[2].name} {list(known[1])}"
 
-    return LiteRtError(
-        Status.INVALID_ARGUMENT,
+    return refused(
         f"nobody can infer the shapes of {node}: its input {index} is {text(new)}, and was {text(old)}",
-        hint="Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
+        "Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
     )
 
 

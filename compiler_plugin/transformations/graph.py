@@ -26,11 +26,10 @@ from compiler_plugin.transformations.op_request import (
     check_name,
     check_request,
     find_plain_type,
+    refused,
 )
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
-from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.graph import CUSTOM, Model, Op, Subgraph, Tensor
@@ -190,26 +189,22 @@ class Graph(InferredGraph):
             self._check_own(node)
         before, after = old.model_op, new.model_op
         if before is None or after is None or old is new:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{new} cannot take the place of {old}")
+            raise refused(f"{new} cannot take the place of {old}")
         if any(tensor in before.outputs for tensor in after.inputs if tensor is not None):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"{new} reads {old}, whose place it is to take",
-                hint="To put a node behind another use connection.insert_node(node).",
+                "To put a node behind another use connection.insert_node(node).",
             )
         for index, tensor in enumerate(before.outputs):
             if index >= len(after.outputs) and self.is_read(tensor):
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
-                    f"{new} has no output {index}, which is read of {old}",
-                )
+                raise refused(f"{new} has no output {index}, which is read of {old}")
         for index, kept in enumerate(before.outputs[: len(after.outputs)]):
             self._take_tensor(after, index, kept)
         self._ops.replace(before, after)
         self._remove_op(before)
         for tensor in after.outputs:
             for reader in tensor.readers:
-                self._ops.note_input(reader, tensor)
+                self._ops.order.note_input(reader, tensor)
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
@@ -225,12 +220,12 @@ class Graph(InferredGraph):
         before, after = old.node.model_op, new.node.model_op
         kept, own = old.tensor, new.tensor
         if before is None or after is None or before is after or kept in after.inputs:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{new} cannot take the place of {old}")
+            raise refused(f"{new} cannot take the place of {old}")
         self._take_tensor(after, new.index, kept)
         before.set_output(old.index, own)
-        self._ops.move(before, after)
+        self._ops.order.replace(before, after)
         for reader in kept.readers:
-            self._ops.note_input(reader, kept)
+            self._ops.order.note_input(reader, kept)
         self.touch(old.node)
         self.touch(new.node)
 
@@ -262,16 +257,12 @@ class Graph(InferredGraph):
         """
         self._check_own(node)
         if not (node.is_op or node.is_const):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{node} is an end of the model, which stays as it is"
-            )
+            raise refused(f"{node} is an end of the model, which stays as it is")
         for port in node.out_ports():
             readers = port.get_destinations()
             if readers:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
-                    f"{node} is read by {readers[0].node}",
-                    hint="Give its readers another source first.",
+                raise refused(
+                    f"{node} is read by {readers[0].node}", "Give its readers another source first."
                 )
         if node.model_op is not None:
             self._remove_op(node.model_op)
@@ -326,7 +317,7 @@ class Graph(InferredGraph):
         """Lets an op read a tensor, which was checked, by a new input behind the others."""
         assert node.model_op is not None
         node.model_op.append_input(tensor)
-        self._ops.note_input(node.model_op, tensor)
+        self._ops.order.note_input(node.model_op, tensor)
         self.touch(node)
 
     def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
@@ -340,7 +331,7 @@ class Graph(InferredGraph):
         if old is not tensor:
             self.check_editable()
             node.model_op.set_input(index, tensor)
-            self._ops.note_input(node.model_op, tensor)
+            self._ops.order.note_input(node.model_op, tensor)
             self._note_lost_reader(old)
             self.touch(node)
 
@@ -407,7 +398,7 @@ class Graph(InferredGraph):
     def _check_own(self, node: Node) -> None:
         if not isinstance(node, Node):
             hint = "graph.find_node(name) finds one by its name." if isinstance(node, str) else ""
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{node!r:.100} is no node", hint=hint)
+            raise refused(f"{node!r:.100} is no node", hint)
         if node.graph is not self:
             raise not_in_graph(str(node))
         node.check_alive()

@@ -19,13 +19,17 @@ _FIRST: _Place = (-1, 0)
 
 
 class GraphOps:
-    """The ops of one subgraph, in execution order; those that were added since the last sort come last."""
+    """The ops of one subgraph, in execution order; those that were added since the last sort come last.
+
+    Attributes:
+      order: where they stand while they are edited.
+    """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
         self._ops = dict.fromkeys(subgraph.ops)
         self._by_name: dict[str, dict[Op, None]] = {}
         self._index_names()
-        self._order = Order(subgraph.ops)
+        self.order = Order(subgraph.ops)
         self._edges = _read_edges(model, subgraph)
 
     def __len__(self) -> int:
@@ -57,13 +61,13 @@ class GraphOps:
     def add(self, op: Op) -> None:
         """Takes in a new op; what it reads has its producers."""
         self._ops[op] = None
-        self._order.add(op)
+        self.order.add(op)
         self._by_name.setdefault(op.name, {})[op] = None
 
     def remove(self, op: Op) -> None:
         """Lets an op go."""
         del self._ops[op]
-        self._order.remove(op)
+        self.order.remove(op)
         self._by_name[op.name].pop(op, None)
 
     def rename(self, op: Op, code: OperatorCode) -> None:
@@ -77,15 +81,7 @@ class GraphOps:
         self._edges = [
             (after if a is before else a, after if b is before else b) for a, b in self._edges
         ]
-        self.move(before, after)
-
-    def move(self, before: Op, after: Op) -> None:
-        """Lets an op run where another does, if it can."""
-        self._order.replace(before, after)
-
-    def note_input(self, op: Op, tensor: Tensor | None) -> None:
-        """Notes that an op reads a tensor from now on."""
-        self._order.note_input(op, tensor)
+        self.order.replace(before, after)
 
     def sort(self) -> list[Op] | None:
         """Brings the ops into an order in which they can run; those that can stay do. None where they are.
@@ -93,24 +89,14 @@ class GraphOps:
         Raises:
           LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
         """
-        order = self._order
-        if order.is_settled:
+        if self.order.is_settled:
             return None
-        effects = order.find_effects(self._ops)
-        ops = sort_ops(order.list_for_sort(self._ops), self.control_edges, effects)
-        order.settle(ops)
+        effects = self.order.find_effects(self._ops)
+        ops = sort_ops(self.order.list_for_sort(self._ops), self.control_edges, effects)
+        self.order.settle(ops)
         self._ops = dict.fromkeys(ops)
         self._index_names()
         return ops
-
-    @property
-    def has_places(self) -> bool:
-        """Whether an order is known without a sort."""
-        return self._order.is_valid
-
-    def sort_some(self, ops: Iterable[Op]) -> list[Op]:
-        """Some of the ops, which have places, in execution order."""
-        return self._order.by_place(ops)
 
     def _index_names(self) -> None:
         self._by_name = {}
@@ -180,7 +166,9 @@ class Order:
         """Notes that an op reads a tensor from now on."""
         self.is_settled = False
         producer = None if tensor is None else tensor.producer
-        if producer is None or not self.is_valid or self._is_before(producer, op):
+        if producer is None or not self.is_valid:
+            return
+        if self._places.get(producer, _FIRST) < self._places[op]:
             return
         self._count += 1
         place = (self._find_last_input(op)[0], self._count)
@@ -209,9 +197,6 @@ class Order:
         return self.by_place(
             op for op in ops if has_side_effects(op) and (is_valid or not places[op][1])
         )
-
-    def _is_before(self, first: Op, second: Op) -> bool:
-        return self._places.get(first, _FIRST) < self._places[second]
 
     def _find_last_input(self, op: Op) -> _Place:
         places = self._places

@@ -20,8 +20,8 @@ from compiler_plugin.transformations.node_attributes import (
     VARIABLE,
     is_same_value,
 )
+from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _ABSENT: Any = object()
@@ -204,9 +204,9 @@ class GraphView(NodeGraph):
 
     def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
         """Ops of the graph in an order in which they can run."""
-        if not self._ops.has_places:
+        if not self._ops.order.is_valid:
             self.topological_sort()
-        ops = self._ops.sort_some(node.model_op for node in nodes if node.model_op is not None)
+        ops = self._ops.order.by_place(node.model_op for node in nodes if node.model_op is not None)
         return [self.node_of(op) for op in ops]
 
     def _find_ends(self) -> list[Node]:
@@ -278,4 +278,4 @@ def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
 
 def not_in_graph(what: str) -> LiteRtError:
     """An error for what belongs to another graph."""
-    return LiteRtError(Status.INVALID_ARGUMENT, f"{what} is not in this graph")
+    return refused(f"{what} is not in this graph")

@@ -14,6 +14,7 @@ from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph_view import GraphView
 from compiler_plugin.transformations.node import Node, OutPort
+from compiler_plugin.transformations.op_request import refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -112,10 +113,9 @@ class InferredGraph(GraphView):
         known = _checked_shape(shape, port)
         self._unset.discard(tensor)
         if node.is_const and known != tensor.shape:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"{port} has shape {list(tensor.shape)}, and cannot have {list(known)}",
-                hint="Set its value: the shape follows.",
+                "Set its value: the shape follows.",
             )
         same_rank = tensor not in self._shapeless and len(tensor.shape) == len(known)
         sizes = tensor.shape if same_rank else (1,) * len(known)
@@ -131,10 +131,9 @@ class InferredGraph(GraphView):
     def set_type(self, port: OutPort, element_type: ElementType) -> None:
         """For ports: `OutPort.set_data_type`."""
         if port.node.is_const and element_type is not port.tensor.element_type:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"{port} is of type {port.tensor.element_type.name}, and its data cannot be of another",
-                hint="Create another constant.",
+                "Create another constant.",
             )
         if port.tensor.element_type is not element_type:
             port.tensor.element_type = element_type
@@ -176,12 +175,11 @@ class InferredGraph(GraphView):
             self._touch_readers(tensor)
             return
         if not node.is_op:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{port} gets its value at run time")
+            raise refused(f"{port} gets its value at run time")
         if not self._is_inferring:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"{port} has the value that the op computes",
-                hint="Let its readers read another port: one of graph.create_const(value).",
+                "Let its readers read another port: one of graph.create_const(value).",
             )
         if tensor.element_type is ElementType.NONE:
             array = np.array(value)
@@ -243,9 +241,8 @@ def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
     except (TypeError, ValueError):
         known = (-2,)
     if any(size < -1 for size in known):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
+        raise refused(
             f"{shape!r:.200} is no shape for {port}",
-            hint="Give whole numbers, with -1 for a dimension that only a run tells.",
+            "Give whole numbers, with -1 for a dimension that only a run tells.",
         )
     return known

@@ -16,9 +16,9 @@ from itertools import zip_longest
 
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import Op, Record, is_builtin
+from compiler_plugin.transformations.op_request import refused
 from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
 from litert.core.output_shape import OutputShape, output_sizes, read_output_shape
 from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
@@ -100,10 +100,7 @@ class MappedOpDefinition(Op):
                 port.set_data_type(found)
             elif found is not None:
                 if not node.is_in_port_connected(found):
-                    raise LiteRtError(
-                        Status.INVALID_ARGUMENT,
-                        f"it has the type of input {found}, which the op has not",
-                    )
+                    raise refused(f"it has the type of input {found}, which the op has not")
                 port.set_data_type(node.in_port(found).get_data_type())
 
 
@@ -165,9 +162,7 @@ def _check_texts(fields: Mapping[str, JsonNode], names: Sequence[str]) -> None:
 
 def _check_count(what: str, count: int, outputs: int) -> None:
     if count > outputs:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"{count} {what}, and the op has {outputs} outputs"
-        )
+        raise refused(f"{count} {what}, and the op has {outputs} outputs")
 
 
 def _sizes(node: Node, index: int) -> Sequence[Size] | None:
@@ -176,7 +171,5 @@ def _sizes(node: Node, index: int) -> Sequence[Size] | None:
         return None
     shape = node.in_port(index).data.get_shape()
     if shape is None:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"not even the rank of input {index} is known before a run"
-        )
+        raise refused(f"not even the rank of input {index} is known before a run")
     return [Dimension(index, d) if size < 0 else size for d, size in enumerate(shape)]

@@ -18,11 +18,10 @@ from typing import Any, Protocol, TypeAlias
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.node_attributes import RESULT, NodeAttributes
-from compiler_plugin.transformations.op_request import check_name
+from compiler_plugin.transformations.op_request import check_name, refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
-from litert.core.status import Status
 from litert.model.graph import Model, Op, Signature, Subgraph, Tensor
 from litert.model.tensor_data import Array, DataLike, TypeLike, as_element_type
 
@@ -171,7 +170,7 @@ class Node(NodeAttributes):
     def version(self, version: int) -> None:
         op = self._check_op()
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise _refused(f"version {version!r:.100} of {self}", "Give a whole number from 1 on.")
+            raise refused(f"version {version!r:.100} of {self}", "Give a whole number from 1 on.")
         op.code = self.graph.model.operator_code(op.code.builtin_code, op.code.custom_code, version)
         self.touch()
 
@@ -187,7 +186,7 @@ class Node(NodeAttributes):
           LiteRtError: INVALID_ARGUMENT.
         """
         if not self.is_alive:
-            raise _refused(f"{self} was removed from the graph", "Ask for it again.")
+            raise refused(f"{self} was removed from the graph", "Ask for it again.")
 
     def touch(self) -> None:
         """Notes that its outputs are to be inferred again."""
@@ -277,7 +276,7 @@ class Node(NodeAttributes):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED:
-            raise _refused(
+            raise refused(
                 f"'{name}' of {self} cannot be set",
                 "Create another op, and put it into this one's place: node.replace_node(new).",
             )
@@ -294,13 +293,13 @@ class Node(NodeAttributes):
     def _check_op(self) -> Op:
         self.check_alive()
         if self.model_op is None:
-            raise _refused(f"{self} is no op, which this needs")
+            raise refused(f"{self} is no op, which this needs")
         return self.model_op
 
     def _check_index(self, index: int, count: int, what: str) -> None:
         if not (isinstance(index, int) and 0 <= index < count):
             ports = "port" if count == 1 else "ports"
-            raise _refused(
+            raise refused(
                 f"{self} has no {what} port {index!r:.100}",
                 f"It has {count or 'no'} {what} {ports}. add_{what}_port makes one; with "
                 f"{what.removesuffix('put')}_ports_count an op's class has them from the start.",
@@ -430,7 +429,7 @@ class OutPort:
           LiteRtError: INVALID_ARGUMENT, for what is no input port, or as for `InPort.check_source`.
         """
         if not isinstance(destination, InPort):
-            raise _refused(f"{destination!r:.100} is no input port", "node.in_port(0) is one.")
+            raise refused(f"{destination!r:.100} is no input port", "node.in_port(0) is one.")
         destination.check_source(self)
 
     def __eq__(self, other: object) -> bool:
@@ -461,7 +460,7 @@ class InPort:
         """
         source = self.get_source()
         if source is None:
-            raise _refused(f"{self} is not connected", "Ask is_in_port_connected() first.")
+            raise refused(f"{self} is not connected", "Ask is_in_port_connected() first.")
         return source.data
 
     def get_data_type(self) -> ElementType:
@@ -513,12 +512,12 @@ class InPort:
         if not is_new:
             self.node.in_port(self.index)  # is there still
         if source.node.graph is not self.node.graph:
-            raise _refused(
+            raise refused(
                 f"{self} cannot read {source}, which is of another subgraph",
                 "Pass values between subgraphs as inputs and outputs of a call.",
             )
         if source.node is self.node:
-            raise _refused(
+            raise refused(
                 f"{self.node} would read its own output {source.index}",
                 "To put a node behind another use connection.insert_node(node).",
             )
@@ -528,7 +527,7 @@ class InPort:
         self.node.check_alive()
         self.node.in_port(self.index)  # is there still
         if self.node.is_result:
-            raise _refused(
+            raise refused(
                 f"result '{self.node.name}' of the model cannot be without a source",
                 "Connect it to another port; that replaces the source.",
             )
@@ -570,7 +569,7 @@ class Connection:
           LiteRtError: INVALID_ARGUMENT, where there are several.
         """
         if len(self._destinations) > 1:
-            raise _refused(
+            raise refused(
                 f"{self._source} has {len(self._destinations)} readers", "Use get_destinations()."
             )
         return self._destinations[0] if self._destinations else None
@@ -648,7 +647,7 @@ class Connection:
 
     def _known_source(self) -> OutPort:
         if self._source is None:
-            raise _refused("a connection without a source", "Set its source.")
+            raise refused("a connection without a source", "Set its source.")
         return self._source
 
 
@@ -659,8 +658,4 @@ def not_an_output(value: object) -> LiteRtError:
         "Node": "Take its port: node.out_port(0).",
     }
     hint = hints.get(type(value).__name__, "node.out_port(0) is one.")
-    return _refused(f"{value!r:.100} is no output port", hint)
-
-
-def _refused(what: str, hint: str = "") -> LiteRtError:
-    return LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
+    return refused(f"{value!r:.100} is no output port", hint)

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from compiler_plugin.transformations.counterparts import NODE_NAMES
+from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.graph import Op, Tensor
@@ -231,7 +231,7 @@ class NodeAttributes:
         hint = f"It has {names}." if names else "It has none."
         if name in NODE_NAMES:
             hint = f"That is {NODE_NAMES[name]} here."
-        return LiteRtError(Status.INVALID_ARGUMENT, f"{self} has no attribute '{name}'", hint=hint)
+        return refused(f"{self} has no attribute '{name}'", hint)
 
 
 def is_same_value(value: Any, other: Any) -> bool:
@@ -250,10 +250,9 @@ def _check_free_name(node: NodeAttributes, name: str, options: Iterable[str]) ->
 
     near = get_close_matches(name, options, 1, 0.75)
     if near:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
+        raise refused(
             f"{node} has no attribute '{name}'",
-            hint=f"Did you mean '{near[0]}'? An attribute of your own needs a name that is less like it.",
+            f"Did you mean '{near[0]}'? An attribute of your own needs a name that is less like it.",
         )
 
 

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.node import InputLike, Node, NodeGraph
-from compiler_plugin.transformations.op_request import check_inputs
+from compiler_plugin.transformations.op_request import check_inputs, refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -154,10 +154,9 @@ class Op:
           LiteRtError: INVALID_ARGUMENT in the front phase, where there are none; as `create_node`, and inference.
         """
         if self.graph.stage is Phase.FRONT:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"a node of {self.attrs['op']} with data, and there are none in the front phase",
-                hint="Use create_node, or put the transformation into middle or back.",
+                "Use create_node, or put the transformation into middle or back.",
             )
         node = self.create_node(inputs, attrs)
         self.graph.infer()
@@ -175,10 +174,9 @@ class Op:
           LiteRtError: INVALID_ARGUMENT, for a node that is no custom op.
         """
         if not node.is_custom:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
+            raise refused(
                 f"{node} is no custom op, and cannot become a {cls.op}",
-                hint="Replace it by a transformation of the front phase.",
+                "Replace it by a transformation of the front phase.",
             )
         definition = cls(node.graph, attrs or {})
         node.set_extracted(definition.node_attributes())
@@ -295,9 +293,7 @@ def _check(definition: Op) -> None:
 
 
 def _no_value(attribute: str, value: object, name: str, hint: str) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_ARGUMENT, f"'{attribute}' of {name} cannot be {value!r:.100}", hint=hint
-    )
+    return refused(f"'{attribute}' of {name} cannot be {value!r:.100}", hint)
 
 
 def _fill_ports(definition: Op, inputs: list[InputLike]) -> list[InputLike]:
@@ -305,9 +301,8 @@ def _fill_ports(definition: Op, inputs: list[InputLike]) -> list[InputLike]:
     if count is None:
         return inputs
     if len(inputs) > count:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
+        raise refused(
             f"{definition.attrs['op']} has {count} input ports, and not {len(inputs)}",
-            hint="Say in_ports_count among the attributes.",
+            "Say in_ports_count among the attributes.",
         )
     return inputs + [None] * (count - len(inputs))

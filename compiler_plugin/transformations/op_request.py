@@ -53,9 +53,8 @@ def check_request(
     _check_number(op, "outputs", outputs, 0)
     _check_number(op, "version", version, 1)
     if attributes is not None and not isinstance(attributes, Mapping):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values",
+        raise refused(
+            f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values"
         )
     if is_custom:
         return OpRequest(CUSTOM, None, None, 1 if outputs is None else outputs)
@@ -72,10 +71,8 @@ def check_inputs(op: str, inputs: object) -> None:
       LiteRtError: INVALID_ARGUMENT.
     """
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"the inputs of {op} are {inputs!r:.100}, and no list",
-            hint="Put it into one: [x].",
+        raise refused(
+            f"the inputs of {op} are {inputs!r:.100}, and no list", "Put it into one: [x]."
         )
 
 
@@ -90,11 +87,9 @@ def builtin_number(name: str) -> int:
         from difflib import get_close_matches
 
         near = get_close_matches(name.upper(), list(BUILTIN_NUMBERS), 1)
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
+        raise refused(
             f"TFLite has no operator '{name}'",
-            hint=(f"Did you mean {near[0]}? " if near else "")
-            + "A custom op needs is_custom=True.",
+            (f"Did you mean {near[0]}? " if near else "") + "A custom op needs is_custom=True.",
         )
     return number
 
@@ -115,11 +110,7 @@ def find_plain_type(value: Any) -> ElementType | None:
 def _check_number(op: str, what: str, number: int | None, least: int) -> None:
     is_whole = isinstance(number, int) and not isinstance(number, bool)
     if number is not None and not (is_whole and number >= least):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"{what}={number!r:.100} of {op}",
-            hint=f"Give a whole number from {least} on.",
-        )
+        raise refused(f"{what}={number!r:.100} of {op}", f"Give a whole number from {least} on.")
 
 
 class TensorNames:
@@ -154,4 +145,9 @@ def check_name(name: str) -> None:
       LiteRtError: INVALID_ARGUMENT.
     """
     if not isinstance(name, str):
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"{name!r:.100} is no name", hint="Give a text.")
+        raise refused(f"{name!r:.100} is no name", "Give a text.")
+
+
+def refused(what: str, hint: str = "") -> LiteRtError:
+    """An error for what a graph, a node or an op is asked and cannot do."""
+    return LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)

@@ -7,7 +7,7 @@ while their inputs are as in the file.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.foreign_ops import (
@@ -26,6 +26,7 @@ from compiler_plugin.transformations.kernel_rules import (
     find_output_type,
 )
 from compiler_plugin.transformations.node import Node, OutPort
+from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.shape_probe import (
     ShapeProbe,
     Sizes,
@@ -37,14 +38,14 @@ from compiler_plugin.transformations.shape_probe import (
 from compiler_plugin.transformations.stock_inference import is_self_contained, refusal
 from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.model.graph import Op, Subgraph, Tensor
 from litert.model.tensor_data import Array
 
 
 class PartialInference:
     """The inference of one graph: gives `Graph` what it asks for."""
+
+    _graph: InferredGraph  # that asks
 
     def __init__(self, subgraph: Subgraph, layout: DataLayout = "NHWC") -> None:
         """Remembers what the file says of ops that cannot be inferred.
@@ -59,7 +60,8 @@ class PartialInference:
         self._layout = layout
         self._base = self._make_probe(None)
         self._others: list[ShapeProbe] | None = None  # made when unknown dimensions are met
-        self._graph: InferredGraph | None = None
+        self._changed: dict[Tensor, None] = {}  # in this wave
+        self._must_pass: set[Node] = set()
         self._retyped: set[Tensor] = set()
         self._is_static = False
 
@@ -77,11 +79,12 @@ class PartialInference:
         self._graph = graph
         self._retyped.clear()
         wave, depth = list(nodes), 1
-        must_pass = set(nodes)
+        self._must_pass = set(nodes)
         while wave:
-            changed = self._infer_wave(graph, wave, must_pass)
-            wave = _find_readers(graph, changed, set(wave), depth)
-            must_pass = {node for node in wave if not changed.keys().isdisjoint(node.input_tensors)}
+            self._changed = {}
+            self._infer_wave(wave)
+            wave = self._find_readers(set(wave), depth)
+            self._must_pass = {node for node in wave if self._reads_changed(_op(node))}
             depth *= 2
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
@@ -92,7 +95,7 @@ class PartialInference:
         found = self._base.find_value(port.tensor)
         if found is None:
             return None
-        values = [probe.find_value(port.tensor) for probe in self._find_probes(graph)]
+        values = [probe.find_value(port.tensor) for probe in self._find_probes()]
         return found if all(_is_same(found, value) for value in values) else None
 
     def make_static(self, graph: InferredGraph) -> None:
@@ -116,63 +119,50 @@ class PartialInference:
 
     # One wave.
 
-    def _infer_wave(
-        self, graph: InferredGraph, nodes: Sequence[Node], must_pass: Container[Node]
-    ) -> dict[Tensor, None]:
-        """Infers nodes, which are in order; gives the tensors of which something has changed."""
-        changed: dict[Tensor, None] = {}
+    def _infer_wave(self, nodes: Sequence[Node]) -> None:
+        """Infers nodes, which are in order, and notes of which tensors something has changed."""
         batch: list[Node] = []
         for node in nodes:
             if is_self_contained(_op(node)) and find_infer(node) is None:
                 batch.append(node)
                 continue
-            self._infer_batch(graph, batch, must_pass, changed)
+            self._infer_batch(batch)
             batch = []
-            self._infer_foreign(graph, node, changed)
-        self._infer_batch(graph, batch, must_pass, changed)
-        return changed
+            self._infer_foreign(node)
+        self._infer_batch(batch)
 
-    def _infer_batch(
-        self,
-        graph: InferredGraph,
-        nodes: Sequence[Node],
-        must_pass: Container[Node],
-        changed: dict[Tensor, None],
-    ) -> None:
+    def _infer_batch(self, nodes: Sequence[Node]) -> None:
         """Lets stock infer builtin ops."""
         for node in nodes:
-            self._infer_types(node, changed)
-            self._note_shapeless(graph, node)
+            self._infer_types(node)
+            self._note_shapeless(node)
         while nodes:
-            probes = self._ask_stock(graph, [_op(node) for node in nodes])
+            probes = self._ask_stock([_op(node) for node in nodes])
             for position, node in enumerate(nodes):
                 op = _op(node)
                 if all(op in probe.refused for probe in probes) and (
-                    node in must_pass or not changed.keys().isdisjoint(op.inputs)
+                    node in self._must_pass or self._reads_changed(op)
                 ):
                     raise refusal(op, self._base.refused[op])
-                if self._take_shapes(graph, node, probes, changed):
+                if self._take_shapes(node, probes):
                     nodes = nodes[position + 1 :]  # stock had to do without them
                     break
             else:
                 return
 
-    def _ask_stock(self, graph: InferredGraph, ops: Sequence[Op]) -> Sequence[ShapeProbe]:
+    def _reads_changed(self, op: Op) -> bool:
+        return not self._changed.keys().isdisjoint(op.inputs)
+
+    def _ask_stock(self, ops: Sequence[Op]) -> Sequence[ShapeProbe]:
         is_first = self._others is None
-        others = self._find_probes(graph)
+        others = self._find_probes()
         self._base.infer(ops)
         for probe in others:
             if not is_first:  # it was made of the graph as it is
                 probe.infer(ops)
         return [self._base, *others]
 
-    def _take_shapes(
-        self,
-        graph: InferredGraph,
-        node: Node,
-        probes: Sequence[ShapeProbe],
-        changed: dict[Tensor, None],
-    ) -> bool:
+    def _take_shapes(self, node: Node, probes: Sequence[ShapeProbe]) -> bool:
         """Sets the shapes of a node's outputs; whether stock leaves some open, of which the rank is known."""
         is_open = False
         for port in node.out_ports():
@@ -181,50 +171,52 @@ class PartialInference:
             if found is None and tensor in self._shapeless:
                 found = self._find_data_shape(_op(node), port.index)
                 is_open |= found is not None
-            if found is not None and self._set_shape(graph, port, *found):
-                changed[tensor] = None
+            if found is not None and self._set_shape(port, *found):
+                self._changed[tensor] = None
             if may_shape(tensor):
-                changed[tensor] = None  # its value may have
+                self._changed[tensor] = None  # its value may have
         return is_open
 
     def _find_data_shape(self, op: Op, index: int) -> tuple[Shape, Shape] | None:
         """What is known beforehand of a shape that depends on data."""
-        signature = find_data_shape(op, index, self._find_signature)
+        signature = find_data_shape(
+            op,
+            index,
+            lambda t: None if t in self._shapeless else t.shape_signature or t.shape,
+        )
         if signature is None:
             return None
         self._forget(op.outputs[index])
         return tuple(1 if size < 0 else size for size in signature), signature
-
-    def _find_signature(self, tensor: Tensor) -> Shape | None:
-        return None if tensor in self._shapeless else tensor.shape_signature or tensor.shape
 
     def _forget(self, *tensors: Tensor) -> None:
         """Lets all probes see tensors as they are now."""
         for probe in (self._base, *(self._others or ())):
             probe.forget(tensors)
 
-    def _infer_foreign(self, graph: InferredGraph, node: Node, changed: dict[Tensor, None]) -> None:
+    def _infer_foreign(self, node: Node) -> None:
         """Lets a user's op infer itself; keeps what the file says of one that cannot."""
-        before = [tensor_type(port.tensor) for port in node.out_ports()]
-        tried = try_sizes(graph, node, [self._base, *self._find_probes(graph)])
-        if not infer_by_definition(graph, node):
+        tensors = node.output_tensors
+        before = [tensor_type(tensor) for tensor in tensors]
+        tried = try_sizes(self._graph, node, [self._base, *self._find_probes()])
+        if not infer_by_definition(self._graph, node):
             self._file_inputs.check(node, self._is_static)
-        self._note_shapeless(graph, node)
+        self._note_shapeless(node)
         for probe, shapes in tried.items():
-            for tensor, shape in zip(node.output_tensors, shapes, strict=True):
+            for tensor, shape in zip(tensors, shapes, strict=True):
                 if probe.find_shape(tensor) != shape:
-                    changed[tensor] = None
-        self._forget(*node.output_tensors)
+                    self._changed[tensor] = None
+        self._forget(*tensors)
         for probe, shapes in tried.items():
-            keep_tried(probe, node.output_tensors, shapes, is_base=probe is self._base)
-        for port, old in zip(node.out_ports(), before, strict=True):
-            self._has_seen_unknown |= has_unknown(port.tensor)
-            if port.tensor.element_type is not old[2]:
-                self._retyped.add(port.tensor)
-            if tensor_type(port.tensor) != old or may_shape(port.tensor):
-                changed[port.tensor] = None
+            keep_tried(probe, tensors, shapes, is_base=probe is self._base)
+        for tensor, old in zip(tensors, before, strict=True):
+            self._has_seen_unknown |= has_unknown(tensor)
+            if tensor.element_type is not old[2]:
+                self._retyped.add(tensor)
+            if tensor_type(tensor) != old or may_shape(tensor):
+                self._changed[tensor] = None
 
-    def _infer_types(self, node: Node, changed: dict[Tensor, None]) -> None:
+    def _infer_types(self, node: Node) -> None:
         op = _op(node)
         for index, tensor in enumerate(op.outputs):
             is_new = tensor.element_type is ElementType.NONE
@@ -232,10 +224,9 @@ class PartialInference:
                 continue
             found = find_output_type(op, index)
             if found is None and is_new:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
+                raise refused(
                     f"nothing says the type of output {index} of {node}",
-                    hint="Set it: node.out_port(0).set_data_type(...).",
+                    "Set it: node.out_port(0).set_data_type(...).",
                 )
             if found is None or found is tensor.element_type:
                 continue
@@ -243,11 +234,9 @@ class PartialInference:
             if is_new and tensor.quantization is None:
                 tensor.quantization = find_output_quantization(op, index)
             self._retyped.add(tensor)
-            changed[tensor] = None
+            self._changed[tensor] = None
 
-    def _set_shape(
-        self, graph: InferredGraph, port: OutPort, shape: Shape, signature: Shape
-    ) -> bool:
+    def _set_shape(self, port: OutPort, shape: Shape, signature: Shape) -> bool:
         """Sets a shape; whether that changes anything."""
         tensor = port.tensor
         is_known = tensor not in self._shapeless
@@ -256,26 +245,46 @@ class PartialInference:
             if tensor.shape == shape:
                 return False
         else:
-            graph.set_shape(port, signature)
+            self._graph.set_shape(port, signature)
         tensor.shape = shape
         tensor.shape_signature = signature if -1 in signature else None
         self._has_seen_unknown |= -1 in signature
         return True
 
-    def _note_shapeless(self, graph: InferredGraph, node: Node) -> None:
+    def _note_shapeless(self, node: Node) -> None:
         for port in node.out_ports():
-            if graph.has_rank(port):
+            if self._graph.has_rank(port):
                 self._shapeless.discard(port.tensor)
             else:
                 self._shapeless.add(port.tensor)
+
+    def _find_readers(self, done: Container[Node], depth: int) -> list[Node]:
+        """The ops that read what has changed, and those behind them, in an order that they can run in.
+
+        Args:
+          done: ops that have seen the changes already.
+          depth: how many ops, one behind the other.
+        """
+        found: dict[Op, Node] = {}
+        tensors = list(self._changed)
+        for level in range(depth):
+            readers = {port.node: None for t in tensors for port in self._graph.find_readers(t)}
+            tensors = []
+            for node in readers:
+                op = node.model_op
+                if op is not None and op not in found and (level or node not in done):
+                    found[op] = node
+                    tensors += op.outputs
+        return [found[op] for op in sort_ops(list(found))]
 
     # Unknown dimensions.
 
     def _make_probe(self, sizes: Sizes | None) -> ShapeProbe:
         return ShapeProbe(sizes, self._foreign_value, self._shapeless, self._layout)
 
-    def _find_probes(self, graph: InferredGraph) -> Sequence[ShapeProbe]:
+    def _find_probes(self) -> Sequence[ShapeProbe]:
         """Probes with other sizes for unknown dimensions; none where all are known."""
+        graph = self._graph
         self._has_seen_unknown |= any(has_unknown(t) for t in graph.subgraph.inputs)
         if not self._has_seen_unknown:
             return ()
@@ -286,7 +295,6 @@ class PartialInference:
         return self._others
 
     def _foreign_value(self, tensor: Tensor) -> Array | None:
-        assert self._graph is not None
         return self._graph.out_port_of(tensor).data.get_value()
 
 
@@ -302,27 +310,3 @@ def _has_types(op: Op) -> bool:
 
 def _is_same(value: Array, other: Array | None) -> bool:
     return other is not None and value.shape == other.shape and bool((value == other).all())
-
-
-def _find_readers(
-    graph: InferredGraph, changed: Iterable[Tensor], done: Container[Node], depth: int
-) -> list[Node]:
-    """The ops that read what has changed, and those behind them, in an order that they can run in.
-
-    Args:
-      graph: that they are in.
-      changed: tensors.
-      done: ops that have seen the changes already.
-      depth: how many ops, one behind the other.
-    """
-    found: dict[Op, Node] = {}
-    tensors = list(changed)
-    for level in range(depth):
-        readers = {port.node: None for t in tensors for port in graph.find_readers(t)}
-        tensors = []
-        for node in readers:
-            op = node.model_op
-            if op is not None and op not in found and (level or node not in done):
-                found[op] = node
-                tensors += op.outputs
-    return [found[op] for op in sort_ops(list(found))]

@@ -98,32 +98,26 @@ def prepare(
       value_of: gives its value where it is known, beside constants.
       layout: of the graph that the ops are in.
     """
-    for position, op in enumerate(ops):
-        fault = _find_fault(op, value_of)
-        if fault:
-            return _without(ops, position, fault, shape_of, value_of, layout)
-    region = StockRegion(ops, shape_of, value_of, layout=layout)
-    reason = ""
-    with region.arguments() as arguments:
-        try:
-            interpreter = _interpreter(arguments)
-        except (RuntimeError, ValueError) as error:
-            return _without_unknown(ops, shape_of, value_of, layout, _message(error))
-        raw: Any = interpreter._interpreter
-        try:
-            raw.AllocateTensors(-1)
-        except (RuntimeError, ValueError) as error:
-            reason = _message(error)
-        shapes: dict[Tensor, Shape] = {}
-        stopped: int | None = None
-        for position, op in enumerate(ops):
-            for tensor in op.outputs:
-                shape = tuple(raw.TensorSize(region.index[tensor], 0).tolist())
-                if shape != region.not_inferred[tensor]:
-                    shapes[tensor] = shape
-                elif stopped is None:
-                    stopped = position
-        return Prepared(shapes, stopped, reason)
+
+    def region_to(end: int) -> StockRegion:
+        return StockRegion(ops[:end], shape_of, value_of, layout=layout)
+
+    faults = ((p, fault) for p, op in enumerate(ops) if (fault := _find_fault(op, value_of)))
+    end, reason = next(faults, (len(ops), ""))
+    prepared = Prepared({})
+    while end:
+        region = region_to(end)
+        with region.arguments() as arguments:
+            try:
+                interpreter = _interpreter(arguments)
+            except (RuntimeError, ValueError) as error:
+                end, reason = _find_unknown(region_to, end, _message(error))
+                continue
+            prepared = _prepare(interpreter, region, ops[:end])
+            break
+    if prepared.stopped is None and end < len(ops):
+        return Prepared(prepared.shapes, end, reason)
+    return prepared
 
 
 def run(
@@ -217,41 +211,39 @@ def _array(raw: Any, region: StockRegion, tensor: Tensor) -> Array:
     return array
 
 
-def _without_unknown(
-    ops: Sequence[Op],
-    shape_of: Callable[[Tensor], Shape],
-    value_of: Callable[[Tensor], Array | None],
-    layout: DataLayout,
-    reason: str,
-) -> Prepared:
-    """The region up to the first op that stock does not know at all, for which it refuses the whole model."""
-    # The longest beginning that stock takes, and the shortest that it refuses.
-    known, unknown = 0, len(ops)
-    while unknown - known > 1:
-        middle = (known + unknown) // 2
-        region = StockRegion(ops[:middle], shape_of, value_of, layout=layout)
-        with region.arguments() as arguments:
+def _find_unknown(
+    region_to: Callable[[int], StockRegion], end: int, reason: str
+) -> tuple[int, str]:
+    """The first op that stock does not know at all, for which it refuses the whole model, and its words."""
+    known = 0  # the longest beginning that stock takes; `end` is the shortest that it refuses
+    while end - known > 1:
+        middle = (known + end) // 2
+        with region_to(middle).arguments() as arguments:
             try:
                 _interpreter(arguments)
                 known = middle
             except (RuntimeError, ValueError) as error:
-                unknown, reason = middle, _message(error)
-    return _without(ops, known, reason, shape_of, value_of, layout)
+                end, reason = middle, _message(error)
+    return known, reason
 
 
-def _without(
-    ops: Sequence[Op],
-    position: int,
-    reason: str,
-    shape_of: Callable[[Tensor], Shape],
-    value_of: Callable[[Tensor], Array | None],
-    layout: DataLayout,
-) -> Prepared:
-    """What stock says of the ops before one that it cannot be asked about."""
-    before = prepare(ops[:position], shape_of, value_of, layout) if position else Prepared({})
-    if before.stopped is not None:
-        return before
-    return Prepared(before.shapes, position, reason)
+def _prepare(interpreter: Interpreter, region: StockRegion, ops: Sequence[Op]) -> Prepared:
+    raw: Any = interpreter._interpreter
+    reason = ""
+    try:
+        raw.AllocateTensors(-1)
+    except (RuntimeError, ValueError) as error:
+        reason = _message(error)
+    shapes: dict[Tensor, Shape] = {}
+    stopped: int | None = None
+    for position, op in enumerate(ops):
+        for tensor in op.outputs:
+            shape = tuple(raw.TensorSize(region.index[tensor], 0).tolist())
+            if shape != region.not_inferred[tensor]:
+                shapes[tensor] = shape
+            elif stopped is None:
+                stopped = position
+    return Prepared(shapes, stopped, reason)
 
 
 def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:

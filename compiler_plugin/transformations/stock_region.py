@@ -11,6 +11,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
@@ -182,12 +183,10 @@ class StockRegion:
             quantization.scale,
             quantization.zero_point,
             quantization.quantized_dimension,
-            blockwise=BlockwiseQuantization(
-                copied(blockwise.scales),
-                copied(blockwise.zero_points),
-                blockwise.block_size,
-                blockwise.block_shape,
-                blockwise.quantized_dimensions,
+            blockwise=replace(
+                blockwise,
+                scales=copied(blockwise.scales),
+                zero_points=copied(blockwise.zero_points),
             ),
         )
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -165,10 +166,9 @@ def _names(transformation: Transformation, method: str) -> list[str]:
 
 
 def _wrong_rule(transformation: Transformation, method: str, given: object) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_ARGUMENT,
+    return refused(
         f"{method} of {transformation.name} gives {given!r:.100}",
-        hint="It gives a list of transformations: their names or classes.",
+        "It gives a list of transformations: their names or classes.",
     )
 
 
