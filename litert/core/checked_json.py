@@ -77,7 +77,7 @@ class JsonNode:
         known = (*required, *optional)
         others = [name for name in value if name not in known]
         if others and not is_open:
-            raise self.error(f"unknown field '{others[0]}'", _meant(str(others[0]), known))
+            raise self.error(f"unknown field '{_printable(others[0])}'", _meant(others[0], known))
         for name in required:
             if value.get(name) is None:
                 raise self.error(f"field '{name}' is missing")
@@ -156,9 +156,12 @@ class JsonNode:
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"field '{twice}' occurs twice in one object")
+        seen: set[str] = set()
+        for twice, _ in pairs:
+            if twice in seen:
+                break
+            seen.add(twice)
+        raise ValueError(f"field '{_printable(twice)}' occurs twice in one object")
     return fields
 
 
@@ -171,5 +174,10 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = _printable(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _printable(text: str) -> str:
+    """A text with its halves of surrogate pairs, which no stream takes, by their numbers."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -62,11 +62,12 @@ def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
 
 
 def _state(folder: str) -> tuple[str, int]:
-    """What changes when a package is installed in a folder."""
+    """What changes when a package is installed in a folder; "" is the current one."""
+    path = os.path.abspath(folder)
     try:
-        return folder, os.stat(folder).st_mtime_ns
+        return path, os.stat(path).st_mtime_ns
     except OSError:
-        return folder, 0
+        return path, 0
 
 
 @lru_cache(1)

@@ -115,7 +115,7 @@ class Manifest:
         """
         try:
             if len(data) > _MAX_SIZE:
-                raise LiteRtError(Status.INVALID_FLATBUFFER, f"it has {len(data)} bytes")
+                raise LiteRtError(Status.INVALID_FLATBUFFER, f"it has {len(data)} bytes", where)
             root = JsonNode.parse(data, where, Status.INVALID_FLATBUFFER)
             version = root.fields(("version",), is_open=True)["version"].integer(0, _MOST)
             if version == _VERSION:
@@ -123,7 +123,7 @@ class Manifest:
         except LiteRtError as error:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"the manifest is damaged: {error.what}",
+                f"the manifest is damaged: {error.what}{error.where.removeprefix(where)}",
                 where,
                 "Compile the model again.",
             ) from None

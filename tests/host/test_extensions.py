@@ -140,6 +140,17 @@ def test_entry_points_are_found_without_importing_them(
     assert "acme_driver" in str(error.value)
 
 
+def test_a_package_of_the_current_folder_is_of_that_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", ["", *sys.path])
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        install(tmp_path / name, name, f"[here.group]\n{name} = a:X\n")
+        monkeypatch.chdir(tmp_path / name)
+        assert list(extensions.find_entry_points("here.group")) == [name]
+
+
 def test_an_entry_point_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "acme", "[load.group]\nAcme = acme_loaded:table.DISPATCH\n")
     write(tmp_path, acme_loaded="class table:\n    DISPATCH = 7")

@@ -89,6 +89,8 @@ def test_a_later_version_is_refused_as_such() -> None:
         document(flags=[]),
         document(flags={"a": 1}),
         document(soc_model=None),
+        b'{"\\ud800":1,"\\ud800":2}',
+        document(version="\ud800"),
         document(soc_model="\ud800"),
         document(flags={"\ud800": ""}),
         document(modules={}),
@@ -106,6 +108,18 @@ def test_a_damaged_manifest_is_refused(data: bytes) -> None:
         Manifest.from_json(data, "model.bin")
     assert error.value.status is Status.INVALID_FLATBUFFER
     assert error.value.where == "model.bin" and error.value.hint
+    str(error.value).encode()
+
+
+def test_what_is_no_json_is_told_with_its_place() -> None:
+    with pytest.raises(LiteRtError, match=r"expecting value, line 2, column 3 \(model\.bin\)"):
+        Manifest.from_json(b'{"version":\n  }', "model.bin")
+
+
+def test_a_key_that_is_twice_among_many_is_found_soon() -> None:
+    keys = ",".join(f'"{number}":0' for number in (*range(300_000), 299_999))
+    with pytest.raises(LiteRtError, match="'299999' occurs twice"):
+        Manifest.from_json(f"{{{keys}}}".encode())
 
 
 def test_a_file_as_it_was_written_has_no_mismatch() -> None:

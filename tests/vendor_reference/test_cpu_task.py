@@ -180,6 +180,8 @@ def put(*path: Any) -> Callable[[Any], None]:
         (put("outputs", 0, "argument", {"kind": "input"}), "an output that is input 0"),
         (put("outputs", 0, None), "null is not an object"),
         (put("inputs", 2, None), "null is not an object"),
+        (put("inputs", 1, {"argument": {"kind": "input", "index": 99}, "shape": 9}), "that is left out"),
+        (put("op", "inputs", 0, "dimension", 9), "9 is not from 0 to 3"),
         (put("extra", 1), "unknown field 'extra'"),
     ],
 )  # fmt: skip

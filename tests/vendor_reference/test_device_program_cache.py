@@ -98,6 +98,12 @@ def test_a_folder_that_cannot_be_written_is_no_error(cache: ProgramCache, tmp_pa
     cache.remove(TEXT)
 
 
+def test_a_log_is_kept_whatever_is_in_it(cache: ProgramCache) -> None:
+    built = CompiledProgram({"f": F}, b"binary", "a \0 warning")
+    cache.store(TEXT, built)
+    assert cache.find(TEXT) == built
+
+
 def test_nothing_but_entries_is_left(cache: ProgramCache, tmp_path: Path) -> None:
     cache.store(TEXT, BUILT)
     cache.store(TEXT, BUILT)

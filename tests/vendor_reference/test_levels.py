@@ -391,6 +391,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
         ('{title = "k", arguments = [], sources = [["a", "b"]]}', "sources[0]: 2 elements, expected 3"),
         ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a string"),
+        (r'{title = "k", arguments = [], text = "\FF"}', "VPUIP.kernel.text: "),
         ('{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}', "sizes_of: none given"),
     ],
 )  # fmt: skip
@@ -398,6 +399,12 @@ def test_attributes_that_hold_no_kernel_are_refused(text: str, says: str) -> Non
     kernel = Parser(CONTEXT, text).parse_attribute()
     with pytest.raises(LiteRtError, match=re.escape(says)):
         read_kernel({KERNEL: kernel})
+
+
+def test_numbers_of_any_type_are_numbers() -> None:
+    text = '{title = "k", arguments = [{input = 2 : i32}], flat_inputs = [1 : index]}'
+    kernel = read_kernel({KERNEL: Parser(CONTEXT, text).parse_attribute()})
+    assert kernel == KernelSpec("k", arguments=(TensorArgument(False, 2),), flat_inputs=(1,))
 
 
 def test_a_function_that_has_no_kernel_is_refused() -> None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from litert.core.checked_json import JsonNode
-from litert.core.codec import TEXT, converted, frozen_array, record
+from litert.core.codec import ANY_TEXT, TEXT, converted, frozen_array, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
@@ -56,7 +56,7 @@ COMPILED_PROGRAM = record(
     CompiledProgram,
     kernels=SIGNATURES,
     binary=converted(TEXT, b64decode, lambda binary: b64encode(binary).decode()),
-    log=TEXT,
+    log=ANY_TEXT,
     variants=converted(frozen_array(TEXT), frozenset, lambda variants: tuple(sorted(variants))),
 )
 """A program as plain data."""

@@ -263,7 +263,7 @@ def _check_blocks(node: JsonNode, config: _WrittenConfig) -> None:
 
 
 def _check_operand(node: JsonNode, operand: CpuOperand) -> None:
-    if operand.scales or operand.zero_points:
+    if operand.scales or operand.zero_points or operand.dimension:
         check_channels(
             node, operand.scales, operand.zero_points, operand.dimension, operand.tensor_type
         )

@@ -82,7 +82,7 @@ def check_constant(
     if dequantization is not None:
         inner = node.at("dequantization")
         scale, zero_point = dequantization.scale, dequantization.zero_point
-        if not scale and not zero_point:
+        if not (scale or zero_point or dequantization.dimension):
             if element_type is not ElementType.FLOAT16:
                 raise inner.error(f"no scale for {tensor_type}")
         elif element_type not in _DEQUANTIZED_INTEGERS:
@@ -212,7 +212,7 @@ class _FunctionChecks:
             if offset % ALIGNMENT or offset + size > function.ddr_size:
                 raise node.error(f"{size} bytes at {offset} of {function.ddr_size} in DDR")
             for dimension in (d for size in shape.sizes for d in shapes_in(size)):
-                self._check_dimension(dimension, function.shapes[:index])
+                self._check_dimension(dimension, index)
             if shape.kind in (ShapeKind.WRITTEN, ShapeKind.ASKED):
                 node.at("index").integer(0, len(function.tasks) - 1)
             elif shape.kind is ShapeKind.INPUT:
@@ -255,7 +255,7 @@ class _FunctionChecks:
             if isinstance(task, KernelTask):
                 holes = self._programs[task.program].holes
                 for dimension in find_dimensions(task, holes):
-                    self._check_dimension(dimension, shapes)
+                    self._check_dimension(dimension, len(shapes))
                 for argument in task.arguments:
                     if argument.kind is ArgumentKind.SHAPE and argument.index >= len(shapes):
                         raise self._node.error(f"shape {argument.index} of {len(shapes)}")
@@ -284,11 +284,14 @@ class _FunctionChecks:
             nodes = self._at("tasks", index, name).items(len(operands), len(operands))
             parts = zip(nodes, places, operands, tensors, strict=True)
             for node, place, operand, tensor in parts:
-                if operand is not None and tensor is not None:
-                    if place is None:
-                        raise node.error("null is not an object")
-                    size = self._place_size(node, place.argument, name == "outputs")
-                    self._check_place(node, place, operand, tensor, size)
+                if operand is None or tensor is None:
+                    if place is not None:
+                        raise node.error("a place of an input that is left out")
+                    continue
+                if place is None:
+                    raise node.error("null is not an object")
+                size = self._place_size(node, place.argument, name == "outputs")
+                self._check_place(node, place, operand, tensor, size)
 
     def _place_size(self, node: JsonNode, argument: Argument, is_written: bool) -> int:
         """Bytes of what a CPU layer's tensor lies in."""
@@ -353,8 +356,10 @@ class _FunctionChecks:
             if source >= index:
                 raise node.error(f"shape {index} is found of shape {source}, which comes behind it")
 
-    def _check_dimension(self, dimension: Dimension, shapes: Sequence[ShapeValue]) -> None:
-        rank = len(shapes[dimension.shape].pattern) if dimension.shape < len(shapes) else 0
+    def _check_dimension(self, dimension: Dimension, num_known: int) -> None:
+        """A dimension is one of the first shapes, which are known."""
+        shapes = self._function.shapes
+        rank = len(shapes[dimension.shape].pattern) if dimension.shape < num_known else 0
         if dimension.index >= rank:
             raise self._node.error(f"{dimension}, a dimension that is not known")
 

@@ -27,7 +27,6 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     f64,
     i1,
-    i64,
 )
 from xdsl.ir import Attribute, BuiltinAttribute, Data
 from xdsl.irdl import irdl_attr_definition
@@ -161,29 +160,35 @@ def _attribute(value: object) -> Attribute:
 
 
 def _plain(attribute: Attribute) -> object:
-    """An attribute as plain data; numbers of other types than `_attribute` gives stay attributes."""
+    """An attribute as plain data; a scalar, whose type tells something, and what is none stay attributes."""
     if isinstance(attribute, UnitAttr):
         return None
     if isinstance(attribute, StringAttr):
         return attribute.data
     if isinstance(attribute, BytesAttr):  # what the parser makes of a text that is not ASCII
-        return attribute.data.decode("utf-8", "replace")
-    if isinstance(attribute, IntegerAttr) and attribute.type in (i1, i64):
+        with suppress(UnicodeDecodeError):
+            return attribute.data.decode()
+    if isinstance(attribute, IntegerAttr):
         value = int(attribute.value.data)
         return bool(value) if attribute.type == i1 else value
-    if isinstance(attribute, FloatAttr) and attribute.type == f64:
+    if isinstance(attribute, FloatAttr):
         return float(attribute.value.data)
     if isinstance(attribute, DictionaryAttr):
-        entries = attribute.data.items()
-        return {n: True if isinstance(a, UnitAttr) else _plain(a) for n, a in entries}
+        return {name: _plain_entry(name, value) for name, value in attribute.data.items()}
     if isinstance(attribute, ArrayAttr):
         return [_plain(item) for item in attribute.data]
     return attribute
 
 
+def _plain_entry(name: str, value: Attribute) -> object:
+    if name == "scalar":
+        return value
+    return True if isinstance(value, UnitAttr) else _plain(value)
+
+
 def _read_scalar(node: JsonNode) -> ScalarArgument:
     field = node.fields(("scalar",))["scalar"]
-    attribute = field.value if isinstance(field.value, Attribute) else _attribute(field.value)
+    attribute = field.value
     if not isinstance(attribute, (IntegerAttr, FloatAttr)):
         raise field.error(f"{str(attribute)[:60]} is not a number")
     element_type = _number_type(field, attribute.type)
