@@ -57,33 +57,36 @@ def plain_answers(handles: GraphHandles) -> Answers:
 
 def model_slots(handles: GraphHandles) -> Slots:
     """Models, their subgraphs, and their ops."""
-    get, of = handles.get, handles.of
-
-    def get_num_model_subgraphs(model: int, number: Any) -> None:
-        number[0] = len(get(model, Model).subgraphs)
-
-    def get_model_subgraph(model: int, index: int, subgraph: Any) -> None:
-        subgraph[0] = of(item(get(model, Model).subgraphs, index, "subgraph"))
-
-    def get_num_subgraph_ops(subgraph: int, number: Any) -> None:
-        number[0] = len(get(subgraph, Subgraph).ops)
-
-    def get_num_subgraph_inputs(subgraph: int, number: Any) -> None:
-        number[0] = len(get(subgraph, Subgraph).inputs)
-
-    def get_subgraph_input(subgraph: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(item(get(subgraph, Subgraph).inputs, index, "input"))
-
-    def get_num_subgraph_outputs(subgraph: int, number: Any) -> None:
-        number[0] = len(get(subgraph, Subgraph).outputs)
-
-    def get_subgraph_output(subgraph: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(item(get(subgraph, Subgraph).outputs, index, "output"))
+    get = handles.get
 
     def push_op(op_list: int, op: int, partition_index: int) -> None:
         get(op_list, PushedOps).ops.append((get(op, Op), partition_index))
 
-    return _named(locals())
+    return {
+        "get_num_model_subgraphs": _count_slot(handles, Model, "subgraphs"),
+        "get_model_subgraph": _item_slot(handles, Model, "subgraphs"),
+        "get_num_subgraph_ops": _count_slot(handles, Subgraph, "ops"),
+        "get_num_subgraph_inputs": _count_slot(handles, Subgraph, "inputs"),
+        "get_subgraph_input": _item_slot(handles, Subgraph, "inputs"),
+        "get_num_subgraph_outputs": _count_slot(handles, Subgraph, "outputs"),
+        "get_subgraph_output": _item_slot(handles, Subgraph, "outputs"),
+        "push_op": push_op,
+    }
+
+
+def _count_slot(handles: GraphHandles, kind: type[Any], name: str) -> Callable[..., None]:
+    def get_count(owner: int, number: Any) -> None:
+        number[0] = len(getattr(handles.get(owner, kind), name))
+
+    return get_count
+
+
+def _item_slot(handles: GraphHandles, kind: type[Any], name: str) -> Callable[..., None]:
+    def get_item(owner: int, index: int, handle: Any) -> None:
+        values = getattr(handles.get(owner, kind), name)
+        handle[0] = handles.of(item(values, index, name.removesuffix("s")))
+
+    return get_item
 
 
 def op_slots(handles: GraphHandles) -> Slots:
@@ -100,9 +103,6 @@ def op_slots(handles: GraphHandles) -> Slots:
     def get_op_input(op: int, index: int, tensor: Any) -> None:
         tensor[0] = of(item(present_inputs(get(op, Op)), index, "input"))
 
-    def get_op_output(op: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(item(get(op, Op).outputs, index, "output"))
-
     def get_custom_options(op: int, options: Any, size: Any) -> None:
         blob = get(op, Op).custom_options
         if blob is None:
@@ -111,7 +111,7 @@ def op_slots(handles: GraphHandles) -> Slots:
         options[0] = handles.memory(blob, "view", lambda: ffi.from_buffer("uint8_t[]", blob.view))
         size[0] = blob.size
 
-    return _named(locals())
+    return {**_named(locals()), "get_op_output": _item_slot(handles, Op, "outputs")}
 
 
 def tensor_slots(handles: GraphHandles) -> Slots:
@@ -253,4 +253,4 @@ def _of_kind(tensor: Tensor, kind: QuantizationKind) -> Quantization | None:
 
 def _named(functions: Mapping[str, Any]) -> Slots:
     """The slots among a function's names."""
-    return {n: f for n, f in functions.items() if n.startswith("get_") or n == "push_op"}
+    return {name: slot for name, slot in functions.items() if name.startswith("get_")}

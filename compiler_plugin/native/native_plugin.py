@@ -75,30 +75,30 @@ class NativePlugin(CompilerPlugin):
 
     def soc_models(self) -> tuple[str, ...]:
         """What it compiles for; entries that it refuses to name are left out, as in stock."""
-        number, name = ffi.new("LiteRtParamIndex*"), ffi.new("const char**")
-        self._library.call("LiteRtGetNumCompilerPluginSupportedSocModels", self._plugin, number)
+        function, name = "LiteRtGetCompilerPluginSupportedSocModel", ffi.new("const char**")
         models: list[str] = []
-        for index in range(number[0]):
-            function = "LiteRtGetCompilerPluginSupportedSocModel"
+        for index in range(
+            self._number("LiteRtGetNumCompilerPluginSupportedSocModels", self._plugin)
+        ):
             if not self._library.call_plain(function, self._plugin, index, name):
                 models.append(self._library.text(name[0], f"{function} gives"))
         return tuple(models)
 
     def supported_hardware(self) -> int:
         """Bits of `Hardware`."""
-        hardware = ffi.new("LiteRtHwAccelerators*")
-        self._library.call("LiteRtGetCompilerPluginSupportedHardware", self._plugin, hardware)
-        return int(ffi.cast("int", hardware[0]))
+        function = "LiteRtGetCompilerPluginSupportedHardware"
+        hardware = self._library.answer(function, "LiteRtHwAccelerators", self._plugin)
+        return int(ffi.cast("int", hardware))
 
     def sdk_version(self) -> str:
         """Of the vendor's compiler; "" where it does not say, which is no reason to do without it: as in stock."""
-        function, version = "LiteRtGetCompilerPluginSDKVersion", ffi.new("const char**")
+        function = "LiteRtGetCompilerPluginSDKVersion"
         try:
-            self._library.call(function, self._plugin, version)
+            version = self._library.answer(function, "const char*", self._plugin)
         except LiteRtError as error:
             _logger.info("%s", error)
             return ""
-        return self._library.text(version[0], f"{function} gives") if version[0] else ""
+        return self._library.text(version, f"{function} gives") if version else ""
 
     def check_compiler_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
         """Asks whether it can serve this host; raises if not."""
@@ -194,25 +194,26 @@ class NativePlugin(CompilerPlugin):
         """Copies byte code and calls of a result."""
         if not result:
             raise self._nonsense("LiteRtCompilerPluginCompile gives no result")
-        library, number = self._library, ffi.new("LiteRtParamIndex*")
+        library = self._library
         data, size = ffi.new("const void**"), ffi.new("size_t*")
-        library.call("LiteRtCompiledResultNumByteCodeModules", result, number)
         modules: list[Blob] = []
-        for index in range(number[0]):
+        for index in range(self._number("LiteRtCompiledResultNumByteCodeModules", result)):
             library.call("LiteRtGetCompiledResultByteCode", result, index, data, size)
             if size[0] and not data[0]:
                 raise self._nonsense(f"byte code module {index} has {size[0]} bytes at NULL")
             modules.append(Blob(bytes(ffi.buffer(data[0], size[0])) if size[0] else b""))
-        library.call("LiteRtGetNumCompiledResultCalls", result, number)
         calls: list[CallInfo] = []
         module = ffi.new("LiteRtParamIndex*")
-        for index in range(number[0]):
+        for index in range(self._number("LiteRtGetNumCompiledResultCalls", result)):
             library.call("LiteRtGetCompiledResultCallInfo", result, index, data, size, module)
             if size[0] and not data[0]:
                 raise self._nonsense(f"call {index} has a name of {size[0]} bytes at NULL")
             name = bytes(ffi.buffer(data[0], size[0])) if size[0] else b""
             calls.append(CallInfo(name.decode("utf-8", "surrogateescape"), int(module[0])))
         return CompiledResult(modules, calls)
+
+    def _number(self, function: str, handle: Any) -> int:
+        return int(self._library.answer(function, "LiteRtParamIndex", handle))
 
     def _nonsense(self, what: str) -> LiteRtError:
         hint = "This is the vendor's to repair."

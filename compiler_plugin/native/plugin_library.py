@@ -95,6 +95,12 @@ class PluginLibrary:
         """
         check(self.call_plain(function, *arguments), f"{function} failed", self.path)
 
+    def answer(self, function: str, c_type: str, *arguments: Any) -> Any:
+        """What a function writes behind its other arguments, a value of a C type; raises as `call`."""
+        answer = ffi.new(f"{c_type}*")
+        self.call(function, *arguments, answer)
+        return answer[0]
+
     def call_plain(self, function: str, *arguments: Any) -> Any:
         """Calls a function that returns no status, or one that is not checked."""
         with native_call(function):
@@ -106,8 +112,7 @@ class PluginLibrary:
 
     def version(self) -> ApiVersion:
         """Of the interface that the plugin was written for."""
-        version = ffi.new("LiteRtApiVersion*")
-        self.call("LiteRtGetCompilerPluginVersion", version)
+        version = self.answer("LiteRtGetCompilerPluginVersion", "LiteRtApiVersion")
         return ApiVersion(version.major, version.minor, version.patch)
 
     def soc_manufacturer(self) -> str:

@@ -66,7 +66,7 @@ class DispatchLibrary:
         self.name = (match[1] if match else "") or file_name
         library = self._open()
         _loaded.append(library)
-        get_api = self._find(library, "LiteRtDispatchGetApi")
+        get_api = _find(library, "LiteRtDispatchGetApi")
         if get_api is None:
             raise self._broken("it does not export LiteRtDispatchGetApi")
         self._api = ffi.new("LiteRtDispatchApi*")
@@ -78,12 +78,13 @@ class DispatchLibrary:
         if not self._api.interface:
             raise self._broken("LiteRtDispatchGetApi has left `interface` empty")
         self.interface = self._api.interface
-        self._check_slots(_NEEDED)
-        self.async_interface = self._part("async_interface")
-        self.graph_interface = self._part("graph_interface")
-        self.buffer_handlers = self._part("tensor_buffer_handlers_def")
-        self.register_asset = self._find(library, "LiteRtDispatchRegisterAsset")
-        self.has_metrics = not self._missing(self.interface, _METRICS)
+        if missing := _find_missing(self.interface, _NEEDED):
+            raise self._broken(f"its table has no {', '.join(missing)}")
+        self.async_interface = self._api.async_interface or None
+        self.graph_interface = self._api.graph_interface or None
+        self.buffer_handlers = self._api.tensor_buffer_handlers_def or None
+        self.register_asset = _find(library, "LiteRtDispatchRegisterAsset")
+        self.has_metrics = not _find_missing(self.interface, _METRICS)
         self._warn()
 
     def check_part(self, part: str) -> None:
@@ -99,8 +100,7 @@ class DispatchLibrary:
         if table is None:
             raise self._broken(f"its capabilities name what `{part}` is for, which is empty")
         names = [name for name, _ in ffi.typeof(table).item.fields]
-        missing = self._missing(table, names)
-        if missing:
+        if missing := _find_missing(table, names):
             raise self._broken(f"its `{part}` has no {', '.join(missing)}")
 
     def _open(self) -> Any:
@@ -117,12 +117,6 @@ class DispatchLibrary:
                 else "Build it, or install the vendor's package anew.",
             ) from None
 
-    def _find(self, library: Any, symbol: str) -> Any:
-        try:
-            return getattr(library, symbol)
-        except ffi.error:
-            return None
-
     def _check_version(self) -> None:
         version = self._api.version
         found = ApiVersion(version.major, version.minor, version.patch)
@@ -134,26 +128,25 @@ class DispatchLibrary:
                 "Install the vendor's library for this version.",
             )
 
-    def _part(self, name: str) -> Any:
-        return getattr(self._api, name) or None
-
-    def _check_slots(self, names: Sequence[str]) -> None:
-        missing = self._missing(self.interface, names)
-        if missing:
-            raise self._broken(f"its table has no {', '.join(missing)}")
-
-    def _missing(self, table: Any, names: Sequence[str]) -> list[str]:
-        return [name for name in names if not getattr(table, name)]
-
     def _warn(self) -> None:
-        missing = self._missing(self.interface, _WANTED)
-        if missing:
+        if missing := _find_missing(self.interface, _WANTED):
             _LOG.warning("%s has no %s: what is made stays", self.path, ", ".join(missing))
         if not self.has_metrics and self.interface.start_metrics_collection:
-            missing = self._missing(self.interface, _METRICS)
+            missing = _find_missing(self.interface, _METRICS)
             _LOG.warning("%s has no %s: its metrics are not used", self.path, ", ".join(missing))
 
     def _broken(self, what: str) -> LiteRtError:
         return LiteRtError(
             Status.DYNAMIC_LOADING, what, self.path, "This is the vendor's to repair."
         )
+
+
+def _find(library: Any, symbol: str) -> Any:
+    try:
+        return getattr(library, symbol)
+    except ffi.error:
+        return None
+
+
+def _find_missing(table: Any, names: Sequence[str]) -> list[str]:
+    return [name for name in names if not getattr(table, name)]

@@ -20,6 +20,13 @@ def check_answer(status: int) -> None:
     check(status, "the library's function failed")
 
 
+def answer(c_type: str, function: Any, *arguments: Any) -> Any:
+    """What a library's function writes behind its other arguments, a value of a C type."""
+    made = ffi.new(f"{c_type}*")
+    check_answer(function(*arguments, made))
+    return made[0]
+
+
 def decode(text: Any, what: str) -> str:
     """A C string.
 
@@ -63,17 +70,15 @@ def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
       LiteRtError: the library's, or that it returned nonsense.
     """
     try:
-        number = ffi.new("int*")
-        check_answer(functions.get_num_metrics(metrics, number))
-        if not 0 <= number[0] <= _MOST_METRICS:
-            raise LiteRtError(Status.RUNTIME_FAILURE, f"it has {number[0]} metrics")
-        return [_read(functions, metrics, index) for index in range(number[0])]
+        number = answer("int", functions.get_num_metrics, metrics)
+        if not 0 <= number <= _MOST_METRICS:
+            raise LiteRtError(Status.RUNTIME_FAILURE, f"it has {number} metrics")
+        return [_read(functions, metrics, index) for index in range(number)]
     finally:
         check_answer(functions.destroy_metrics(metrics))
 
 
 def _read(functions: Any, metrics: Any, index: int) -> Metric:
-    found = ffi.new("LiteRtMetric*")
-    check_answer(functions.get_metric(metrics, index, found))
+    found = answer("LiteRtMetric", functions.get_metric, metrics, index)
     name = decode(found.name, f"the name of metric {index}")
     return Metric(name, read_any(found.value, f"metric '{name}'"))

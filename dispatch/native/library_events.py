@@ -86,22 +86,10 @@ class Events:
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
 
-    def put(self, event: Event) -> int:
-        """Makes a `LiteRtEvent`, to be dropped."""
-        return self._handles.put(event)
-
-    def take(self, handle: Any) -> Event:
-        """The event behind a handle that a library has handed over.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no such handle.
-        """
-        return self._handles.get(handle, Event)
-
     def create_managed_event(self, environment: int, event_type: int, event: Any) -> Status | None:
         if event_type != _CUSTOM:
             return Status.UNSUPPORTED
-        event[0] = self.put(CustomEvent())
+        event[0] = self._handles.put(CustomEvent())
         return None
 
     def create_event_from_sync_fence_fd(
@@ -109,7 +97,7 @@ class Events:
     ) -> None:
         if fd < 0:
             raise LiteRtError(Status.INVALID_ARGUMENT, f"an event of file descriptor {fd}")
-        event[0] = self.put(FenceEvent(fd, owns_fd=owns_fd))
+        event[0] = self._handles.put(FenceEvent(fd, owns_fd=owns_fd))
 
     def get_event_event_type(self, event: int, event_type: Any) -> None:
         found = self._handles.get(event, Event)

@@ -17,7 +17,7 @@ from dispatch.api import (
     MemBuffer,
 )
 from dispatch.native.contexts import NativeCall, NativeDevice
-from dispatch.native.library_answers import check_answer
+from dispatch.native.library_answers import answer, check_answer
 from dispatch.native.library_events import CustomEvent, FenceEvent
 from dispatch.native.runtime_context import RuntimeContext
 from dispatch.tensor_buffer import BufferType
@@ -99,11 +99,10 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         self._graphs: dict[int, NativeGraph] = {}  # by address
 
     def graph_create(self, device_context: NativeDevice) -> NativeGraph:
-        made = ffi.new("LiteRtDispatchGraph*")
-        check_answer(self.functions.graph_create(device_context.handle, made))
-        if not made[0]:
+        made = answer("LiteRtDispatchGraph", self.functions.graph_create, device_context.handle)
+        if not made:
             raise LiteRtError(Status.RUNTIME_FAILURE, "the graph is NULL")
-        graph = self._graphs[address_of(made[0])] = NativeGraph(made[0])
+        graph = self._graphs[address_of(made)] = NativeGraph(made)
         return graph
 
     def graph_destroy(self, graph: NativeGraph) -> None:
@@ -130,16 +129,14 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
     def load_executable(
         self, device_context: NativeDevice, executable_type: ExecutableType, byte_code: MemBuffer
     ) -> int:
-        executable = ffi.new("LiteRtDispatchExecutableHandle*")
-        check_answer(
-            self.functions.load_executable(
-                device_context.handle,
-                int(executable_type),
-                device_context.keep(byte_code),
-                executable,
-            )
+        executable = answer(
+            "LiteRtDispatchExecutableHandle",
+            self.functions.load_executable,
+            device_context.handle,
+            int(executable_type),
+            device_context.keep(byte_code),
         )
-        return int(executable[0])
+        return int(executable)
 
     def unload_executable(self, device_context: NativeDevice, executable_id: int) -> None:
         check_answer(self.functions.unload_executable(device_context.handle, executable_id))
@@ -147,22 +144,19 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
     def invocation_context_create_from_graph(
         self, device_context: NativeDevice, graph: NativeGraph
     ) -> NativeCall:
-        context = ffi.new("LiteRtDispatchInvocationContext*")
-        check_answer(
-            self.functions.invocation_context_create_from_graph(
-                device_context.handle, graph.handle, context
-            )
-        )
-        if not context[0]:
+        create = self.functions.invocation_context_create_from_graph
+        device = device_context.handle
+        context = answer("LiteRtDispatchInvocationContext", create, device, graph.handle)
+        if not context:
             raise LiteRtError(Status.RUNTIME_FAILURE, "the invocation context is NULL")
-        return NativeCall(context[0], device_context, len(graph.inputs), len(graph.outputs))
+        return NativeCall(context, device_context, len(graph.inputs), len(graph.outputs))
 
     def invocation_context_get_graph(self, invocation_context: NativeCall) -> NativeGraph:
-        found = ffi.new("LiteRtDispatchGraph*")
-        check_answer(self.functions.invocation_context_get_graph(invocation_context.handle, found))
-        graph = self._graphs.get(address_of(found[0]))
+        asked = self.functions.invocation_context_get_graph
+        found = answer("LiteRtDispatchGraph", asked, invocation_context.handle)
+        graph = self._graphs.get(address_of(found))
         if graph is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, f"{found[0]} is no graph that it has made")
+            raise LiteRtError(Status.RUNTIME_FAILURE, f"{found} is no graph that it has made")
         return graph
 
 

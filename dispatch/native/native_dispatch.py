@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from dispatch.api import (
     Capability,
@@ -21,7 +20,7 @@ from dispatch.api import (
 )
 from dispatch.native.contexts import NativeCall, NativeDevice, NativeRegistration
 from dispatch.native.dispatch_library import DispatchLibrary
-from dispatch.native.library_answers import check_answer, decode, read_metrics
+from dispatch.native.library_answers import answer, check_answer, decode, read_metrics
 from dispatch.native.library_parts import (
     NativeAsyncInterface,
     NativeBufferHandlers,
@@ -67,11 +66,10 @@ def _asking(function: str) -> Callable[..., TensorBufferRequirements]:
     ) -> TensorBufferRequirements:
         c_type = ffi.new("LiteRtRankedTensorType*")
         to_c(tensor_type, c_type)
-        made = ffi.new("LiteRtTensorBufferRequirements*")
-        check_answer(
-            getattr(table.functions, function)(invocation_context.handle, index, c_type, made)
-        )
-        return table.runtime.take_requirements(made[0])
+        asked = getattr(table.functions, function)
+        context = invocation_context.handle
+        made = answer("LiteRtTensorBufferRequirements", asked, context, index, c_type)
+        return table.runtime.take_requirements(made)
 
     return ask
 
@@ -103,13 +101,18 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         if library.buffer_handlers is not None:
             self.buffer_handlers = NativeBufferHandlers(library.buffer_handlers, library.path)
         # The host asks which functions are filled, and does not call the others.
-        if functions.invocation_context_set_scheduling_info:
-            self._fill("set_scheduling_info", self._set_scheduling_info)
-        if functions.invocation_context_set_options:
-            self._fill("set_options", self._set_options)
-        if library.has_metrics:
-            self._fill("start_metrics_collection", self._start_metrics)
-            self._fill("stop_metrics_collection", self._stop_metrics)
+        for slot, is_filled, function in (
+            (
+                "set_scheduling_info",
+                functions.invocation_context_set_scheduling_info,
+                self._set_scheduling_info,
+            ),
+            ("set_options", functions.invocation_context_set_options, self._set_options),
+            ("start_metrics_collection", library.has_metrics, self._start_metrics),
+            ("stop_metrics_collection", library.has_metrics, self._stop_metrics),
+        ):
+            if is_filled:
+                setattr(self, slot, function)
 
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
@@ -150,19 +153,19 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
     def device_context_create(self, options: Mapping[str, str]) -> NativeDevice:
         settings = self._put_options(options)
-        made = ffi.new("LiteRtDispatchDeviceContext*")
         try:
-            check_answer(
-                self.functions.device_context_create(
-                    self.runtime.table, ffi.cast("LiteRtOptions", settings), made
-                )
+            made = answer(
+                "LiteRtDispatchDeviceContext",
+                self.functions.device_context_create,
+                self.runtime.table,
+                ffi.cast("LiteRtOptions", settings),
             )
-            if not made[0]:
+            if not made:
                 raise _nonsense("the device context is NULL")
         except BaseException:
             self._options.drop_options(settings)
             raise
-        return NativeDevice(made[0], settings)
+        return NativeDevice(made, settings)
 
     def device_context_destroy(self, device_context: NativeDevice) -> None:
         try:
@@ -193,17 +196,17 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         self, device_context: NativeDevice, tensor_buffer: TensorBuffer
     ) -> NativeRegistration:
         buffer = self.runtime.buffers.put(tensor_buffer)
-        handle = ffi.new("LiteRtTensorBufferHandle*")
         try:
-            check_answer(
-                self.functions.register_tensor_buffer(
-                    device_context.handle, ffi.cast("LiteRtTensorBuffer", buffer), handle
-                )
+            handle = answer(
+                "LiteRtTensorBufferHandle",
+                self.functions.register_tensor_buffer,
+                device_context.handle,
+                ffi.cast("LiteRtTensorBuffer", buffer),
             )
         except BaseException:
             self.runtime.buffers.drop(buffer)
             raise
-        return NativeRegistration(int(handle[0]), buffer)
+        return NativeRegistration(int(handle), buffer)
 
     def unregister_tensor_buffer(
         self, device_context: NativeDevice, handle: NativeRegistration
@@ -224,22 +227,20 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         num_inputs: int,
         num_outputs: int,
     ) -> NativeCall:
-        made = ffi.new("LiteRtDispatchInvocationContext*")
-        check_answer(
-            self.functions.invocation_context_create(
-                self.runtime.table,
-                device_context.handle,
-                int(executable_type),
-                device_context.keep(byte_code),
-                function_name.encode(),
-                num_inputs,
-                num_outputs,
-                made,
-            )
+        made = answer(
+            "LiteRtDispatchInvocationContext",
+            self.functions.invocation_context_create,
+            self.runtime.table,
+            device_context.handle,
+            int(executable_type),
+            device_context.keep(byte_code),
+            function_name.encode(),
+            num_inputs,
+            num_outputs,
         )
-        if not made[0]:
+        if not made:
             raise _nonsense("the invocation context is NULL")
-        return NativeCall(made[0], device_context, num_inputs, num_outputs)
+        return NativeCall(made, device_context, num_inputs, num_outputs)
 
     def invocation_context_destroy(self, invocation_context: NativeCall) -> None:
         try:
@@ -260,26 +261,18 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         if status:
             check_answer(status)
 
-    def _fill(self, function: str, target: Callable[..., Any]) -> None:
-        setattr(self, function, target)
-
     def _read_ids(self) -> None:
-        text = ffi.new("const char**")
-        check_answer(self.functions.get_vendor_id(text))
-        vendor_id = decode(text[0], "the vendor's id")
+        vendor_id = decode(answer("const char*", self.functions.get_vendor_id), "the vendor's id")
         if not vendor_id:
             raise _nonsense("the vendor's id is empty")
-        text[0] = ffi.NULL
-        check_answer(self.functions.get_build_id(text))
-        self.build_id = decode(text[0], "the build's id")
+        self.build_id = decode(answer("const char*", self.functions.get_build_id), "the build's id")
         self.vendor_id = vendor_id
 
     def _read_capabilities(self) -> None:
-        found = ffi.new("int*")
-        check_answer(self.functions.get_capabilities(found))
-        capabilities = Capability(found[0] & sum(Capability))
+        found = answer("int", self.functions.get_capabilities)
+        capabilities = Capability(found & sum(Capability))
         if not capabilities & Capability.BASIC:
-            raise _nonsense(f"the capabilities are {found[0]}, without BASIC")
+            raise _nonsense(f"the capabilities are {found}, without BASIC")
         if capabilities & Capability.ASYNC:
             self._library.check_part("async_interface")
             functions = self._library.async_interface
@@ -323,9 +316,9 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         check_answer(start(invocation_context.handle, detail_level))
 
     def _stop_metrics(self, invocation_context: NativeCall) -> Sequence[Metric]:
-        made = ffi.new("LiteRtDispatchMetrics*")
-        check_answer(self.functions.stop_metrics_collection(invocation_context.handle, made))
-        return read_metrics(self.functions, made[0])
+        stop = self.functions.stop_metrics_collection
+        metrics = answer("LiteRtDispatchMetrics", stop, invocation_context.handle)
+        return read_metrics(self.functions, metrics)
 
 
 def _nonsense(what: str) -> LiteRtError:

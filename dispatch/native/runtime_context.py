@@ -46,21 +46,16 @@ class RuntimeContext:
         """Fills the table; `owner` is whom it is for, in messages, and `buffers` what answers for buffers."""
         self.handles = Handles()
         self.buffers = buffers(self.handles)
-        self.events = Events(self.handles)
         self._options = options_table()
         self.table = ffi.new("LiteRtRuntimeContext*")
         slots: dict[str, Callable[..., Any]] = {}
-        for part in (self, self._options, self.buffers, self.events):
+        for part in (self, self._options, self.buffers, Events(self.handles)):
             slots |= slots_of(part, "LiteRtRuntimeContext")
         self._kept = fill(self.table, slots, _VERSION, owner, _LOG)
 
     def put_environment(self, environment: EnvironmentOptions) -> int:
         """Makes a `LiteRtEnvironment`, which lives as long as the library."""
         return self.handles.put(HostEnvironment(self._options.put_environment(environment)))
-
-    def environment_options(self, environment: int) -> int:
-        """The `LiteRtEnvironmentOptions` of an environment."""
-        return self.handles.get(environment, HostEnvironment).options
 
     def take_requirements(self, handle: Any) -> TensorBufferRequirements:
         """The requirements that a library has made and handed over.
@@ -92,7 +87,7 @@ class RuntimeContext:
         )
 
     def get_environment_options(self, environment: int, options: Any) -> None:
-        options[0] = self.environment_options(environment)
+        options[0] = self.handles.get(environment, HostEnvironment).options
 
     def environment_has_gpu_environment(self, environment: int, has: Any) -> None:
         self.handles.get(environment, HostEnvironment)

@@ -88,7 +88,7 @@ class DispatchHost:
 
     def event(self, handle: Any) -> Event:
         """What stands behind a handle of an event."""
-        return self.runtime.events.take(handle)
+        return self.runtime.handles.get(handle, Event)
 
     def take_lock_fault(self) -> str:
         """What is wrong with the vendor's locks until now, which are forgotten; "" for nothing."""

@@ -232,6 +232,11 @@ class CheckedCall:
         self.table.succeed("invoke", self.context)
         return self.read()
 
+    def expect(self, expected: Sequence[bytes], finding: str) -> None:
+        """Raises the finding where a run with the case's data gives other outputs."""
+        if self.run(self.case.data) != expected:
+            raise BrokenRuleError(finding)
+
     def write(self, data: Sequence[bytes]) -> None:
         """Fills the inputs' buffers."""
         for attached, values in zip(self.inputs, data, strict=True):

@@ -19,9 +19,9 @@ class ExportedLibrary(DispatchLibrary):
         self._kept = table
         self._api = table.api
         self.interface = table.api.interface
-        self.async_interface = self._part("async_interface")
-        self.graph_interface = self._part("graph_interface")
-        self.buffer_handlers = self._part("tensor_buffer_handlers_def")
+        self.async_interface = table.api.async_interface or None
+        self.graph_interface = table.api.graph_interface or None
+        self.buffer_handlers = table.api.tensor_buffer_handlers_def or None
         self.register_asset = table.register_asset
         self.has_metrics = bool(table.api.interface.start_metrics_collection)
 

@@ -7,6 +7,7 @@ vendor is never called with what it does not know.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partialmethod
 from typing import Any
 
 from dispatch.api import Dispatch, ExecutableType
@@ -104,12 +105,6 @@ class Functions:
         asset_name = read_text(name, "asset's name")
         device.takes_assets = True
         self._register(device, asset_name, to_mem_buffer(need(buffer)))
-
-    def get_input_requirements(self, handle: int, index: int, tensor_type: Any, out: Any) -> None:
-        self._get_requirements("input", handle, index, tensor_type, out)
-
-    def get_output_requirements(self, handle: int, index: int, tensor_type: Any, out: Any) -> None:
-        self._get_requirements("output", handle, index, tensor_type, out)
 
     def register_tensor_buffer(self, handle: int, tensor_buffer: int, out: Any) -> None:
         device = self.handles.get(handle, ExportedDevice)
@@ -209,18 +204,6 @@ class Functions:
         given = parse_text(call.device.host.read_payload(options, self._identifier)) or None
         self.vendor.call("set_options", call.context, given, detail=_of(call))
 
-    def attach_input(self, handle: int, index: int, buffer: int) -> None:
-        self._attach("input", handle, index, buffer)
-
-    def attach_output(self, handle: int, index: int, buffer: int) -> None:
-        self._attach("output", handle, index, buffer)
-
-    def detach_input(self, handle: int, index: int, buffer: int) -> None:
-        self._detach_handle("input", handle, index, buffer)
-
-    def detach_output(self, handle: int, index: int, buffer: int) -> None:
-        self._detach_handle("output", handle, index, buffer)
-
     def invoke(self, handle: int) -> None:
         call = self._calls.get(handle)
         if call is None:
@@ -279,6 +262,13 @@ class Functions:
         registration = self._registration(buffer, call.device)
         if registration is port.attached or registration in port.replaced:
             self._detach(port, registration)
+
+    get_input_requirements = partialmethod(_get_requirements, "input")
+    get_output_requirements = partialmethod(_get_requirements, "output")
+    attach_input = partialmethod(_attach, "input")
+    attach_output = partialmethod(_attach, "output")
+    detach_input = partialmethod(_detach_handle, "input")
+    detach_output = partialmethod(_detach_handle, "output")
 
     def _detach(self, port: ExportedPort, registration: ExportedRegistration) -> None:
         call = port.call

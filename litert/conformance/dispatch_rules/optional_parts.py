@@ -182,10 +182,8 @@ def _asset_many(subject: DispatchSubject, case: Case) -> None:
     with subject.call(case) as call:
         with CheckedDevice(subject.ready(), {}) as other:
             _offer_others(other, case)
-            if call.run(case.data) != expected:
-                raise BrokenRuleError(text)
-        if call.run(case.data) != expected:
-            raise BrokenRuleError("the outputs are others, once another device context is gone")
+            call.expect(expected, text)
+        call.expect(expected, "the outputs are others, once another device context is gone")
 
 
 def _offer_others(device: CheckedDevice, case: Case) -> None:

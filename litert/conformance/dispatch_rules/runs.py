@@ -50,10 +50,7 @@ def _repeatable(subject: DispatchSubject) -> None:
     with subject.call() as call:
         first = call.run(subject.case.data)
         call.run(subject.other_data(2))
-        if call.run(subject.case.data) != first:
-            raise BrokenRuleError(
-                "the third run gives other outputs than the first, for the same inputs"
-            )
+        call.expect(first, "the third run gives other outputs than the first, for the same inputs")
 
 
 def _missing(subject: DispatchSubject) -> None:
@@ -75,8 +72,7 @@ def _missing_again(subject: DispatchSubject, kind: str) -> None:
         if not call.table.call("invoke", call.context):
             raise BrokenRuleError(f"invoke answers OK when {kind} 0 is detached")
         call.table.succeed(f"attach_{kind}", call.context, 0, attached.handle)
-        if call.run(case.data) != expected:
-            raise BrokenRuleError(f"the outputs are others, once {kind} 0 is attached again")
+        call.expect(expected, f"the outputs are others, once {kind} 0 is attached again")
 
 
 def _unlocks(subject: DispatchSubject) -> None:
