@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
+from vendor_reference.compiler.emission.launches import with_kernel_tasks
 from vendor_reference.compiler.emission.module_emission import Lowered
 from vendor_reference.compiler.kernel_bindings import check_bindings
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -33,7 +34,7 @@ def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -
         if entry is None:
             return None
         entries[name] = entry
-    return _with_tasks(
+    return with_kernel_tasks(
         executable, lambda task: task if task.entry else replace(task, entry=entries[task.op_name])
     )
 
@@ -84,7 +85,7 @@ def entries_by_build(
         notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))
         return replace(task, entry=entry)
 
-    return _with_tasks(lowered.executable, settle)
+    return with_kernel_tasks(lowered.executable, settle)
 
 
 def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
@@ -125,14 +126,6 @@ def _entry_in_text(layer: CustomLayer) -> str | None:
 
 def _texts(layer: CustomLayer) -> Sequence[str]:
     return [decode_source(file.data, file.path) for file in (*layer.headers, *layer.sources)]
-
-
-def _with_tasks(executable: Executable, change: Callable[[KernelTask], KernelTask]) -> Executable:
-    functions = [
-        replace(f, tasks=[change(t) if isinstance(t, KernelTask) else t for t in f.tasks])
-        for f in executable.functions
-    ]
-    return replace(executable, functions=functions)
 
 
 def _no_kernel(layer: CustomLayer, kernels: Collection[str]) -> LiteRtError:

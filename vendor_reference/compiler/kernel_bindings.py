@@ -78,9 +78,8 @@ def describe_argument(
     if isinstance(argument, TensorArgument):
         tensor = (outputs if argument.is_output else inputs)[argument.index]
         assert tensor is not None  # it is bound already
-        kind = "output" if argument.is_output else "input"
-        define = f"{kind.upper()}{argument.index}_TYPE"
-        what = f"{kind} {argument.index}, {tensor}"
+        define = f"{'OUTPUT' if argument.is_output else 'INPUT'}{argument.index}_TYPE"
+        what = f"{argument}, {tensor}"
         return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
     if isinstance(argument, ShapeArgument):
         kind = "output" if argument.is_output else "input"

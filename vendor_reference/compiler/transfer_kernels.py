@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of, view_of
 from vendor_reference.compiler.library.elementwise import cast_kernel
-from vendor_reference.compiler.library.kernel_text import name_kernel
+from vendor_reference.compiler.library.kernel_text import UNSIGNED, name_kernel
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, ShapeArgument, TensorArgument
@@ -24,9 +24,6 @@ def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
     return cast_kernel(title, read, written)
 
 
-_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
-
-
 def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
     """The kernel for two tensors or buffers of one shape: in another order, or as other elements.
 
@@ -34,8 +31,8 @@ def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> Kerne
     """
     from_type, to_type = element_type_of(source), element_type_of(target)
     same = from_type is to_type
-    read_type = _UNSIGNED[from_type.bits] if same else CL_TYPES[from_type]
-    write_type = _UNSIGNED[to_type.bits] if same else CL_TYPES[to_type]
+    read_type = UNSIGNED[from_type.bits] if same else CL_TYPES[from_type]
+    write_type = UNSIGNED[to_type.bits] if same else CL_TYPES[to_type]
     lines = [
         f"__kernel void KERNEL(__global const {read_type}* from, __global const uint* dims,",
         f"                     __global {write_type}* to)",

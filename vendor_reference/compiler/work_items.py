@@ -16,7 +16,6 @@ from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelSpec,
     LocalArgument,
-    TensorArgument,
 )
 
 _HINT = "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index."
@@ -48,7 +47,7 @@ def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[in
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"global size {list(global_size)}: no work item would write the outputs",
-            hint=f"B, F, Y, X of {_name(spec.sizes_of)} are {', '.join(map(str, dims))}.",
+            hint=f"B, F, Y, X of {spec.sizes_of} are {', '.join(map(str, dims))}.",
         )
     if local_size and any(k == 0 or g % k for g, k in zip(global_size, local_size, strict=True)):
         raise LiteRtError(
@@ -138,7 +137,7 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
     shape = tensors[of.index] if of.index < len(tensors) else None
     if shape is None:
         kind = "outputs" if of.is_output else "inputs"
-        what = f"{_name(of)} of an op that has {len(tensors)} {kind}"
+        what = f"{of} of an op that has {len(tensors)} {kind}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
     if spec.counts_from_end:
         return _dims_from_end(shape, len(shapes.outputs[0]))
@@ -154,7 +153,3 @@ def _dims_from_end(shape: Sequence[Size], output_rank: int) -> Sequence[Size]:
     counted = [*reversed(features_first), 1, 1, 1, 1][:4]
     x, y, f, b = (size if place < max(output_rank, 1) else 0 for place, size in enumerate(counted))
     return b, f, y, x
-
-
-def _name(port: TensorArgument) -> str:
-    return f"{'output' if port.is_output else 'input'} {port.index}"

@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
+from vendor_reference.compiler.ir.attributes import read_fp16_of
 from vendor_reference.compiler.ir.names import at_function
 from vendor_reference.compiler.ir.shape_attributes import (
     INPUT_NAMES,
@@ -44,10 +45,12 @@ class FunctionShapes:
 
     Attributes:
       values: without their places, until `place` has given them some.
+      needs_fp16: whether the function is for devices with fp16 arithmetic.
     """
 
     def __init__(self, function: FuncOp, functions: Mapping[str, FuncOp]) -> None:
         self.values: list[ShapeValue] = []
+        self.needs_fp16 = read_fp16_of(function) is not None
         self._function = function
         self._functions = functions
         self._index: dict[SSAValue, int] = {}

@@ -5,18 +5,16 @@ Kernels that are the compiler's own become one program: to build one each takes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
-from vendor_reference.compiler.ir.attributes import read_fp16_of
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.names import read_op_name
 from vendor_reference.compiler.ir.types import ranked_type
@@ -27,7 +25,7 @@ from vendor_reference.compiler.levels.vpuip import GLOBAL_SIZE, LOCAL_SIZE, OclO
 from vendor_reference.compiler.simplegpu_defines import KernelTensor, write_prelude
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
-from vendor_reference.executable.executable import Executable, Function, KernelTask, Program
+from vendor_reference.executable.executable import Executable, KernelTask, Program
 from vendor_reference.executable.source_text import Holes, fill_program, hole_values
 
 
@@ -116,7 +114,9 @@ class Launches:
             if program.sources:
                 name = read_op_name(op.attributes)
                 title = f"Layer {name} using Custom Layer {spec.title}"
-                self.titles.append(f"{title} with fp16 arithmetic" if _needs_fp16(op) else title)
+                self.titles.append(
+                    f"{title} with fp16 arithmetic" if function.needs_fp16 else title
+                )
             self.programs[program] = len(self.samples)
             self.samples.append(fill_program(program, hole_values(program, function.bound)))
         read = [None if t is None else ranked_type(t) for t in inputs]
@@ -133,11 +133,6 @@ class Launches:
             ],
             *sizes,
         )
-
-
-def _needs_fp16(op: TaskOp) -> bool:
-    function = op.parent_op()
-    return isinstance(function, FuncOp) and read_fp16_of(function) is not None
 
 
 def _input(
@@ -163,7 +158,11 @@ def join_programs(
     Returns:
       Both.
     """
-    texts = [i for i, program in enumerate(executable.programs) if _is_text(program)]
+    texts = [
+        index
+        for index, program in enumerate(executable.programs)
+        if not (program.sources or program.build_options or program.holes)
+    ]
     if len(texts) < 2:
         return executable, samples
     kept = [i for i in range(len(executable.programs)) if i not in texts[1:]]
@@ -174,18 +173,16 @@ def join_programs(
     def join(programs: Sequence[Program]) -> list[Program]:
         return [joined if index == texts[0] else programs[index] for index in kept]
 
-    functions = [_with_places(function, places) for function in executable.functions]
-    made = replace(executable, functions=functions, programs=join(executable.programs))
-    return made, join(samples)
+    made = with_kernel_tasks(executable, lambda t: replace(t, program=places[t.program]))
+    return replace(made, programs=join(executable.programs)), join(samples)
 
 
-def _is_text(program: Program) -> bool:
-    return not (program.sources or program.build_options or program.holes)
-
-
-def _with_places(function: Function, places: Mapping[int, int]) -> Function:
-    tasks = [
-        replace(task, program=places[task.program]) if isinstance(task, KernelTask) else task
-        for task in function.tasks
+def with_kernel_tasks(
+    executable: Executable, change: Callable[[KernelTask], KernelTask]
+) -> Executable:
+    """The executable with other tasks in the place of those that run kernels."""
+    functions = [
+        replace(f, tasks=[change(t) if isinstance(t, KernelTask) else t for t in f.tasks])
+        for f in executable.functions
     ]
-    return replace(function, tasks=tasks)
+    return replace(executable, functions=functions)

@@ -37,7 +37,7 @@ from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import NAME, readable_name
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.job import Job
-from vendor_reference.compiler.largest_shapes import NO_BOUNDS, find_bounds
+from vendor_reference.compiler.largest_shapes import find_bounds
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
 from vendor_reference.compiler.levels.ie import ConstantOp, CopyOp, CustomBinaryLayerOp
 from vendor_reference.compiler.op_selection import find_refusal, is_builtin
@@ -83,10 +83,10 @@ def import_partitions(
     named = {f"Partition_{index}": partition for index, partition in enumerate(partitions)}
     taken = [*named, *map(_fp16_name, named)]
     importer = _Importer(job, taken, cpu_kernels or {})
-    functions = [importer.function(name, partition) for name, partition in named.items()]
+    functions = [_FunctionImport(importer, p, False).make(name) for name, p in named.items()]
     for name, partition in named.items():
         if importer.is_by_device(partition):
-            function = importer.function(_fp16_name(name), partition, has_fp16=True)
+            function = _FunctionImport(importer, partition, True).make(_fp16_name(name))
             set_fp16_of(function, name)
             functions.append(function)
     module = ModuleOp([*importer.layer_functions.made, *functions])
@@ -101,42 +101,50 @@ class _Importer:
         self.table = ConstantTable()
         self.notes: list[str] = []
         self.layer_functions = LayerFunctions(taken, cpu_kernels, job.halves, self.notes)
-        self._job = job
-        self._cpu_kernels = cpu_kernels
-        self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
-        self._codes: dict[str, ConstantOp] = {}
-        self._bounds = NO_BOUNDS  # of the partition on its way
-        self._has_fp16 = False  # whether it is for devices with fp16 arithmetic
+        self.job = job
+        self.cpu_kernels = cpu_kernels
 
     def is_by_device(self, partition: Subgraph) -> bool:
         """Whether the device decides what some kernel of a partition gets of half tensors."""
-        found = [(op, find_layer(op, self._job.layers)) for op in partition.ops]
+        found = [(op, find_layer(op, self.job.layers)) for op in partition.ops]
         by_device = [
             self.layer_functions.is_by_device(op, layer) for op, layer in found if layer is not None
         ]
         return any(by_device)
 
-    def function(self, name: str, partition: Subgraph, has_fp16: bool = False) -> FuncOp:
-        """A partition on IE, for devices with fp16 arithmetic or without."""
+
+class _FunctionImport:
+    """A partition on its way, for devices with fp16 arithmetic or without."""
+
+    def __init__(self, module: _Importer, partition: Subgraph, has_fp16: bool) -> None:
+        self._module = module
+        self._job = module.job
+        self._partition = partition
         self._has_fp16 = has_fp16
         self._bounds = find_bounds(partition, self._job.bounds, self._job.layers)
+        self._values: dict[Tensor, SSAValue] = {}
+        self._ops: list[Operation] = []
+        self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
+        self._codes: dict[str, ConstantOp] = {}
+
+    def make(self, name: str) -> FuncOp:
+        """The function on IE."""
+        partition, values, ops = self._partition, self._values, self._ops
         check_bounds(partition, self._bounds, self._job.soc)
-        self._check(partition)
-        self._codes = {}
+        self._check()
         arguments = [_type(tensor) for tensor in partition.inputs]
         block = Block(arg_types=arguments)
-        values: dict[Tensor, SSAValue] = dict(zip(partition.inputs, block.args, strict=True))
+        values.update(zip(partition.inputs, block.args, strict=True))
         outputs = set(partition.outputs)
         copies: dict[Tensor, SSAValue] = {}
-        ops: list[Operation] = []
         for op in partition.ops:
             layer = find_layer(op, self._job.layers)
             if layer is not None:
-                self._custom(op, layer, values, ops)
+                self._custom(op, layer)
             elif is_builtin(op, self._job.library):
-                self._builtin(op, values, ops)
+                self._builtin(op)
             else:
-                self._dequantize(op, values, ops)
+                self._dequantize(op)
                 for tensor in outputs.intersection(op.outputs):  # another partition reads it
                     copy = CopyOp([values[tensor]], [_type(tensor)])
                     ops.append(copy)
@@ -151,68 +159,57 @@ class _Importer:
         types = [_type(tensor) for tensor in partition.outputs]
         function = FuncOp(name, (arguments, types), Region(block))
         function.attributes.update(argument_bounds(partition.inputs, self._bounds))
-        self.notes += bound_notes(partition, self._bounds)
+        self._module.notes += bound_notes(partition, self._bounds)
         return function
 
-    def _check(self, partition: Subgraph) -> None:
+    def _check(self) -> None:
+        layers, library = self._job.layers, self._job.library
+        ops = self._partition.ops
         if not any(
-            find_layer(op, self._job.layers) or is_builtin(op, self._job.library)
-            for op in partition.ops
+            find_layer(op, layers) or is_builtin(op, library) for op in ops
         ):  # a half of one
             raise LiteRtError(
                 Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
             )
-        for place, op in enumerate(partition.ops):  # any, where the host compiles whole subgraphs
-            if reason := find_refusal(op, self._job.layers, self._job.library, self._bounds):
-                where = f"op {place} of '{partition.name}'"
+        for place, op in enumerate(ops):  # any, where the host compiles whole subgraphs
+            if reason := find_refusal(op, layers, library, self._bounds):
+                where = f"op {place} of '{self._partition.name}'"
                 raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
 
-    def _custom(
-        self,
-        op: Op,
-        layer: CustomLayer,
-        values: dict[Tensor, SSAValue],
-        ops: list[Operation],
-    ) -> None:
-        kernel = self._cpu_kernels.get(op)
-        present = [index for index, tensor in enumerate(op.inputs) if tensor is not None]
-        tensors = [tensor for tensor in op.inputs if tensor is not None]
-        operands = self._operands(tensors, values, ops)
+    def _custom(self, op: Op, layer: CustomLayer) -> None:
+        kernel = self._module.cpu_kernels.get(op)
+        operands = self._operands([tensor for tensor in op.inputs if tensor is not None])
         if kernel is not None:
-            layouts = [find_blocks(kernel.config.inputs[index]) for index in present]
-            operands = [
-                self._in_blocks(value, layout, ops)
-                for value, layout in zip(operands, layouts, strict=True)
-            ]
+            inputs = zip(op.inputs, kernel.config.inputs, strict=True)
+            layouts = [find_blocks(config) for tensor, config in inputs if tensor is not None]
+            operands = list(map(self._in_blocks, operands, layouts))
         outputs = kernel.config.outputs if kernel else [None] * len(op.outputs)
         types = [memory_type(t, config) for t, config in zip(op.outputs, outputs, strict=True)]
         code = _packed_in(layer)
         made: Operation
         if code is None:
-            callee = SymbolRefAttr(self.layer_functions.symbol(op, layer, self._has_fp16))
+            callee = SymbolRefAttr(self._module.layer_functions.symbol(op, layer, self._has_fp16))
             made = call(callee, operands, types)
             made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
-            made = self._binary_layer(op, layer, code, operands, types, ops)
+            made = self._binary_layer(op, layer, code, operands, types)
         made.attributes[NAME] = StringAttr(op.outputs[0].name)
-        ops.append(made)
+        self._ops.append(made)
         for tensor, result, config in zip(op.outputs, made.results, outputs, strict=True):
-            values[tensor] = result
+            self._values[tensor] = result
             if (layout := find_blocks(config)) is not None:
                 unpack = UnpackOp([result], [_type(tensor)], layout_attributes(layout))
-                ops.append(unpack)
-                values[tensor] = unpack.outputs[0]
-                self._blocks[values[tensor], layout] = result
+                self._ops.append(unpack)
+                self._values[tensor] = unpack.outputs[0]
+                self._blocks[unpack.outputs[0], layout] = result
 
-    def _in_blocks(
-        self, value: SSAValue, layout: MemoryLayout | None, ops: list[Operation]
-    ) -> SSAValue:
+    def _in_blocks(self, value: SSAValue, layout: MemoryLayout | None) -> SSAValue:
         """The value as a layer takes it; what has been brought into blocks once is not again."""
         if layout is None:
             return value
         if (value, layout) not in self._blocks:
             pack = PackOp.to(value, layout)
-            ops.append(pack)
+            self._ops.append(pack)
             self._blocks[value, layout] = pack.outputs[0]
         return self._blocks[value, layout]
 
@@ -223,59 +220,52 @@ class _Importer:
         code: bytes,
         operands: Sequence[SSAValue],
         results: Sequence[Attribute],
-        ops: list[Operation],
     ) -> CustomBinaryLayerOp:
         """A layer whose code is compiled ahead: the code is an operand, the kernel an attribute."""
-        key = self.table.add_code(layer.op_name, code)
-        if key not in self._codes:  # once in each function
+        key = self._module.table.add_code(layer.op_name, code)
+        if key not in self._codes:
             code_type = tensor_type(ElementType.UINT8, (len(code),))
             self._codes[key] = ConstantOp(DenseResourceAttr.from_params(key, code_type))
-            ops.append(self._codes[key])
-        spec = self.layer_functions.kernel(op, layer)
-        requirements = self.layer_functions.requirements(op, layer, self._has_fp16)
+            self._ops.append(self._codes[key])
+        spec = self._module.layer_functions.kernel(op, layer)
+        requirements = self._module.layer_functions.requirements(op, layer, self._has_fp16)
         attributes = {**requirement_attributes(requirements, prefix=""), **kernel_attributes(spec)}
         return CustomBinaryLayerOp(
             layer.type.value, self._codes[key].output, operands, results, attributes
         )
 
-    def _builtin(self, op: Op, values: dict[Tensor, SSAValue], ops: list[Operation]) -> None:
+    def _builtin(self, op: Op) -> None:
         # Here, as most compilations need no library.
         from vendor_reference.compiler.library_layers import layer_attributes, library_layers
 
         rule, result = self._job.library[op.name], op.outputs[0]
-        operands = self._operands(rule.operands(op), values, ops)
+        operands = self._operands(rule.operands(op))
         attributes = layer_attributes(rule.attributes(op))
         layer = library_layers()[op.name](operands, [_type(result)], attributes)
-        ops.append(layer)
-        values[result] = layer.outputs[0]
+        self._ops.append(layer)
+        self._values[result] = layer.outputs[0]
 
-    def _operands(
-        self, tensors: Sequence[Tensor], values: dict[Tensor, SSAValue], ops: list[Operation]
-    ) -> list[SSAValue]:
+    def _operands(self, tensors: Sequence[Tensor]) -> list[SSAValue]:
         """Tensors as values; a constant becomes one when it is first read."""
         for tensor in tensors:
-            if tensor not in values:
+            if tensor not in self._values:
                 if not tensor.is_constant:
                     what = f"tensor '{tensor.name}' is written by nobody"
                     raise LiteRtError(Status.UNSUPPORTED, what)
-                self._constant(tensor, self.table.add(tensor), values, ops)
-        return [values[tensor] for tensor in tensors]
+                self._constant(tensor, self._module.table.add(tensor))
+        return [self._values[tensor] for tensor in tensors]
 
-    def _dequantize(self, op: Op, values: dict[Tensor, SSAValue], ops: list[Operation]) -> None:
+    def _dequantize(self, op: Op) -> None:
         assert op.name == "DEQUANTIZE" and op.inputs[0] is not None
         stored, result = op.inputs[0], op.outputs[0]
-        key = self.table.add(stored, stored_dequantization(stored))
-        self._constant(result, key, values, ops)
+        key = self._module.table.add(stored, stored_dequantization(stored))
+        self._constant(result, key)
 
-    @staticmethod
-    def _constant(
-        tensor: Tensor, key: str, values: dict[Tensor, SSAValue], ops: list[Operation]
-    ) -> None:
-        constant = ConstantOp(
-            DenseResourceAttr.from_params(key, tensor_type(tensor.element_type, tensor.shape))
-        )
-        ops.append(constant)
-        values[tensor] = constant.output
+    def _constant(self, tensor: Tensor, key: str) -> None:
+        constant_type = tensor_type(tensor.element_type, tensor.shape)
+        constant = ConstantOp(DenseResourceAttr.from_params(key, constant_type))
+        self._ops.append(constant)
+        self._values[tensor] = constant.output
 
 
 def _packed_in(layer: CustomLayer) -> bytes | None:
@@ -292,16 +282,11 @@ def _type(tensor: Tensor) -> Attribute:
 
 
 class ConstantTable:
-    """Constants by the keys of their resources; what is the same is there once."""
+    """Constants by the keys of their resources, `constants`; what is the same is there once."""
 
     def __init__(self) -> None:
-        self._constants: dict[str, Constant] = {}
+        self.constants: dict[str, Constant] = {}
         self._keys: dict[object, str] = {}
-
-    @property
-    def constants(self) -> Mapping[str, Constant]:
-        """All of them, by key."""
-        return self._constants
 
     def add(self, tensor: Tensor, dequantization: Dequantization | None = None) -> str:
         """The key of a constant tensor; those that share their data are stored once."""
@@ -309,20 +294,18 @@ class ConstantTable:
         assert blob is not None
         tensor_type = RankedTensorType.of(tensor.element_type, tensor.shape)
         same = (id(blob), tensor_type, repr(dequantization))  # the constant keeps the blob
-        if same not in self._keys:
-            key = f"constant_{len(self._constants)}"
-            self._keys[same] = key
-            self._constants[key] = Constant(tensor_type, blob, dequantization)
-        return self._keys[same]
+        return self._keep("constant", same, Constant(tensor_type, blob, dequantization))
 
     def add_code(self, name: str, code: bytes) -> str:
         """The key of a layer's code, which is nothing that kernels read: bytes in an asset."""
-        if name not in self._keys:
-            key = f"code_{len(self._constants)}"
-            self._keys[name] = key
-            code_type = RankedTensorType.of(ElementType.UINT8, (len(code),))
-            self._constants[key] = Constant(code_type, Blob(code))
-        return self._keys[name]
+        code_type = RankedTensorType.of(ElementType.UINT8, (len(code),))
+        return self._keep("code", name, Constant(code_type, Blob(code)))
+
+    def _keep(self, kind: str, same: object, constant: Constant) -> str:
+        if same not in self._keys:
+            self._keys[same] = f"{kind}_{len(self.constants)}"
+            self.constants[self._keys[same]] = constant
+        return self._keys[same]
 
 
 def stored_dequantization(stored: Tensor) -> Dequantization:

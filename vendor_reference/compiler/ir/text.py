@@ -27,7 +27,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Operation, TypeAttribute
-from xdsl.ir.affine import AffineDimExpr
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
@@ -36,6 +35,7 @@ from xdsl.utils.lexer import Input, Span
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
+from vendor_reference.compiler.ir.types import find_order, map_order
 
 _WIDTH = 100
 _DIMENSIONS = {4: "nhwc", 5: "ndhwc"}
@@ -137,18 +137,11 @@ def _base_name(attribute: Attribute) -> str:
     """How an attribute's name begins; "" for one that needs none."""
     if isinstance(attribute, StringAttr):
         return "text" if len(attribute.data) > _WIDTH else ""
-    order = _order(attribute) if isinstance(attribute, AffineMapAttr) else None
-    if order is None:
+    order = find_order(attribute) if isinstance(attribute, AffineMapAttr) else None
+    if not order:
         return ""
     letters = _letters(len(order))
     return "".join(letters[dim] for dim in order).upper()
-
-
-def _order(layout: AffineMapAttr) -> list[int] | None:
-    """Dimensions in a layout's order; None for a map that is no permutation."""
-    results = [e.position for e in layout.data.results if isinstance(e, AffineDimExpr)]
-    is_layout = sorted(results) == list(range(layout.data.num_dims))
-    return results if is_layout and results and not layout.data.num_symbols else None
 
 
 def _letters(rank: int) -> str:
@@ -159,8 +152,7 @@ def _definition(attribute: Attribute, name: str) -> str:
     """`affine_map<(n, h, w, c) -> (n, c, h, w)>`: dimensions are called as the name says, where it does."""
     if not isinstance(attribute, AffineMapAttr):
         return str(attribute)
-    order = _order(attribute)
-    assert order is not None
+    order = map_order(attribute)
     letters = name.lower()
     if len(letters) != len(order) or len(set(letters)) != len(letters) or not letters.isalpha():
         letters = "".join(_letters(len(order))[dim] for dim in order)

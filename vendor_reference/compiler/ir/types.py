@@ -252,14 +252,21 @@ def map_order(layout: AffineMapAttr) -> Order:
     Raises:
       LiteRtError: INVALID_ARGUMENT, if it is no permutation of dimensions.
     """
-    results = [e.position for e in layout.data.results if isinstance(e, AffineDimExpr)]
-    if sorted(results) != list(range(layout.data.num_dims)) or layout.data.num_symbols:
+    order = find_order(layout)
+    if order is None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"layout {layout.data} is no permutation of its dimensions",
             hint="A layout is a map such as affine_map<(n, h, w, c) -> (n, c, h, w)>.",
         )
-    return tuple(results)
+    return order
+
+
+def find_order(layout: AffineMapAttr) -> Order | None:
+    """The same; None for a map that is no permutation."""
+    results = [e.position for e in layout.data.results if isinstance(e, AffineDimExpr)]
+    is_order = sorted(results) == list(range(layout.data.num_dims)) and not layout.data.num_symbols
+    return tuple(results) if is_order else None
 
 
 def view_of(ir_type: Attribute) -> View:

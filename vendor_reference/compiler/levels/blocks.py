@@ -23,11 +23,10 @@ from litert.core.status import Status
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, tensor_type
 from vendor_reference.compiler.ir.verification import check_count
 from vendor_reference.compiler.levels.layer import LayerOp
-from vendor_reference.compiler.library.kernel_text import name_kernel
+from vendor_reference.compiler.library.kernel_text import UNSIGNED, name_kernel
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
 from vendor_reference.executable.cpu_op import MemoryLayout
 
-_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 _ARGUMENTS = (TensorArgument(is_output=False, index=0), TensorArgument(is_output=True, index=0))
 
 
@@ -45,7 +44,7 @@ class BlockOp(LayerOp):
     ) -> KernelSpec:
         layout = read_layout(attributes)
         plain = shape_of((inputs if cls.IS_PACK else outputs)[0])
-        c_type = _UNSIGNED[element_type_of(inputs[0]).bits]
+        c_type = UNSIGNED[element_type_of(inputs[0]).bits]
         text = (
             _pack_text(layout, plain, c_type)
             if cls.IS_PACK
@@ -96,6 +95,9 @@ class UnpackOp(BlockOp):
 
     name = "IE.Unpack"
     IS_PACK: ClassVar[bool] = False
+
+
+LAYERS = (PackOp, UnpackOp)
 
 
 def packed_type(plain: Attribute, layout: MemoryLayout) -> IrType:

@@ -10,41 +10,9 @@ from xdsl.dialects.func import Func
 from xdsl.dialects.memref import MemRef
 from xdsl.ir import Dialect
 
-from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp
-from vendor_reference.compiler.levels.ie import (
-    ActualShapeOfOp,
-    ConstantOp,
-    ConvertOp,
-    CopyOp,
-    CustomBinaryLayerOp,
-    ReorderOp,
-)
-from vendor_reference.compiler.levels.iert import (
-    BufferActualShapeOfOp,
-    BufferConstantOp,
-    BufferCustomBinaryLayerOp,
-    ViewOp,
-    counterpart,
-)
+from vendor_reference.compiler.levels import blocks, ie, iert, vpuip
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.levels.values import Shape
-from vendor_reference.compiler.levels.vpuip import (
-    CppOp,
-    DeclareBufferOp,
-    EvaluateShapeOp,
-    OclOp,
-    TaskActualShapeOfOp,
-    TaskConstantOp,
-    TaskViewOp,
-)
-
-_LAYERS: Sequence[type[LayerOp]] = (ReorderOp, ConvertOp, CopyOp, PackOp, UnpackOp)
-"""Layers that are there before any op library."""
-_IE = (ConstantOp, ActualShapeOfOp, CustomBinaryLayerOp)
-_IERT = (BufferConstantOp, BufferActualShapeOfOp, BufferCustomBinaryLayerOp, ViewOp)
-_VPUIP = (
-    DeclareBufferOp, TaskConstantOp, TaskViewOp, TaskActualShapeOfOp, EvaluateShapeOp, OclOp, CppOp,
-)  # fmt: skip
 
 
 def make_context(layers: Sequence[type[LayerOp]] = ()) -> Context:
@@ -54,15 +22,15 @@ def make_context(layers: Sequence[type[LayerOp]] = ()) -> Context:
       layers: ops of IE beside those that are always there; each gets its counterpart on IERT.
     """
     context = Context()
-    layers = (*_LAYERS, *layers)
+    layers = (*ie.LAYERS, *blocks.LAYERS, *layers)
     for dialect in (
         Builtin,
         Func,
         MemRef,
         Shape,
-        Dialect("IE", [*_IE, *layers]),
-        Dialect("IERT", [*_IERT, *map(counterpart, layers)]),
-        Dialect("VPUIP", [*_VPUIP]),
+        Dialect("IE", [*ie.OPS, *layers]),
+        Dialect("IERT", [*iert.OPS, *map(iert.counterpart, layers)]),
+        Dialect("VPUIP", [*vpuip.OPS]),
     ):
         context.load_dialect(dialect)
     return context

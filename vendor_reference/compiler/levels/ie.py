@@ -239,3 +239,7 @@ class CustomBinaryLayerOp(IRDLOperation):
         printer.print_string(") -> ")
         print_types(printer, self.outputs.types)
         print_attributes(printer, self.attributes)
+
+
+OPS = (ConstantOp, ActualShapeOfOp, CustomBinaryLayerOp)
+LAYERS = (ReorderOp, ConvertOp, CopyOp)

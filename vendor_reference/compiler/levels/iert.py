@@ -161,3 +161,7 @@ class ViewOp(AnyViewOp):
     """Another view of a buffer's memory."""
 
     name = "IERT.View"
+
+
+OPS = (BufferConstantOp, BufferActualShapeOfOp, BufferCustomBinaryLayerOp, ViewOp)
+"""All but the layers', which `counterpart` makes."""

@@ -253,3 +253,8 @@ class EvaluateShapeOp(IRDLOperation):
         check_memrefs("shape", self.shapes.types)
         if not self.shapes:
             raise VerifyException("no result")
+
+
+OPS = (
+    DeclareBufferOp, TaskConstantOp, TaskViewOp, TaskActualShapeOfOp, EvaluateShapeOp, OclOp, CppOp,
+)  # fmt: skip

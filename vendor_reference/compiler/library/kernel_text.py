@@ -21,6 +21,9 @@ Intel's driver would join the rows of neighbouring work items to vectors, whose 
 
 _E = ElementType
 
+UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+"""What elements are moved as, by their bits."""
+
 INTEGER_LIMITS: Mapping[ElementType, tuple[int, int]] = {
     _E.INT8: (-128, 127), _E.UINT8: (0, 255), _E.INT16: (-32768, 32767),
 }  # fmt: skip

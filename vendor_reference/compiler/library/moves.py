@@ -15,6 +15,7 @@ from litert.core.element_type import ElementType
 from vendor_reference.compiler.library.kernel_text import (
     ALONE,
     CHUNK,
+    UNSIGNED,
     name_kernel,
     vector_size,
     vector_typedefs,
@@ -28,12 +29,6 @@ from vendor_reference.custom_layers.kernel_spec import (
     ScalarArgument,
     TensorArgument,
 )
-
-_WORDS = {
-    8: (ElementType.UINT8, "uchar"), 16: (ElementType.UINT16, "ushort"),
-    32: (ElementType.UINT32, "uint"), 64: (ElementType.UINT64, "ulong"),
-}  # fmt: skip
-"""What elements are moved as, by their bits."""
 
 _TILE = 32
 """Rows and columns that a work item moves where it cannot read what it writes in one row: both fit the caches."""
@@ -148,7 +143,7 @@ def move_mismatch(call: PlacedOp) -> str:
     for view in call.inputs:
         if view.element_type is not element_type:
             return f"it makes {element_type.name} of {view.element_type.name}"
-    if element_type.bits not in _WORDS:
+    if element_type.bits not in UNSIGNED:
         return f"its elements are {element_type.name}"
     return scale_mismatch(call)
 
@@ -164,8 +159,8 @@ def move_kernel(
       parts: apart from each other.
       value: the bytes of the element that fills parts without a source.
     """
-    word_type, word = _WORDS[parts[0].result.element_type.bits]
-    size = word_type.bits // 8
+    bits = parts[0].result.element_type.bits
+    word_type, word = ElementType[f"UINT{bits}"], UNSIGNED[bits]
     parts = [part for part in parts if part.result.num_elements]
     loops = [plan_loops([part.source or part.result, part.result]) for part in parts]
     if num_inputs == len(parts) == 1 and parts[0].source and find_turn(loops[0]) is not None:
@@ -181,7 +176,7 @@ def move_kernel(
     arguments: list[KernelArgument] = [
         *(TensorArgument(is_output=False, index=i) for i in range(num_inputs)),
         TensorArgument(is_output=True, index=0),
-        ScalarArgument(word_type, value or bytes(size)),
+        ScalarArgument(word_type, value or bytes(bits // 8)),
         ConstantArgument(ElementType.UINT32, struct.pack(f"<{len(numbers)}I", *numbers)),
     ]
     entry, text = name_kernel(title, _text(word, num_inputs))

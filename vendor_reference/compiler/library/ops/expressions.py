@@ -46,8 +46,8 @@ class _Expression(LibraryOp):
         name: str,
         ie_name: str,
         expression: str,
-        integer_expression: str,
-        quantized: tuple[ElementType, ...],
+        integer_expression: str = "",
+        quantized: tuple[ElementType, ...] = BYTES,
     ) -> None:
         """Without an `integer_expression` there are no plain integers."""
         self.name = name
@@ -82,16 +82,6 @@ class _Expression(LibraryOp):
 
 class Unary(_Expression):
     """An op that is an expression over `a`."""
-
-    def __init__(
-        self,
-        name: str,
-        ie_name: str,
-        expression: str,
-        integer_expression: str = "",
-        quantized: tuple[ElementType, ...] = BYTES,
-    ) -> None:
-        super().__init__(name, ie_name, expression, integer_expression, quantized)
 
 
 class _LeakyRelu(Unary):
