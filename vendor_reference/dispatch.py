@@ -6,6 +6,7 @@ What a vendor needs beside it: something that reads its byte code (`executable/`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dispatch.api import (
@@ -43,23 +44,24 @@ _NATIVE = "allow_native_assets"
 _OPTIONS = (_OPENCL, _NATIVE)
 
 
+@dataclass(eq=False)
 class DeviceContext:
     """The device, as one loaded model uses it.
 
     Attributes:
       device: shared by all models in the process.
+      allow_native_assets: whether machine code in assets may run.
       assets: by name, as they were registered: mapped, and read where a function needs them.
       modules: by the address of their byte code: calls may share one.
-      allow_native_assets: whether machine code in assets may run.
     """
 
-    def __init__(self, device: OpenClDevice, allow_native_assets: bool = False) -> None:
-        self.device = device
-        self.allow_native_assets = allow_native_assets
-        self.assets: dict[str, MemBuffer] = {}
-        self.modules: dict[tuple[int, int], Module] = {}
+    device: OpenClDevice
+    allow_native_assets: bool = False
+    assets: dict[str, MemBuffer] = field(default_factory=dict)
+    modules: dict[tuple[int, int], Module] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class InvocationContext:
     """One NPU call.
 
@@ -70,11 +72,10 @@ class InvocationContext:
       input_events: that the next run waits for.
     """
 
-    def __init__(self, function: Function, module: Module, loaded: OpenClFunction) -> None:
-        self.function = function
-        self.module = module
-        self.loaded = loaded
-        self.input_events: list[Event] = []
+    function: Function
+    module: Module
+    loaded: OpenClFunction
+    input_events: list[Event] = field(default_factory=list)
 
 
 class ReferenceAsync(AsyncInterface[InvocationContext]):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -92,13 +93,14 @@ def choose(
     """
     layouts = list(incoming) or [None] * len(op.inputs)
     patterns = patterns or Patterns.of(op)
+    settle = partial(_settle, op=op, incoming=layouts, patterns=patterns)
     refusals: list[str] = []
     candidates = []
     names = library.implementations(op)
     for implementation, name in enumerate(names):
         for config in library.configurations(op, implementation):
             try:
-                settled = _settle(config, op, layouts, patterns)
+                settled = settle(config)
             except ValueError as error:
                 refusals.append(f"{name}: {error}")
                 continue
@@ -107,10 +109,11 @@ def choose(
             candidates.append((cost, implementation, settled))
     candidates.sort(key=lambda candidate: candidate[0])  # stable: the library's order decides
     for _, implementation, config in candidates:
-        asked = _Asked(library, op, layouts, patterns, names, refusals)
-        for proposed in _accepted(asked, implementation, config):
-            reorders = _num_reorders(proposed, op, layouts)
-            return Choice(implementation, names[implementation], proposed, reorders)
+        accepted, reasons = _negotiate(library, op, implementation, config, settle)
+        if accepted is not None:
+            reorders = _num_reorders(accepted, op, layouts)
+            return Choice(implementation, names[implementation], accepted, reorders)
+        refusals += [f"{names[implementation]}: {reason}" for reason in reasons]
     said = "; ".join(dict.fromkeys(refusals))
     raise LiteRtError(
         Status.UNSUPPORTED, f"{library} has no configuration for it: {said}", f"op '{op.name}'"
@@ -142,39 +145,32 @@ def _settle_like(tensor: TensorConfig | None, like: TensorConfig | None) -> Tens
     return replace(tensor, layout=tensor.layout or like.layout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a library is asked about."""
-
-    library: CpuLayerLibrary
-    op: CpuOp
-    incoming: Sequence[MemoryLayout | None]
-    patterns: Patterns
-    names: Sequence[str]
-    refusals: list[str]
-
-
-def _accepted(asked: _Asked, implementation: int, config: CpuConfig) -> Iterator[CpuConfig]:
-    """The configuration, or what the library makes of it, once `init` has taken it."""
-    library, op, refusals = asked.library, asked.op, asked.refusals
-    name = asked.names[implementation]
+def _negotiate(
+    library: CpuLayerLibrary,
+    op: CpuOp,
+    implementation: int,
+    config: CpuConfig,
+    settle: Callable[[CpuConfig], CpuConfig],
+) -> tuple[CpuConfig | None, list[str]]:
+    """The configuration, or what the library makes of it, once `init` has taken it; else None, and the reasons."""
+    reasons: list[str] = []
     inputs = [None if operand is None else TensorPlace() for operand in op.inputs]
     outputs = [TensorPlace() for _ in op.outputs]
     for _ in range(_MOST_PROPOSALS):
         try:
             library.init(op, implementation, config, inputs, outputs)
+            return config, reasons
         except ConfigurationRefusedError as error:
-            refusals.append(f"{name}: {str(error) or 'not implemented'}")
+            reasons.append(str(error) or "not implemented")
             if error.proposed is None:
-                return
-            try:
-                config = _settle(error.proposed, op, asked.incoming, asked.patterns)
-            except ValueError as mistake:
-                refusals.append(f"{name}: {mistake}")
-                return
-        else:
-            yield config
-            return
+                break
+            proposed = error.proposed
+        try:
+            config = settle(proposed)
+        except ValueError as mistake:
+            reasons.append(str(mistake))
+            break
+    return None, reasons
 
 
 def _settle(
@@ -205,8 +201,7 @@ def _settle_batch(config: CpuConfig, patterns: Patterns) -> CpuConfig:
       ValueError: for blocks of a tensor whose shape a run tells.
     """
     can_be = patterns.is_batch
-    tensors = (*config.inputs, *config.outputs)
-    for tensor, pattern in zip(tensors, (*patterns.inputs, *patterns.outputs), strict=True):
+    for tensor, pattern in zip(config.tensors, (*patterns.inputs, *patterns.outputs), strict=True):
         if tensor is None or pattern is None or -1 not in pattern:
             continue
         assert tensor.layout is not None
@@ -243,16 +238,12 @@ def _settle_tensor(
 
 def _cost(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> tuple[int, int]:
     """Bytes that are moved for it; then those of its inputs, so that a layout is kept while it can be."""
-    inputs = sum(
-        _tensor_cost(tensor, operand, layout)
-        for tensor, operand, layout in zip(config.inputs, op.inputs, incoming, strict=True)
-        if tensor is not None and operand is not None
-    )
-    outputs = sum(
-        _tensor_cost(tensor, operand, None)
-        for tensor, operand in zip(config.outputs, op.outputs, strict=True)
-    )
-    return inputs + outputs, inputs
+    layouts = (*incoming, *(None for _ in op.outputs))
+    costs = [
+        0 if tensor is None or operand is None else _tensor_cost(tensor, operand, layout)
+        for tensor, operand, layout in zip(config.tensors, op.operands, layouts, strict=True)
+    ]
+    return sum(costs), sum(costs[: len(op.inputs)])
 
 
 def _tensor_cost(tensor: TensorConfig, operand: CpuOperand, incoming: MemoryLayout | None) -> int:
@@ -265,10 +256,9 @@ def _tensor_cost(tensor: TensorConfig, operand: CpuOperand, incoming: MemoryLayo
 
 
 def _num_reorders(config: CpuConfig, op: CpuOp, incoming: Sequence[MemoryLayout | None]) -> int:
-    return sum(
-        tensor is not None and _is_reordered(tensor, layout)
-        for tensor, layout in zip(config.inputs, incoming, strict=True)
-    ) + sum(_is_reordered(tensor, None) for tensor in config.outputs)
+    layouts = (*incoming, *(None for _ in op.outputs))
+    pairs = zip(config.tensors, layouts, strict=True)
+    return sum(tensor is not None and _is_reordered(tensor, layout) for tensor, layout in pairs)
 
 
 def _is_reordered(tensor: TensorConfig, incoming: MemoryLayout | None) -> bool:

@@ -60,7 +60,7 @@ class OpMemory:
         inputs = (OperandStruct * len(op.inputs))()
         outputs = (OperandStruct * len(op.outputs))()
         kept: list[Any] = [inputs, outputs]
-        for struct, operand in zip((*inputs, *outputs), (*op.inputs, *op.outputs), strict=True):
+        for struct, operand in zip((*inputs, *outputs), op.operands, strict=True):
             if operand is not None:
                 kept += _fill_operand(struct, operand)
         room = ctypes.create_string_buffer(len(op.options) + _ALIGNMENT)
@@ -88,9 +88,8 @@ class ConfigMemory:
     def __init__(self, config: CpuConfig) -> None:
         self._inputs = (TensorConfigStruct * len(config.inputs))()
         self._outputs = (TensorConfigStruct * len(config.outputs))()
-        for struct, tensor in zip(
-            (*self._inputs, *self._outputs), (*config.inputs, *config.outputs), strict=True
-        ):
+        structs = (*self._inputs, *self._outputs)
+        for struct, tensor in zip(structs, config.tensors, strict=True):
             _fill_config(struct, tensor)
         self.struct = ConfigStruct(self._inputs, self._outputs, config.dynamic_batch)
 

@@ -76,7 +76,12 @@ def _build(
     except cl.Error as error:
         log = _read_log(program, device)
         if text is not PROBE and not _builds_probe(context, device):
-            raise _driver_error(device, log) from error
+            raise LiteRtError(
+                Status.COMPILATION,
+                f"the OpenCL driver builds no kernel at all:\n{log}\n",
+                str(describe_device(device)),
+                NOT_THE_KERNEL,
+            ) from error
         raise build_error(text, log, error) from error
 
 
@@ -91,12 +96,3 @@ def _builds_probe(context: cl.Context, device: cl.Device) -> bool:
     except LiteRtError:
         return False
     return True
-
-
-def _driver_error(device: cl.Device, log: str) -> LiteRtError:
-    return LiteRtError(
-        Status.COMPILATION,
-        f"the OpenCL driver builds no kernel at all:\n{log}\n",
-        str(describe_device(device)),
-        NOT_THE_KERNEL,
-    )

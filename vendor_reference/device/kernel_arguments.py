@@ -38,9 +38,8 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
             where,
             _HINT,
         )
-    for index, (declared, argument) in enumerate(
-        zip(kernel.arguments, task.arguments, strict=True)
-    ):
+    pairs = zip(kernel.arguments, task.arguments, strict=True)
+    for index, (declared, argument) in enumerate(pairs):
         if declared.space and declared.space not in _allowed(argument):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -60,24 +59,18 @@ def describe_argument(kernel: KernelSignature, index: int) -> str:
 
 
 def _read_argument(kernel: cl.Kernel, index: int) -> DeclaredArgument:
+    """An argument; "" for what the driver does not say."""
     try:
         type_name = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
         name = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
     except cl.Error:
         return DeclaredArgument("", "", "")
-    return DeclaredArgument(_space(kernel, index), str(type_name), str(name))
-
-
-def _space(kernel: cl.Kernel, index: int) -> str:
-    """Where the kernel has an argument; "" where the driver does not say."""
     try:
-        space = kernel.get_arg_info(index, cl.kernel_arg_info.ADDRESS_QUALIFIER)
+        found = kernel.get_arg_info(index, cl.kernel_arg_info.ADDRESS_QUALIFIER)
+        space = next((space for known, space in _SPACES.items() if known == found), "")
     except cl.Error:
-        return ""
-    for known, name in _SPACES.items():
-        if space == known:
-            return name
-    return ""
+        space = ""
+    return DeclaredArgument(space, str(type_name), str(name))
 
 
 def _allowed(argument: Argument) -> tuple[str, ...]:

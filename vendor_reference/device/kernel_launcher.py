@@ -53,26 +53,23 @@ class KernelLaunch:
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:
         """Enqueues it."""
-        if self.part is not None:
-            return self._run_apart(queue, self.part)
-        return enqueue_nd_range_kernel(queue, self.kernel, self.global_size, self.local_size)
+        if self.part is None:
+            return enqueue_nd_range_kernel(queue, self.kernel, self.global_size, self.local_size)
+        # Behind what is in the device's own queue, which then waits for it; that costs 8 us.
+        before = cl.enqueue_marker(queue)
+        queue.flush()
+        event = enqueue_nd_range_kernel(
+            self.part, self.kernel, self.global_size, self.local_size, wait_for=[before]
+        )
+        self.part.flush()
+        cl.enqueue_barrier(queue, wait_for=[event])
+        return event
 
     @property
     def variant(self) -> str:
         """Equal where a driver compiles the kernel once."""
         sizes = f"{list(self.local_size)}" if self.local_size else f"{list(self.global_size)} None"
         return f"{self.kernel.function_name} {sizes}"
-
-    def _run_apart(self, queue: cl.CommandQueue, part: cl.CommandQueue) -> cl.Event:
-        """Enqueues it behind what is in the device's own queue, which then waits for it; that costs 8 us."""
-        before = cl.enqueue_marker(queue)
-        queue.flush()
-        event = enqueue_nd_range_kernel(
-            part, self.kernel, self.global_size, self.local_size, wait_for=[before]
-        )
-        part.flush()
-        cl.enqueue_barrier(queue, wait_for=[event])
-        return event
 
 
 class KernelLauncher:
@@ -149,12 +146,19 @@ class KernelLauncher:
         kernel = program.create_kernel(self._task.entry)
         signature = program.built.kernels[self._task.entry]
         check_arguments(signature, self._task, where)
-        self._check_local_memory(where)
+        arguments = self._task.arguments
+        local = sum(a.size_bytes for a in arguments if a.kind is ArgumentKind.LOCAL)
+        if local > (most := self._context.cl_device.local_mem_size):
+            raise LiteRtError(
+                Status.MEMORY_ALLOCATION_FAILURE,
+                f"{local} bytes of local memory, the device has {most}",
+                where,
+            )
         for index, value in self._values.items():
             try:
                 kernel.set_arg(index, value)  # type: ignore[arg-type]  # its stubs forget LocalMemory
             except cl.Error as error:
-                argument = self._task.arguments[index]
+                argument = arguments[index]
                 size = len(argument.scalar) or argument.size_bytes
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
@@ -162,16 +166,6 @@ class KernelLauncher:
                     where,
                 ) from error
         return kernel
-
-    def _check_local_memory(self, where: str) -> None:
-        arguments = self._task.arguments
-        local = sum(a.size_bytes for a in arguments if a.kind is ArgumentKind.LOCAL)
-        if local > self._context.cl_device.local_mem_size:
-            raise LiteRtError(
-                Status.MEMORY_ALLOCATION_FAILURE,
-                f"{local} bytes of local memory, the device has {self._context.cl_device.local_mem_size}",
-                where,
-            )
 
     def _names_its_group(self, kernel: cl.Kernel) -> bool:
         """Whether the source does (`reqd_work_group_size`)."""

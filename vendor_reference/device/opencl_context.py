@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyopencl as cl
 
@@ -38,7 +39,11 @@ class OpenClContext:
 
     def create_queue(self, has_times: bool = False) -> cl.CommandQueue:
         """A queue that runs in order; its events have times, if they are asked for."""
-        return _create_queue(self.cl_context, self.cl_device, has_times)
+        if not has_times:
+            return cl.CommandQueue(self.cl_context, self.cl_device)
+        return cl.CommandQueue(
+            self.cl_context, self.cl_device, cl.command_queue_properties.PROFILING_ENABLE
+        )
 
     def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
         """A queue of the part with so many compute units, one for each shave; its events have times.
@@ -48,7 +53,9 @@ class OpenClContext:
             device cannot be split: then the number of shaves is in the report only.
         """
         part = self._parts.get(num_shaves)
-        return None if part is None else _create_queue(self.cl_context, part, has_times=True)
+        if part is None:
+            return None
+        return cl.CommandQueue(self.cl_context, part, cl.command_queue_properties.PROFILING_ENABLE)
 
     def is_home(self) -> bool:
         """Whether this process opened it: OpenCL's threads are not in one that was forked from it."""
@@ -68,11 +75,15 @@ class OpenClContext:
                 "Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
             )
 
-    def memory_error(self, error: cl.Error, what: str) -> LiteRtError:
-        """The error of an allocation, with what the device has."""
-        limit = self.cl_device.max_mem_alloc_size
-        hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
-        return opencl_error(error, f"{what}, device {self.info}", hint)
+    @contextmanager
+    def allocating(self, what: str) -> Iterator[None]:
+        """Makes the error of an allocation say what the device has."""
+        try:
+            yield
+        except cl.Error as error:
+            limit = self.cl_device.max_mem_alloc_size
+            hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
+            raise opencl_error(error, f"{what}, device {self.info}", hint) from error
 
 
 def _split(device: cl.Device) -> Mapping[int, cl.Device]:
@@ -85,9 +96,3 @@ def _split(device: cl.Device) -> Mapping[int, cl.Device]:
         counts = [kind.BY_COUNTS, units, kind.BY_COUNTS_LIST_END]
         parts[units] = device.create_sub_devices(counts)[0]  # type: ignore[arg-type]
     return parts
-
-
-def _create_queue(context: cl.Context, device: cl.Device, has_times: bool) -> cl.CommandQueue:
-    if not has_times:
-        return cl.CommandQueue(context, device)
-    return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)

@@ -42,18 +42,13 @@ class OpenClDevice:
 
     def load_constant(self, constant: Constant) -> BufferMemory:
         """A constant as kernels read it; its data must live as long as the result."""
-        try:
+        with self.context.allocating(f"a constant {constant.tensor_type}"):
             return load_constant(self.context, constant)
-        except cl.Error as error:
-            what = f"a constant {constant.tensor_type}"
-            raise self.context.memory_error(error, what) from error
 
     def share(self, address: int, size_bytes: int) -> BufferMemory:
         """Host memory for inputs and outputs, at any address; it must live as long as the result."""
-        try:
+        with self.context.allocating(f"a buffer of {size_bytes} bytes"):
             return share_memory(self.context, address, size_bytes)
-        except cl.Error as error:
-            raise self.context.memory_error(error, f"a buffer of {size_bytes} bytes") from error
 
     def load(
         self,
@@ -74,11 +69,9 @@ class OpenClDevice:
           LiteRtError: NOT_FOUND, if a program has not the kernel; INVALID_ARGUMENT, if a kernel takes other
             arguments; MEMORY_ALLOCATION_FAILURE.
         """
-        try:
+        with self.context.allocating(f"function '{function.name}'"):
             tasks = TaskSequence(self.context, function, programs, constants, libraries)
             return OpenClFunction(self.context, tasks)
-        except cl.Error as error:
-            raise self.context.memory_error(error, f"function '{function.name}'") from error
 
 
 _devices: dict[Sequence[str], OpenClDevice] = {}

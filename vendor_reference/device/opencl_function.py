@@ -142,7 +142,8 @@ class OpenClFunction:
         if self._stopwatch is not None:
             self._stopwatch.add(time.perf_counter() - begin, self._tasks.launched, events)
         if not self._is_kept:
-            self._keep_variants()
+            self._tasks.keep_variants()
+            self._is_kept = True
 
     def start(self, after: Sequence[Event]) -> Event:
         """Starts a run once some events have happened; the result is signaled when its outputs are there."""
@@ -190,7 +191,7 @@ class OpenClFunction:
             with suppress(cl.Error):  # of a run that nobody waited for
                 self._queue.finish()
             if self._has_started and not self._is_kept:
-                self._keep_variants()
+                self._tasks.keep_variants()
         self._let_go()
         self._tasks.close()
 
@@ -233,10 +234,8 @@ class OpenClFunction:
             self._tasks.get_ready(self._queue)
         except cl.Error as error:
             raise self._failure(error) from error
-        self._sent = [memory for memory in self._inputs if memory is not None and memory.is_copy]
-        self._fetched = [
-            memory for memory in self._outputs if memory is not None and memory.is_copy
-        ]
+        self._sent = [m for m in self._inputs if m is not None and m.is_copy]
+        self._fetched = [m for m in self._outputs if m is not None and m.is_copy]
         self._is_ready = True
 
     def _enqueue(self, events: list[cl.Event | HostTime], after: Sequence[cl.Event] = ()) -> None:
@@ -289,7 +288,3 @@ class OpenClFunction:
             self._queue.finish()
         has_times = self._stopwatch is not None and self._stopwatch.has_tasks
         self._queue = self._context.create_queue(has_times)
-
-    def _keep_variants(self) -> None:
-        self._tasks.keep_variants()
-        self._is_kept = True

@@ -111,9 +111,8 @@ class ProgramBuilder:
         Raises:
           LiteRtError: COMPILATION.
         """
-        return DeviceProgram(
-            self, ProgramText(name, "", ""), CompiledProgram(code.kernels, bytes(code.binary))
-        )
+        built = CompiledProgram(code.kernels, bytes(code.binary))
+        return DeviceProgram(self, ProgramText(name, "", ""), built)
 
     def load(self, text: ProgramText, built: CompiledProgram) -> cl._cl._Program:
         """A program from its binary.

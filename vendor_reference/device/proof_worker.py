@@ -28,27 +28,17 @@ def prove(library: str) -> Iterator[object]:
     Raises:
       LiteRtError: DYNAMIC_LOADING, if the driver does not start.
     """
-    from vendor_reference.device.opencl import load_driver
+    from vendor_reference.device.opencl import describe_device, load_driver
 
-    _load_library(library)
-    devices = load_driver(library)
-    from vendor_reference.device.opencl import describe_device
-
-    for device in devices:
-        yield {
-            "device": DEVICE_INFO.dump(describe_device(device)),
-            "problem": _find_problem(device),
-        }
-
-
-def _load_library(library: str) -> None:
-    """Loads the library before the OpenCL loader does, which does not say what it lacks."""
     try:
-        ctypes.CDLL(library)
+        ctypes.CDLL(library)  # before the OpenCL loader does, which does not say what it lacks
     except OSError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING, f"its library cannot be loaded: {error}", library
         ) from error
+    for device in load_driver(library):
+        info = DEVICE_INFO.dump(describe_device(device))
+        yield {"device": info, "problem": _find_problem(device)}
 
 
 def _find_problem(device: cl.Device) -> str:
@@ -59,9 +49,8 @@ def _find_problem(device: cl.Device) -> str:
     try:
         found = _run(device)
     except LiteRtError as error:
-        log = error.what.partition("\n")[
-            2
-        ].strip()  # behind the sentence about a kernel of the user's
+        _, _, log = error.what.partition("\n")  # behind the sentence about a kernel of the user's
+        log = log.strip()
         return f"it does not build a kernel: {log or error.what}"
     except cl.Error as error:
         return f"it does not run a kernel: {error}"

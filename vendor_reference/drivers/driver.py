@@ -7,7 +7,7 @@ the defaults here. What a driver can do is not asked here, but tried: see `proof
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -106,16 +106,14 @@ def known_drivers() -> Mapping[str, Driver]:
 def driver_of_library(path: str) -> Driver:
     """The driver whose library it is."""
     name = os.path.basename(path).lower()
-    return _first(driver for driver in known_drivers().values() if name.startswith(driver.library))
+    fitting = (d for d in known_drivers().values() if name.startswith(d.library))
+    return next(fitting, _UNKNOWN)
 
 
 def driver_of_device(info: DeviceInfo) -> Driver:
     """The driver of a device."""
-    return _first(d for d in known_drivers().values() if info.platform == d.platform)
-
-
-def _first(drivers: Iterable[Driver]) -> Driver:
-    return next(iter(drivers), _UNKNOWN)
+    fitting = (d for d in known_drivers().values() if info.platform == d.platform)
+    return next(fitting, _UNKNOWN)
 
 
 _UNKNOWN = Driver()

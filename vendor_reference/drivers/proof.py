@@ -129,8 +129,7 @@ def _key(installation: Installation) -> str:
     pyopencl = find_spec("pyopencl")
     origin = pyopencl.origin if pyopencl else None
     parts = [fingerprint(installation), device_files, origin and [origin, _stat(origin)]]
-    text = json.dumps([*parts, os.environ.get("PATH")])  # PoCL starts a linker
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    return _digest([*parts, os.environ.get("PATH")])  # PoCL starts a linker
 
 
 def fingerprint(installation: Installation) -> str:
@@ -140,8 +139,11 @@ def fingerprint(installation: Installation) -> str:
         paths = [installation.library, os.path.dirname(installation.library)]
     variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
     parts = [_FORMAT, installation.library, [_stat(path) for path in paths]]
-    text = json.dumps([*parts, describe_processor(), variables])
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    return _digest([*parts, describe_processor(), variables])
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _stat(path: str) -> Sequence[int]:

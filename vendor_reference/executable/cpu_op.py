@@ -142,6 +142,11 @@ class CpuOp:
     outputs: tuple[CpuOperand, ...]
     options: bytes = b""
 
+    @property
+    def operands(self) -> Sequence[CpuOperand | None]:
+        """Its inputs, then its outputs."""
+        return (*self.inputs, *self.outputs)
+
 
 @dataclass(frozen=True, slots=True)
 class TensorConfig:
@@ -167,6 +172,11 @@ class CpuConfig:
     inputs: tuple[TensorConfig | None, ...]
     outputs: tuple[TensorConfig, ...]
     dynamic_batch: bool = False
+
+    @property
+    def tensors(self) -> Sequence[TensorConfig | None]:
+        """Those of its inputs, then those of its outputs."""
+        return (*self.inputs, *self.outputs)
 
 
 def check_channels(
