@@ -20,6 +20,7 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
@@ -64,13 +65,12 @@ class OpReplacement(Transformation):
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
         """Replaces ops until none is left that `replace_op` replaces."""
+        rewriter = Rewriter(graph, self.name)
 
         def attempt(node: Node) -> bool:
-            return rewrite_once(
-                graph, node, [node], lambda: self.replace_op(graph, node), self.name
-            )
+            return rewriter.rewrite_once([node], lambda: self.replace_op(graph, node))
 
-        return rewrite_all(graph, Match(self.op).ops, attempt, self.name)
+        return rewriter.rewrite_all(Match(self.op).ops, attempt)
 
 
 class PatternReplacement(Transformation):
@@ -108,21 +108,19 @@ class PatternReplacement(Transformation):
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
         """Rewrites in execution order, until the pattern fits nowhere that `rewrite` has something for."""
-        pattern = self.pattern
         names = _parameters(type(self))
+        rewriter = Rewriter(graph, self.name)
 
         def attempt(node: Node) -> bool:
-            match = find_match(pattern, node)
+            match = find_match(self.pattern, node)
             if match is None:
                 return False
             named = {
                 name: value for name, value in match.named.items() if names is None or name in names
             }
-            return rewrite_once(
-                graph, node, match.nodes, lambda: self.rewrite(graph, **named), self.name
-            )
+            return rewriter.rewrite_once(match.nodes, lambda: self.rewrite(graph, **named))
 
-        return rewrite_all(graph, pattern.ops, attempt, self.name)
+        return rewriter.rewrite_all(self.pattern.ops, attempt)
 
 
 def _check_class(cls: type[PatternReplacement]) -> None:
@@ -160,168 +158,172 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
         raise LiteRtError(error.status, error.what, where, error.hint) from error
 
 
-def rewrite_all(
-    graph: Graph, ops: Sequence[str], attempt: Callable[[Node], bool], name: str
-) -> int:
-    """Attempts a rewrite at each op of some names, again and again until none succeeds.
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Puts one thing in the place of another.
 
-    Args:
+    Attributes:
       graph: to be changed.
-      ops: names of the ops.
-      attempt: whether an op was rewritten.
-      name: of the transformation.
-
-    Returns:
-      How often it was.
-
-    Raises:
-      LiteRtError: INVALID_TRANSFORMATION, for rewrites that find no end.
+      name: of the transformation, for errors.
     """
-    count = limit = 0
-    while True:
-        before = count
-        for node in find_candidates(graph, ops):
-            if not (node.is_alive and attempt(node)):
-                continue
-            count += 1
-            limit = limit or 1000 + 20 * len(graph.nodes)
-            if count > limit:
-                raise _error(
-                    name,
-                    f"finds no end: it has rewritten {count} times, last {node.op}, and its results match "
-                    "again",
-                    "Let it return None, with nothing changed, for an op that is as it should be, or narrow "
-                    "its pattern.",
-                )
-        if count == before:
-            return count
 
+    graph: Graph
+    name: str
 
-def rewrite_once(
-    graph: Graph,
-    root: Node,
-    matched: Sequence[Node],
-    rewrite: Callable[[], Replacement],
-    name: str,
-) -> bool:
-    """Rewrites at one op, connects what takes its place, and takes out what nobody reads any more.
+    def rewrite_all(self, ops: Sequence[str], attempt: Callable[[Node], bool]) -> int:
+        """Attempts a rewrite at each op of some names, again and again until none succeeds.
 
-    Args:
-      graph: to be changed.
-      root: the op that is replaced.
-      matched: the ops of the match, which may go.
-      rewrite: what makes the replacement.
-      name: of the transformation.
+        Args:
+          ops: names of the ops.
+          attempt: whether an op was rewritten.
 
-    Returns:
-      Whether anything has changed.
+        Returns:
+          How often it was.
 
-    Raises:
-      LiteRtError: INVALID_TRANSFORMATION, for a replacement that cannot take the op's place.
-    """
-    edits, created = graph.edit_count, graph.creation_count
-    outputs = root.out_ports()
-    was_read = any(port.is_read for port in outputs)
-    replacement = rewrite()
-    if (replacement is None or replacement is root) and graph.edit_count == edits:
-        return False
-    gone = list(matched)
-    if replacement is None or replacement is root:  # changed in place, or connected by hand
-        if not was_read:
-            gone.remove(root)
-    else:
-        if not root.is_alive:
-            raise _error(
-                name,
-                f"has taken {root} out, and gives what is to take its place",
-                "Leave the op where it is: it goes by itself.",
-            )
-        replace_ports(graph, outputs, as_ports(graph, outputs, replacement, name), created, name)
-    remove_unread(graph, gone)
-    return True
+        Raises:
+          LiteRtError: INVALID_TRANSFORMATION, for rewrites that find no end.
+        """
+        count = limit = 0
+        while True:
+            before = count
+            for node in find_candidates(self.graph, ops):
+                if not (node.is_alive and attempt(node)):
+                    continue
+                count += 1
+                limit = limit or 1000 + 20 * len(self.graph.nodes)
+                if count > limit:
+                    raise self._error(
+                        f"finds no end: it has rewritten {count} times, last {node.op}, and its results match "
+                        "again",
+                        "Let it return None, with nothing changed, for an op that is as it should be, or narrow "
+                        "its pattern.",
+                    )
+            if count == before:
+                return count
 
+    def rewrite_once(self, matched: Sequence[Node], rewrite: Callable[[], Replacement]) -> bool:
+        """Rewrites at one op, connects what takes its place, and takes out what nobody reads any more.
 
-def as_ports(
-    graph: Graph, old: Sequence[OutPort], replacement: object, name: str
-) -> list[OutPort | None]:
-    """What takes the place of output ports, one for each, once it is checked.
+        Args:
+          matched: the op that is replaced, and then the others of the match, which may go.
+          rewrite: what makes the replacement.
 
-    Args:
-      graph: that all must be in.
-      old: the ports.
-      replacement: as `Replacement` says.
-      name: of the transformation.
-    """
-    nodes = {port.node for port in old}
-    what = next(iter(nodes)) if len(nodes) == 1 else "the sub-graph"
-    if isinstance(replacement, Node):
-        _check_alive(graph, replacement, name)
-        ports: list[OutPort | None] = list(replacement.out_ports())
-        if len(ports) < len(old):
-            ports += [None] * (len(old) - len(ports))
-        elif len(ports) > len(old):
-            raise _error(
-                name,
-                f"gives {replacement}, with {len(ports)} outputs, where {what} has {len(old)}",
-                "Return the ports: one for each output.",
-            )
-    elif isinstance(replacement, OutPort):
-        ports = [replacement]
-    elif isinstance(replacement, Sequence) and not isinstance(replacement, str):
-        ports = [_as_port(graph, entry, name) for entry in replacement]
-    else:
-        raise _error(
-            name,
-            f"gives {replacement!r:.100} for {what}",
-            "Return a node, an output port, one of these for each output, or None.",
-        )
-    if len(ports) != len(old):
-        raise _error(
-            name,
-            f"gives {len(ports)} ports where {what} has {len(old)}",
-            "Return one for each output; None for one that nobody reads.",
-        )
-    for before, port in zip(old, ports, strict=True):
-        if port is not None:
-            _check_alive(graph, port.node, name)
-        elif before.is_read:
-            raise _error(name, f"gives nothing for {before}, which is read")
-    return ports
+        Returns:
+          Whether anything has changed.
 
-
-def replace_ports(
-    graph: Graph, old: Sequence[OutPort], new: Sequence[OutPort | None], created: int, name: str
-) -> None:
-    """Lets all that read some output ports read others.
-
-    Args:
-      graph: that the ports are in.
-      old: the ports; of ops that are to go.
-      new: as `as_ports` gives them.
-      created: how many ops the graph had created before the replacement was made.
-      name: of the transformation.
-    """
-    pairs = [(b, a) for b, a in zip(old, new, strict=True) if a is not None and a != b]
-    connections = [before.get_connection() for before, _ in pairs]
-    for (before, after), connection in zip(pairs, connections, strict=True):
-        if any(reader.node is after.node for reader in connection.get_destinations()):
-            raise _error(
-                name,
-                f"gives {after.node}, which reads {before}, whose place it is to take",
-                "To put a node behind another use connection.insert_node(node).",
-            )
-    are_old = set(old)
-    if any(after in are_old for _, after in pairs):  # each is read as it was before
-        for (_, after), connection in zip(pairs, connections, strict=True):
-            connection.set_source(after)
-        return
-    for before, after in pairs:
-        if not after.node.is_op or not _is_own(graph, after, before.node, created):
-            before.get_connection().set_source(after)
-        elif len(before.node.out_ports()) == len(after.node.out_ports()) == 1:
-            graph.replace_node(before.node, after.node)
+        Raises:
+          LiteRtError: INVALID_TRANSFORMATION, for a replacement that cannot take the op's place.
+        """
+        root, gone = matched[0], list(matched)
+        edits, created = self.graph.edit_count, self.graph.creation_count
+        outputs = root.out_ports()
+        was_read = any(port.is_read for port in outputs)
+        replacement = rewrite()
+        if replacement is None or replacement is root:  # changed in place, or connected by hand
+            if self.graph.edit_count == edits:
+                return False
+            if not was_read:
+                gone.remove(root)
         else:
-            graph.replace_port(before, after)
+            if not root.is_alive:
+                raise self._error(
+                    f"has taken {root} out, and gives what is to take its place",
+                    "Leave the op where it is: it goes by itself.",
+                )
+            self.replace(outputs, replacement, created)
+        remove_unread(self.graph, gone)
+        return True
+
+    def replace(self, old: Sequence[OutPort], replacement: object, created: int) -> None:
+        """Lets all that read some output ports read what takes their place.
+
+        Args:
+          old: the ports; of ops that are to go.
+          replacement: as `Replacement` says.
+          created: how many ops the graph had created before the replacement was made.
+        """
+        new = self._as_ports(old, replacement)
+        pairs = [(b, a) for b, a in zip(old, new, strict=True) if a is not None and a != b]
+        connections = [before.get_connection() for before, _ in pairs]
+        for (before, after), connection in zip(pairs, connections, strict=True):
+            if any(reader.node is after.node for reader in connection.get_destinations()):
+                raise self._error(
+                    f"gives {after.node}, which reads {before}, whose place it is to take",
+                    "To put a node behind another use connection.insert_node(node).",
+                )
+        are_old = set(old)
+        if any(after in are_old for _, after in pairs):  # each is read as it was before
+            for (_, after), connection in zip(pairs, connections, strict=True):
+                connection.set_source(after)
+            return
+        for before, after in pairs:
+            if not after.node.is_op or not self._is_own(after, before.node, created):
+                before.get_connection().set_source(after)
+            elif len(before.node.out_ports()) == len(after.node.out_ports()) == 1:
+                self.graph.replace_node(before.node, after.node)
+            else:
+                self.graph.replace_port(before, after)
+
+    def _as_ports(self, old: Sequence[OutPort], replacement: object) -> list[OutPort | None]:
+        """What takes the place of output ports, one for each, once it is checked."""
+        nodes = {port.node for port in old}
+        what = next(iter(nodes)) if len(nodes) == 1 else "the sub-graph"
+        if isinstance(replacement, Node):
+            self._check_alive(replacement)
+            ports: list[OutPort | None] = list(replacement.out_ports())
+            if len(ports) > len(old):
+                raise self._error(
+                    f"gives {replacement}, with {len(ports)} outputs, where {what} has {len(old)}",
+                    "Return the ports: one for each output.",
+                )
+            ports += [None] * (len(old) - len(ports))
+        elif isinstance(replacement, OutPort):
+            ports = [replacement]
+        elif isinstance(replacement, Sequence) and not isinstance(replacement, str):
+            ports = [self._as_port(entry) for entry in replacement]
+        else:
+            raise self._error(
+                f"gives {replacement!r:.100} for {what}",
+                "Return a node, an output port, one of these for each output, or None.",
+            )
+        if len(ports) != len(old):
+            raise self._error(
+                f"gives {len(ports)} ports where {what} has {len(old)}",
+                "Return one for each output; None for one that nobody reads.",
+            )
+        for before, port in zip(old, ports, strict=True):
+            if port is not None:
+                self._check_alive(port.node)
+            elif before.is_read:
+                raise self._error(f"gives nothing for {before}, which is read")
+        return ports
+
+    def _as_port(self, entry: object) -> OutPort | None:
+        if entry is None or isinstance(entry, OutPort):
+            return entry
+        if isinstance(entry, Node):
+            self._check_alive(entry)
+            if len(entry.out_ports()) == 1:
+                return entry.out_port(0)
+            raise self._error(f"gives {entry}, which has not one output", "Return its ports.")
+        raise self._error(f"gives {entry!r:.100} for an output", "Return a node or an output port.")
+
+    def _is_own(self, port: OutPort, old: Node, created: int) -> bool:
+        """Whether only what is new, and an op that goes, read a port."""
+        return not port.is_result and all(
+            op is old.model_op or self.graph.node_of(op).creation > created
+            for op in port.tensor.readers
+        )
+
+    def _check_alive(self, node: Node) -> None:
+        if node.graph is not self.graph:
+            raise self._error(f"gives {node}, which is in another graph")
+        if not node.is_alive:
+            raise self._error(f"gives {node}, which was removed from the graph")
+
+    def _error(self, what: str, hint: str = "") -> LiteRtError:
+        where = f"transformation {self.name}"
+        return LiteRtError(Status.INVALID_TRANSFORMATION, f"it {what}", where, hint)
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
@@ -337,32 +339,3 @@ def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
         if len(left) == len(waiting):
             return
         waiting = left
-
-
-def _is_own(graph: Graph, port: OutPort, old: Node, created: int) -> bool:
-    """Whether only what is new, and an op that goes, read a port."""
-    return not port.is_result and all(
-        op is old.model_op or graph.node_of(op).creation > created for op in port.tensor.readers
-    )
-
-
-def _as_port(graph: Graph, entry: object, name: str) -> OutPort | None:
-    if entry is None or isinstance(entry, OutPort):
-        return entry
-    if isinstance(entry, Node):
-        _check_alive(graph, entry, name)
-        if len(entry.out_ports()) == 1:
-            return entry.out_port(0)
-        raise _error(name, f"gives {entry}, which has not one output", "Return its ports.")
-    raise _error(name, f"gives {entry!r:.100} for an output", "Return a node or an output port.")
-
-
-def _check_alive(graph: Graph, node: Node, name: str) -> None:
-    if node.graph is not graph:
-        raise _error(name, f"gives {node}, which is in another graph")
-    if not node.is_alive:
-        raise _error(name, f"gives {node}, which was removed from the graph")
-
-
-def _error(name: str, what: str, hint: str = "") -> LiteRtError:
-    return LiteRtError(Status.INVALID_TRANSFORMATION, f"it {what}", f"transformation {name}", hint)

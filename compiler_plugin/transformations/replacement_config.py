@@ -18,6 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from litert.core.checked_json import JsonNode
+from litert.core.codec import (
+    BOOLEAN,
+    TEXT,
+    Codec,
+    checked,
+    entries,
+    enumeration,
+    frozen_array,
+    integer,
+    record,
+)  # fmt: skip
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -95,46 +106,27 @@ def read_replacement_config(path: str) -> list[ReplacementDescription]:
 
 
 def _read_description(node: JsonNode) -> ReplacementDescription:
-    known = (
-        "instances", "inputs", "outputs", "custom_attributes", "op",
-        "include_inputs_to_sub_graph", "include_outputs_to_sub_graph",
-    )  # fmt: skip
-    fields = node.fields(("id", "match_kind"), known)
-    kind = MatchKind(fields["match_kind"].text([kind.value for kind in MatchKind]))
+    fields = node.fields(("id", "match_kind"), ("instances", *_OPTIONAL))
+    kind = enumeration(MatchKind).read(fields["match_kind"])
     if kind is MatchKind.GENERAL:
         for name in fields:
             if name not in ("id", "match_kind", "custom_attributes"):
                 raise fields[name].error("a general description has custom_attributes only")
     elif "instances" not in fields:
         raise node.error("field 'instances' is missing")
-    scopes: list[str] = []
-    points: dict[str, list[str]] = {}
+    values = {
+        name: codec.read(fields[key]) for key, (name, codec) in _OPTIONAL.items() if key in fields
+    }
     if kind is MatchKind.SCOPE:
-        scopes = [_read_scope(entry) for entry in fields["instances"].items(1)]
+        values["scopes"] = _SCOPES.read(fields["instances"])
         for name in ("include_inputs_to_sub_graph", "include_outputs_to_sub_graph"):
-            if name in fields and not fields[name].boolean():
+            if not values.get(_OPTIONAL[name][0], True):
                 raise fields[name].error("a scope has no points to leave out")
     elif kind is MatchKind.POINTS:
         lists = fields["instances"].fields(("start_points", "end_points"))
-        points = {name: [_name(e) for e in entry.items(1)] for name, entry in lists.items()}
-    attributes = fields["custom_attributes"].entries() if "custom_attributes" in fields else {}
-    inputs = fields["inputs"].items() if "inputs" in fields else []
-    return ReplacementDescription(
-        replacement_id=_name(fields["id"]),
-        match_kind=kind,
-        scopes=tuple(scopes),
-        start_points=tuple(points.get("start_points", ())),
-        end_points=tuple(points.get("end_points", ())),
-        inputs=tuple(tuple(_read_port(port) for port in group.items(1)) for group in inputs),
-        outputs=tuple(
-            _read_port(port) for port in (fields["outputs"].items() if "outputs" in fields else ())
-        ),
-        includes_start_points=_flag(fields, "include_inputs_to_sub_graph"),
-        includes_end_points=_flag(fields, "include_outputs_to_sub_graph"),
-        custom_attributes={name: entry.value for name, entry in attributes.items()},
-        op=_name(fields["op"]) if "op" in fields else "",
-        where=f"{node.where}, {node.path}",
-    )
+        values.update({name: _POINTS.read(entry) for name, entry in lists.items()})
+    where = f"{node.where}, {node.path}"
+    return ReplacementDescription(_NAME.read(fields["id"]), kind, **values, where=where)
 
 
 def _read_scope(node: JsonNode) -> str:
@@ -144,13 +136,8 @@ def _read_scope(node: JsonNode) -> str:
     return scope
 
 
-def _read_port(node: JsonNode) -> PortName:
-    fields = node.fields(("node", "port"))
-    return PortName(_expression(fields["node"]), fields["port"].integer(0, _LARGEST_PORT))
-
-
 def _expression(node: JsonNode) -> str:
-    text = _name(node)
+    text = _NAME.read(node)
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
@@ -161,12 +148,16 @@ def _expression(node: JsonNode) -> str:
     return text
 
 
-def _name(node: JsonNode) -> str:
-    text = node.text()
-    if not text:
-        raise node.error("an empty text names nothing")
-    return text
-
-
-def _flag(fields: Mapping[str, JsonNode], name: str) -> bool:
-    return name not in fields or fields[name].boolean()
+_NAME = checked(TEXT, lambda text: "" if text else "an empty text names nothing")
+_POINTS = frozen_array(_NAME, 1)
+_SCOPES = frozen_array(Codec(_read_scope), 1)
+_PORT = record(PortName, node=Codec(_expression), port=integer(0, _LARGEST_PORT))
+_OPTIONAL: Mapping[str, tuple[str, Codec[Any]]] = {
+    "inputs": ("inputs", frozen_array(frozen_array(_PORT, 1))),
+    "outputs": ("outputs", frozen_array(_PORT)),
+    "custom_attributes": ("custom_attributes", entries(Codec(lambda node: node.value))),
+    "op": ("op", _NAME),
+    "include_inputs_to_sub_graph": ("includes_start_points", BOOLEAN),
+    "include_outputs_to_sub_graph": ("includes_end_points", BOOLEAN),
+}
+"""Fields that may be left out: the attribute that each becomes, and what it holds."""

@@ -29,9 +29,8 @@ from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
 from compiler_plugin.transformations.replacement import (
     Replacement,
-    as_ports,
+    Rewriter,
     remove_unread,
-    replace_ports,
 )
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,
@@ -147,8 +146,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         if replacement is None and graph.edit_count == edits:
             return False
         if replacement is not None:
-            ports = as_ports(graph, match.outputs, replacement, self.name)
-            replace_ports(graph, match.outputs, ports, created, self.name)
+            Rewriter(graph, self.name).replace(match.outputs, replacement, created)
         places = {node: place for place, node in enumerate(match.nodes)}
         going.sort(key=lambda node: places.get(node, -1), reverse=True)
         remove_unread(graph, going)

@@ -203,16 +203,18 @@ def _spread(
             return None
         return change.image(len(tensor.shape))
 
+    def chosen(
+        op: Op, tensors: Sequence[Tensor | None], layouts: Sequence[PortLayout]
+    ) -> list[Permutation | None]:
+        fixed = is_changed[nodes[op]]
+        return [
+            home(tensor) if layout is FREE else layout if fixed else None
+            for tensor, layout in zip(tensors, layouts, strict=True)
+        ]
+
     for op, plan in plans.items():
-        changed = is_changed[nodes[op]]
-        inputs = [
-            home(tensor) if layout is FREE else layout if changed else None
-            for tensor, layout in zip(op.inputs, plan.inputs, strict=True)
-        ]
-        outputs = [
-            home(tensor) if layout is FREE else layout if changed else None
-            for tensor, layout in zip(op.outputs, plan.outputs, strict=True)
-        ]
+        inputs = chosen(op, op.inputs, plan.inputs)
+        outputs = chosen(op, op.outputs, plan.outputs)
         if any(inputs) or any(outputs):
             assignments[op] = Assignment(plan, inputs, outputs)
     return assignments
