@@ -65,12 +65,12 @@ class OpReplacement(Transformation):
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
         """Replaces ops until none is left that `replace_op` replaces."""
-        rewriter = Rewriter(graph, self.name)
+        replacer = Replacer(graph, self.name)
 
         def attempt(node: Node) -> bool:
-            return rewriter.rewrite_once([node], lambda: self.replace_op(graph, node))
+            return replacer.rewrite_once([node], lambda: self.replace_op(graph, node))
 
-        return rewriter.rewrite_all(Match(self.op).ops, attempt)
+        return replacer.rewrite_all(Match(self.op).ops, attempt)
 
 
 class PatternReplacement(Transformation):
@@ -109,7 +109,7 @@ class PatternReplacement(Transformation):
     def find_and_replace_pattern(self, graph: Graph) -> int:
         """Rewrites in execution order, until the pattern fits nowhere that `rewrite` has something for."""
         names = _parameters(type(self))
-        rewriter = Rewriter(graph, self.name)
+        replacer = Replacer(graph, self.name)
 
         def attempt(node: Node) -> bool:
             match = find_match(self.pattern, node)
@@ -118,9 +118,9 @@ class PatternReplacement(Transformation):
             named = {
                 name: value for name, value in match.named.items() if names is None or name in names
             }
-            return rewriter.rewrite_once(match.nodes, lambda: self.rewrite(graph, **named))
+            return replacer.rewrite_once(match.nodes, lambda: self.rewrite(graph, **named))
 
-        return rewriter.rewrite_all(self.pattern.ops, attempt)
+        return replacer.rewrite_all(self.pattern.ops, attempt)
 
 
 def _check_class(cls: type[PatternReplacement]) -> None:
@@ -159,7 +159,7 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriter:
+class Replacer:
     """Puts one thing in the place of another.
 
     Attributes:

@@ -28,7 +28,7 @@ from litert.core.codec import (
     frozen_array,
     integer,
     record,
-)  # fmt: skip
+)
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

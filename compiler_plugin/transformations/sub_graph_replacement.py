@@ -29,7 +29,7 @@ from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
 from compiler_plugin.transformations.replacement import (
     Replacement,
-    Rewriter,
+    Replacer,
     remove_unread,
 )
 from compiler_plugin.transformations.replacement_config import (
@@ -146,7 +146,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         if replacement is None and graph.edit_count == edits:
             return False
         if replacement is not None:
-            Rewriter(graph, self.name).replace(match.outputs, replacement, created)
+            Replacer(graph, self.name).replace(match.outputs, replacement, created)
         places = {node: place for place, node in enumerate(match.nodes)}
         going.sort(key=lambda node: places.get(node, -1), reverse=True)
         remove_unread(graph, going)

@@ -99,7 +99,7 @@ def change_layout(
     rewriter = Rewriter(subgraph, model, change, results)
     rewriter.run(assignments)
     _clean_up(model, subgraph, old_ops, rewriter.left)
-    return ChangeReport(to, len(assignments), rewriter.transposes, rewriter.reshapes)
+    return ChangeReport(to, len(assignments), rewriter.forms.transposes, rewriter.forms.reshapes)
 
 
 def _clean_up(
@@ -172,6 +172,7 @@ class Rewriter:
     """Rewrites one subgraph.
 
     Attributes:
+      forms: in which tensors are read.
       left: tensors that may have lost their last reader, or who writes them.
     """
 
@@ -197,17 +198,7 @@ class Rewriter:
         self._results = results
         self._settled = change.settled
         self._additions = Additions(model, subgraph, change)
-        self._forms = Forms(self._additions, results, change.settled, permute)
-
-    @property
-    def transposes(self) -> int:
-        """TRANSPOSE ops that were added."""
-        return self._forms.transposes
-
-    @property
-    def reshapes(self) -> int:
-        """RESHAPE ops that were added in the place of a TRANSPOSE."""
-        return self._forms.reshapes
+        self.forms = Forms(self._additions, results, change.settled, permute)
 
     def run(self, assignments: Mapping[Op, Assignment]) -> None:
         """Rewrites all ops."""
@@ -216,12 +207,12 @@ class Rewriter:
             if assignment is None:
                 for index, tensor in enumerate(op.inputs):
                     if tensor is not None:
-                        self._set_input(op, index, self._forms.read(tensor, None))
+                        self._set_input(op, index, self.forms.read(tensor, None))
                 self._additions.ops.append(op)
             else:
                 self._change(op, assignment)
         for tensor in self._results:
-            self._forms.read(tensor, None)
+            self.forms.read(tensor, None)
         self._name_results()
         self._drop_unread()
         self._subgraph.ops = self._additions.ops
@@ -234,7 +225,7 @@ class Rewriter:
             if op.outputs[0] not in self._results or assignment.outputs[0] is not None:
                 self._forward(op, assignment)
                 return
-            self._forms.idle.append(op)
+            self.forms.idle.append(op)
         for name, value in edit.options.items():
             set_builtin_option(op, name, value)
         self._change_inputs(op, assignment, edit)
@@ -250,12 +241,12 @@ class Rewriter:
             if tensor is None:
                 continue
             if index in edit.vectors:
-                form = self._forms.read_vector(tensor, edit.vectors[index])
+                form = self.forms.read_vector(tensor, edit.vectors[index])
             elif index in edit.constants:
                 form = self._with_numbers(tensor, list(edit.constants[index]))
             else:
                 rank = edit.ranks.get(index, 0)
-                form = self._forms.read(tensor, assignment.inputs[index], rank)
+                form = self.forms.read(tensor, assignment.inputs[index], rank)
             self._set_input(op, index, form)
 
     def _with_numbers(self, tensor: Tensor, numbers: list[int]) -> Tensor:
@@ -267,11 +258,11 @@ class Rewriter:
         """Drops an op whose output is its input."""
         source, target = op.inputs[0], op.outputs[0]
         assert source is not None
-        form = self._forms.read(source, assignment.inputs[0])
+        form = self.forms.read(source, assignment.inputs[0])
         op.release()
         self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
         self.left[target] = None
-        self._forms.set_home(target, assignment.outputs[0], form)
+        self.forms.set_home(target, assignment.outputs[0], form)
 
     def _settle(self, op: Op, index: int, layout: Permutation) -> None:
         """From now on output `index` has this order; a result keeps its own, and is made from it."""
@@ -281,7 +272,7 @@ class Rewriter:
             home = self._additions.tensor(tensor.clone(), self._additions.suffix)
             op.set_output(index, home)
         permute_type(home, layout)
-        self._forms.set_home(tensor, layout, home)
+        self.forms.set_home(tensor, layout, home)
 
     def _set_input(self, op: Op, index: int, tensor: Tensor) -> None:
         old = op.inputs[index]
@@ -300,7 +291,7 @@ class Rewriter:
     def _name_results(self) -> None:
         """Lets the op before an idle TRANSPOSE write the result that this is there for."""
         gone: set[Op] = set()
-        for op in self._forms.idle:
+        for op in self.forms.idle:
             source, result = op.inputs[0], op.outputs[0]
             assert source is not None
             writer = source.producer

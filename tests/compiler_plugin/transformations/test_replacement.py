@@ -242,11 +242,11 @@ def test_outputs_that_change_places_are_read_as_they_were_before(tmp_path: Path)
     x = s.input()
     graph = s.graph(s("SUB", s("RELU", x, name="a"), s("TANH", x, name="b"), name="y"))
     relu, tanh = graph.get_op_nodes(op="RELU")[0], graph.get_op_nodes(op="TANH")[0]
-    from compiler_plugin.transformations.replacement import Rewriter
+    from compiler_plugin.transformations.replacement import Replacer
 
     (before,) = run_stock(graph, tmp_path / "before.tflite")
     ports = [relu.out_port(0), tanh.out_port(0)]
-    Rewriter(graph, "swap").replace(ports, ports[::-1], graph.creation_count)
+    Replacer(graph, "swap").replace(ports, ports[::-1], graph.creation_count)
     (after,) = run_stock(graph, tmp_path / "after.tflite")
     assert np.array_equal(before, -after)
 
