@@ -13,15 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module, invalidate_caches
-from typing import TYPE_CHECKING, Any
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+_Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
+"""An entry of a package: what names the package, the group, the entry's name and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,14 @@ def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
       LiteRtError: ALREADY_EXISTS, if two packages offer different things under one name.
     """
     found: dict[str, EntryPoint] = {}
-    for folder, offered_in, name, value in _offers(tuple(map(_state, sys.path))):
+    folders = tuple(map(_state, sys.path))
+    is_plain = all(_is_plain(folder) for folder, _ in folders) and not _other_finders()
+    offers = _offers(folders) if is_plain else _offers_anywhere(group)
+    for name_package, offered_in, name, value in offers:
         if offered_in != group:
             continue
         module, _, attribute = value.partition("[")[0].partition(":")
-        point = EntryPoint(name, module.strip(), attribute.strip(), _package_name(folder))
+        point = EntryPoint(name, module.strip(), attribute.strip(), name_package())
         taken = found.setdefault(name, point)
         if (taken.module, taken.attribute) != (point.module, point.attribute):
             raise _name_taken(name, str(taken), str(point), "Uninstall one of them.")
@@ -70,9 +77,33 @@ def _state(folder: str) -> tuple[str, int]:
         return path, 0
 
 
+def _is_plain(folder: str) -> bool:
+    """Whether packages in it have folders of their own; in a zip file, or an egg, they have none."""
+    return not folder.endswith(".egg") and not os.path.isfile(folder)
+
+
+def _other_finders() -> bool:
+    """Whether packages are found in other places, too, as where a program is one file."""
+    return any(
+        finder is not PathFinder and hasattr(finder, "find_distributions")
+        for finder in sys.meta_path
+    )
+
+
+def _offers_anywhere(group: str) -> Sequence[_Offer]:
+    """What packages offer in a group, wherever they are."""
+    from importlib import metadata  # here: it takes as long as to read a model
+
+    offers: list[_Offer] = []
+    for entry in metadata.entry_points(group=group):
+        package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+        offers.append((partial(str, package), group, entry.name, entry.value))
+    return offers
+
+
 @lru_cache(1)
-def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[tuple[str, str, str, str]]:
-    """What all installed packages offer: the metadata's folder, the group, the name and the value of each entry.
+def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[_Offer]:
+    """What all packages in plain folders offer.
 
     As `importlib.metadata` has it, whose import and reading take twenty times as long. A package that is installed
     twice is the first on the path.
@@ -85,7 +116,7 @@ def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[tuple[str, str, str,
                 if kind in (".dist-info", ".egg-info"):
                     normal = re.sub("[-_.]+", "_", package.partition("-")[0]).lower()
                     packages.setdefault(normal, os.path.join(folder, name))
-    found: list[tuple[str, str, str, str]] = []
+    found: list[_Offer] = []
     for folder in packages.values():
         group = ""
         for line in _metadata_lines(folder, "entry_points.txt"):
@@ -93,7 +124,8 @@ def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[tuple[str, str, str,
             if line.startswith("["):
                 group = line[1:-1]
             elif is_entry and not line.startswith("#"):
-                found.append((folder, group, name.strip(), value.strip()))
+                package_name = partial(_package_name, folder)
+                found.append((package_name, group, name.strip(), value.strip()))
     return found
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import sys
 from asyncio import CancelledError
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -138,6 +141,37 @@ def test_entry_points_are_found_without_importing_them(
         extensions.load_entry_point(point)
     assert "acme 1.0" in str(error.value)
     assert "acme_driver" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["zip", "egg", "finder"])
+def test_packages_without_a_folder_of_their_own_are_found(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site", "acme", "[any.group]\nAcme = a:X\n")
+    if kind == "zip":
+        path = shutil.make_archive(str(tmp_path / "app"), "zip", tmp_path / "site")
+        monkeypatch.syspath_prepend(path)
+    elif kind == "egg":
+        (tmp_path / "acme.egg").mkdir()
+        info = next((tmp_path / "site").iterdir())
+        (info / "METADATA").rename(info / "PKG-INFO")
+        info.rename(tmp_path / "acme.egg" / "EGG-INFO")
+        monkeypatch.syspath_prepend(tmp_path / "acme.egg")
+    else:
+        monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder(tmp_path / "site")])
+    point = extensions.find_entry_points("any.group")["Acme"]
+    assert str(point) == "entry point 'Acme' of acme 1.0" and point.attribute == "X"
+
+
+class Finder(metadata.DistributionFinder):
+    """Finds packages in a folder that is not on the path."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def find_distributions(self, context: object = None) -> Iterable[metadata.Distribution]:
+        there = metadata.DistributionFinder.Context(path=[self._folder])
+        return metadata.MetadataPathFinder.find_distributions(there)
 
 
 def test_a_package_of_the_current_folder_is_of_that_alone(
