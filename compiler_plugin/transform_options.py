@@ -24,10 +24,10 @@ class TransformOptions:
       config: files of JSON that describe sub-graphs to replace.
       ops_mapping: a file of JSON that declares ops; "" for none.
       static_shape: whether shapes count as constants: the model is resizable no more.
+      keep_layout: whether partitions stay in NHWC, though their vendor asks for NCHW.
       fold_limit: how many bytes constant folding may add to the file.
       dump_model_after: name of a transformation after which the model is written; `all` for each; "" for none.
       dump_folder: where to; made if it is not there.
-      keep_layout: whether partitions stay in NHWC, though their vendor asks for NCHW.
     """
 
     extensions: Sequence[str] = option(
@@ -70,6 +70,15 @@ class TransformOptions:
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,
     )
+    keep_layout: bool = option(
+        Flag(
+            "disable_nhwc_to_nchw",
+            False,
+            "Leave partitions in NHWC, also for a vendor who asks for NCHW.",
+        ),
+        Section.LAYOUT,
+        Goes.MANIFEST,
+    )
     fold_limit: int = option(
         Flag(
             "fold_limit",
@@ -89,15 +98,6 @@ class TransformOptions:
         Section.TRANSFORMATIONS,
     )
     dump_folder: str = ""
-    keep_layout: bool = option(
-        Flag(
-            "disable_nhwc_to_nchw",
-            False,
-            "Leave partitions in NHWC, also for a vendor who asks for NCHW.",
-        ),
-        Section.LAYOUT,
-        Goes.MANIFEST,
-    )
 
     @property
     def is_asked(self) -> bool:

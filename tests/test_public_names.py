@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
 import litert
+from compiler_plugin.transformations import TransformOptions
+from litert.core.compiler_options import CompilerOptions
 
 
 @pytest.mark.parametrize("name", litert.__all__)
@@ -31,3 +34,18 @@ def test_a_small_name_loads_nothing_large(name: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (
+            CompilerOptions,
+            "custom_op_infos max_partitions check_kernels allow_native_assets vendor_options custom_layers",
+        ),
+        (TransformOptions, "extensions selection config ops_mapping static_shape keep_layout fold_limit"),
+    ],
+)  # fmt: skip
+def test_options_by_position_stay_where_they_are(options: type, names: str) -> None:
+    order = [field.name for field in fields(options)]
+    assert order[: len(names.split())] == names.split()
