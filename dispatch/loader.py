@@ -69,13 +69,15 @@ def load_library(path: str) -> Dispatch[Any, Any]:
     Raises:
       LiteRtError: DYNAMIC_LOADING or WRONG_VERSION.
     """
-    from dispatch.native.native_dispatch import NativeDispatch  # here, since few processes have one
+    # Here, since few processes have one.
+    from dispatch.native.dispatch_library import DispatchLibrary
+    from dispatch.native.native_dispatch import NativeDispatch
 
     key = os.path.realpath(path)
     with _found_lock:
         table = _libraries.get(key)
         if table is None:
-            table = _libraries[key] = check_table(NativeDispatch.load(path), path)
+            table = _libraries[key] = check_table(NativeDispatch(DispatchLibrary(path)), path)
         return table
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dispatch.event import Event
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _Result = TypeVar("_Result")
 
@@ -28,6 +30,8 @@ class Worker:
         """Queues a job."""
         with self._lock:
             if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor  # here: few programs need it
+
                 self._executor = ThreadPoolExecutor(1, self._name, self._note_thread)
             return self._executor.submit(job)
 

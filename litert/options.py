@@ -11,8 +11,6 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from litert.core.compiler_options import CompilerOptions, CustomOpInfo
-from litert.core.option import Goes, options_of
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.cpu_options import CpuOptions
 from litert.gpu_options import GpuOptions
@@ -20,6 +18,8 @@ from litert.hardware_accelerator import HardwareAccelerator
 
 if TYPE_CHECKING:
     from ai_edge_litert.options import IntelOpenVinoOptions, QualcommOptions
+
+    from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 
 __all__ = ["CpuKernelMode", "CpuOptions", "GpuOptions", "HardwareAccelerator", "Options"]
 
@@ -132,6 +132,10 @@ class Options:
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, for options that no compiler takes.
         """
+        # Here: most models are compiled.
+        from litert.core.compiler_options import CompilerOptions
+        from litert.core.option import Goes, options_of
+
         declared = [o.field for o in options_of(CompilerOptions) if Goes.LOAD in o.goes]
         given = {name: getattr(self, name) for name in declared}
         return CompilerOptions(**given, vendor_options=self.compiler_options)

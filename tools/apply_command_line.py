@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import flags
 
@@ -74,8 +73,7 @@ _AFTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyCommand:
+class ApplyCommand(NamedTuple):
     """A command line, read and checked.
 
     Attributes:

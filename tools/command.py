@@ -7,9 +7,8 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.option import Flag
@@ -28,8 +27,7 @@ _COMMON = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One command of a tool.
 
     Attributes:
@@ -135,8 +133,7 @@ def run_guarded(
     return status
 
 
-@dataclass(frozen=True, slots=True)
-class CommandGroup:
+class CommandGroup(NamedTuple):
     """Hands its arguments to the command that the first one names.
 
     Attributes:

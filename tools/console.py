@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -150,6 +149,8 @@ class PrintedReport:
 
 def json_text(value: object) -> str:
     """A report as JSON; numbers that JSON has not are null."""
+    import json  # here: --help must not wait for it
+
     return json.dumps(_plain(value), indent=1, allow_nan=False)
 
 

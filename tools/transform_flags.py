@@ -14,9 +14,6 @@ from .destinations import NOWHERE, STDERR, STDOUT
 if TYPE_CHECKING:
     from absl.flags import FlagValues
 
-if TYPE_CHECKING:
-    pass
-
 OUTPUT = Flag(
     "o",
     "",

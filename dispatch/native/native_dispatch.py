@@ -30,7 +30,6 @@ from dispatch.native.runtime_context import RuntimeContext
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
 from litert.abi.tensor_types import to_c
-from litert.abi.vendor_flags import dispatch_payloads
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -49,7 +48,7 @@ def _on_buffer(function: str) -> Callable[..., None]:
         index: int,
         handle: NativeRegistration,
     ) -> None:
-        if found := getattr(table.functions, function):
+        if found := getattr(table._functions, function):
             check_answer(found(invocation_context.handle, index, handle.handle))
 
     return act
@@ -66,7 +65,7 @@ def _asking(function: str) -> Callable[..., TensorBufferRequirements]:
     ) -> TensorBufferRequirements:
         c_type = ffi.new("LiteRtRankedTensorType*")
         to_c(tensor_type, c_type)
-        asked = getattr(table.functions, function)
+        asked = getattr(table._functions, function)
         context = invocation_context.handle
         made = answer("LiteRtTensorBufferRequirements", asked, context, index, c_type)
         return table.runtime.take_requirements(made)
@@ -78,23 +77,13 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     """The table of a library.
 
     Attributes:
-      functions: cffi's `LiteRtDispatchInterface*`.
       runtime: what the library gets from the host.
     """
-
-    @classmethod
-    def load(cls, path: str) -> NativeDispatch:
-        """Loads a library.
-
-        Raises:
-          LiteRtError: as `DispatchLibrary`.
-        """
-        return cls(DispatchLibrary(path))
 
     def __init__(self, library: DispatchLibrary) -> None:
         self.vendor_id = library.name  # until it says it itself
         self._library = library
-        self.functions = functions = library.interface
+        self._functions = functions = library.interface  # `LiteRtDispatchInterface*`
         self._invoke = functions.invoke
         self.runtime = RuntimeContext(f"vendor '{library.name}'")
         self._options = options_table()
@@ -121,7 +110,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         environment = runtime.put_environment(environment_options)
         settings = self._put_options(options)  # both for ever: a library may keep them
         check_answer(
-            self.functions.initialize(
+            self._functions.initialize(
                 runtime.table,
                 ffi.cast("LiteRtEnvironment", environment),
                 ffi.cast("LiteRtOptions", settings),
@@ -141,7 +130,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         version = ffi.new("LiteRtApiVersion*", list(host_version))
         try:
             check_answer(
-                self.functions.check_runtime_compatibility(
+                self._functions.check_runtime_compatibility(
                     version[0],
                     ffi.cast("LiteRtEnvironmentOptions", environment),
                     ffi.cast("LiteRtOptions", settings),
@@ -156,7 +145,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         try:
             made = answer(
                 "LiteRtDispatchDeviceContext",
-                self.functions.device_context_create,
+                self._functions.device_context_create,
                 self.runtime.table,
                 ffi.cast("LiteRtOptions", settings),
             )
@@ -169,8 +158,8 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
     def device_context_destroy(self, device_context: NativeDevice) -> None:
         try:
-            if self.functions.device_context_destroy:
-                check_answer(self.functions.device_context_destroy(device_context.handle))
+            if self._functions.device_context_destroy:
+                check_answer(self._functions.device_context_destroy(device_context.handle))
         finally:
             self._options.drop_options(device_context.options)
             device_context.kept.clear()
@@ -199,7 +188,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         try:
             handle = answer(
                 "LiteRtTensorBufferHandle",
-                self.functions.register_tensor_buffer,
+                self._functions.register_tensor_buffer,
                 device_context.handle,
                 ffi.cast("LiteRtTensorBuffer", buffer),
             )
@@ -212,7 +201,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         self, device_context: NativeDevice, handle: NativeRegistration
     ) -> None:
         try:
-            unregister = self.functions.unregister_tensor_buffer
+            unregister = self._functions.unregister_tensor_buffer
             if unregister:
                 check_answer(unregister(device_context.handle, handle.handle))
         finally:
@@ -229,7 +218,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     ) -> NativeCall:
         made = answer(
             "LiteRtDispatchInvocationContext",
-            self.functions.invocation_context_create,
+            self._functions.invocation_context_create,
             self.runtime.table,
             device_context.handle,
             int(executable_type),
@@ -244,8 +233,8 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
     def invocation_context_destroy(self, invocation_context: NativeCall) -> None:
         try:
-            if self.functions.invocation_context_destroy:
-                check_answer(self.functions.invocation_context_destroy(invocation_context.handle))
+            if self._functions.invocation_context_destroy:
+                check_answer(self._functions.invocation_context_destroy(invocation_context.handle))
         finally:
             for event in (*invocation_context.input_events, *invocation_context.run_events):
                 self.runtime.handles.drop(event)
@@ -262,14 +251,16 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
             check_answer(status)
 
     def _read_ids(self) -> None:
-        vendor_id = decode(answer("const char*", self.functions.get_vendor_id), "the vendor's id")
+        vendor_id = decode(answer("const char*", self._functions.get_vendor_id), "the vendor's id")
         if not vendor_id:
             raise _nonsense("the vendor's id is empty")
-        self.build_id = decode(answer("const char*", self.functions.get_build_id), "the build's id")
+        self.build_id = decode(
+            answer("const char*", self._functions.get_build_id), "the build's id"
+        )
         self.vendor_id = vendor_id
 
     def _read_capabilities(self) -> None:
-        found = answer("int", self.functions.get_capabilities)
+        found = answer("int", self._functions.get_capabilities)
         capabilities = Capability(found & sum(Capability))
         if not capabilities & Capability.BASIC:
             raise _nonsense(f"the capabilities are {found}, without BASIC")
@@ -283,12 +274,16 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         self.capabilities = capabilities
 
     def _put_options(self, options: Mapping[str, str]) -> int:
+        if not options:
+            return self._options.put_options({})
+        from litert.abi.vendor_flags import dispatch_payloads  # here: few programs have options
+
         return self._options.put_options(dispatch_payloads(self._library.name, options))
 
     def _set_scheduling_info(
         self, invocation_context: NativeCall, scheduling_info: SchedulingInfo
     ) -> None:
-        status = self.functions.invocation_context_set_scheduling_info(
+        status = self._functions.invocation_context_set_scheduling_info(
             invocation_context.handle, invocation_context.scheduling_struct(scheduling_info)
         )
         if status:
@@ -301,7 +296,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         if run_options is not None:
             invocation_context.run_options = self._put_options(run_options)
         settings = ffi.cast("LiteRtOptions", invocation_context.run_options)
-        set_options = self.functions.invocation_context_set_options
+        set_options = self._functions.invocation_context_set_options
         status = set_options(invocation_context.handle, settings)
         if status:
             check_answer(status)
@@ -312,13 +307,13 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
             call.run_options = 0
 
     def _start_metrics(self, invocation_context: NativeCall, detail_level: int) -> None:
-        start = self.functions.start_metrics_collection
+        start = self._functions.start_metrics_collection
         check_answer(start(invocation_context.handle, detail_level))
 
     def _stop_metrics(self, invocation_context: NativeCall) -> Sequence[Metric]:
-        stop = self.functions.stop_metrics_collection
+        stop = self._functions.stop_metrics_collection
         metrics = answer("LiteRtDispatchMetrics", stop, invocation_context.handle)
-        return read_metrics(self.functions, metrics)
+        return read_metrics(self._functions, metrics)
 
 
 def _nonsense(what: str) -> LiteRtError:

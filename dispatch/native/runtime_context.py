@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dispatch.native.buffers import Buffers
 from dispatch.native.library_events import Events
@@ -27,8 +26,7 @@ _VERSION = (1, 2)  # of LiteRtRuntimeContext in release 2.3.0
 _MOST = 64  # types or strides: no library has as many
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostEnvironment:
+class HostEnvironment(NamedTuple):
     """What is behind a `LiteRtEnvironment`."""
 
     options: int  # handle

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
-from litert.core.compiler_options import CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+
+if TYPE_CHECKING:
+    from litert.core.compiler_options import CustomOpInfo
 
 _TAGS = {
     "compiler_plugin_path": "kLiteRtEnvOptionTagCompilerPluginLibraryDir",
@@ -20,30 +21,26 @@ _TAGS = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostOptions:
+class HostOptions(NamedTuple):
     """What is behind a `LiteRtOptions`."""
 
     opaque: int  # handle
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostOpaqueOptions:
+class HostOpaqueOptions(NamedTuple):
     """What is behind a `LiteRtOpaqueOptions`: payloads by name, in C's memory."""
 
     payloads: Mapping[str, Any]
     compiler: int  # handle
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostCompilerOptions:
+class HostCompilerOptions(NamedTuple):
     """What is behind a `LiteRtCompilerOptions`: names and paths, in C's memory."""
 
     custom_op_infos: Sequence[tuple[Any, Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostEnvironmentOptions:
+class HostEnvironmentOptions(NamedTuple):
     """What is behind a `LiteRtEnvironmentOptions`: text by tag, in C's memory."""
 
     values: Mapping[int, Any]

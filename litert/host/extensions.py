@@ -11,12 +11,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from importlib import import_module, invalidate_caches
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
@@ -28,8 +27,7 @@ _Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
 """An entry of a package: what names the package, the group, the entry's name and its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(NamedTuple):
     """An installed package's offer, not imported yet.
 
     Attributes:

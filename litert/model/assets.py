@@ -7,7 +7,7 @@ section 2), and `litert_npu_asset_<op>/<relative path>` for a companion of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -17,8 +17,7 @@ from litert.model.graph import Model
 ASSET_KEY_PREFIX = "litert_npu_asset_"
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(NamedTuple):
     """An asset or companion, as it lies in a model.
 
     Attributes:

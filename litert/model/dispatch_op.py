@@ -8,7 +8,7 @@ own, for that one map: the package `flatbuffers` imports NumPy, which a command'
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -23,8 +23,7 @@ _MAP_64, _UINT_64 = 9 << 2 | 3, 2 << 2 | 3  # type and width as FlexBuffers pack
 _STRING = 5 << 2
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchOptions:
+class DispatchOptions(NamedTuple):
     """Where an NPU call's byte code lies, and which function of it is called.
 
     Attributes:

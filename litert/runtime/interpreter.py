@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -32,8 +31,7 @@ class CpuKernels(Enum):
     REFERENCE = "BUILTIN_REF"
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSettings:
+class CpuSettings(NamedTuple):
     """How the CPU runs its part."""
 
     num_threads: int = 1

@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dispatch.call import Call
 from dispatch.mem_buffer import MemBuffer
@@ -46,8 +46,7 @@ _LEFT_ON_CPU = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenedModel:
+class _OpenedModel(NamedTuple):
     """A model that was read, and what it lies in.
 
     Attributes:
@@ -160,7 +159,7 @@ def _compile(
 
     found = graph.enter_context(compiled_at_load(raw.source, where, options, environment))
     if isinstance(found, Nothing):
-        return replace(raw, why_not_compiled=found.why)
+        return raw._replace(why_not_compiled=found.why)
     return _OpenedModel(found.model, found.file) if isinstance(found, Kept) else _read(found)
 
 
@@ -186,7 +185,8 @@ def _check_compiler_options(options: Options) -> None:
             "Options.soc_model",
             "Name the manufacturer in Options.soc_manufacturer.",
         )
-    options.for_compiler()
+    if options.asks_to_compile:
+        options.for_compiler()
 
 
 def _cpu_settings(options: CpuOptions) -> CpuSettings:

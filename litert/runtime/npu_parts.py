@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dispatch.loader import find_dispatch
 from dispatch.mem_buffer import MemBuffer
@@ -33,8 +33,7 @@ from litert.model.stamp import Stamp, read_stamp
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class NpuParts:
+class NpuParts(NamedTuple):
     """The NPU's part of a compiled file.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureTensor:
+class SignatureTensor(NamedTuple):
     """An input or output of a signature.
 
     Attributes:

@@ -19,7 +19,7 @@ OPTIONAL = -1
 """`kTfLiteOptionalTensor`: an input that is left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class NodeView:
     """A node of the execution plan.
 
