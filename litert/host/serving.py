@@ -92,7 +92,7 @@ def _end_with_parent(is_busy: threading.Event) -> None:
     poll = select.poll()
     poll.register(0, 0)  # hang-ups are always reported
     poll.poll()
-    if is_busy.is_set():
-        if os.getpgrp() == os.getpid():  # with the children that native code has started
-            os.killpg(0, signal.SIGKILL)
-        os._exit(1)
+    is_busy.wait()  # a last call may still be in the pipe
+    if os.getpgrp() == os.getpid():  # with the children that native code has started
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)

@@ -6,7 +6,7 @@ padded with zeros (LiteRT: `litert/core/build_stamp.cc`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -21,7 +21,8 @@ UNSAID_SOC_MODEL = "ExampleSocModel"
 """What stock's `apply_plugin_main` compiles for, and writes, where `--soc_model` is not given."""
 
 
-class Stamp(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stamp:
     """Whom a compiled file is for."""
 
     soc_manufacturer: str

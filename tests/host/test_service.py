@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -253,6 +255,22 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
     while any(map(is_alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(is_alive, pids))
+
+
+def test_a_call_that_the_killed_parent_had_sent_does_not_hang_alone(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from litert.host.serving import serve\n"
+        "serve('functions_of_test_service:handlers', sys.argv[1], '30')\n"
+    )
+    request = json.dumps({"call": "hang", "argument": None, "timeout_s": 600}) + "\n"
+    with tempfile.TemporaryFile() as file:
+        file.truncate(FILE_START)
+        command = [sys.executable, "-c", script, str(file.fileno())]
+        ended = subprocess.run(
+            command, input=request.encode(), timeout=30, pass_fds=[file.fileno()]
+        )
+    assert ended.returncode != 0
 
 
 def test_a_program_without_standard_streams_has_one(tmp_path: Path) -> None:
