@@ -39,7 +39,6 @@ from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import add_shape_outputs, check_function_names, replace_partitions
 from compiler_plugin.plan import SubgraphPlan, plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import (
-    DEFAULT_MANUFACTURER,
     RegisteredPlugin,
     choose_soc_model,
     load_plugin,
@@ -47,7 +46,7 @@ from compiler_plugin.registry import (
 from compiler_plugin.report import Report, TransformationReport, report_assets
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import CustomOpInfo
+from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.option import Goes, given_flags
 from litert.model.blob import Blob

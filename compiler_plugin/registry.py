@@ -18,6 +18,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.host.extensions import (
+    COMPILER_PLUGINS,
     EntryPoint,
     check_unique,
     find_entry_points,
@@ -26,9 +27,6 @@ from litert.host.extensions import (
     load_file,
 )
 from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
-
-ENTRY_POINT_GROUP = "litert_npu.compiler_plugin"
-DEFAULT_MANUFACTURER = "Reference"
 
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
@@ -68,7 +66,7 @@ class Registry:
           LiteRtError: ALREADY_EXISTS, for two packages' plugins of one manufacturer.
         """
         in_folders = {plugin.factory.soc_manufacturer for plugin in self.plugins}
-        points = find_entry_points(ENTRY_POINT_GROUP)
+        points = find_entry_points(COMPILER_PLUGINS)
         return [point for name, point in points.items() if name not in in_folders]
 
 

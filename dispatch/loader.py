@@ -14,6 +14,7 @@ from dispatch.table_check import check_table
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import (
+    DISPATCH_TABLES,
     EntryPoint,
     check_unique,
     find_entry_points,
@@ -23,7 +24,6 @@ from litert.host.extensions import (
 )
 from litert.host.stock_vendors import plain_name, stock_vendor_folder, stock_vendor_folders
 
-ENTRY_POINT_GROUP = "litert_npu.dispatch"
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
 """`LiteRtDispatch_Acme.py`, or the native library `libLiteRtDispatch_Acme.so`, has the table for models that were
 compiled for manufacturer Acme."""
@@ -102,7 +102,7 @@ def list_dispatch(library_path: str = "") -> Mapping[str, str]:
       LiteRtError: NOT_FOUND, if there is no folder of that path.
     """
     files = _find_tables(library_path)
-    listed = {name: str(point) for name, point in find_entry_points(ENTRY_POINT_GROUP).items()}
+    listed = {name: str(point) for name, point in find_entry_points(DISPATCH_TABLES).items()}
     return {**listed, **{name: path for name, path in reversed(files)}}
 
 
@@ -113,7 +113,7 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     in_folder = _named(manufacturer, files)
     if in_folder and not _LOG.isEnabledFor(logging.INFO):
         return in_folder  # without a look at all installed packages, which takes 20 ms
-    entry_points = find_entry_points(ENTRY_POINT_GROUP)
+    entry_points = find_entry_points(DISPATCH_TABLES)
     installed = _named(manufacturer, list(entry_points.items()))
     if in_folder and installed:
         _LOG.info(

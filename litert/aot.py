@@ -29,12 +29,12 @@ from ai_edge_litert.aot.core import aot_types, components
 from ai_edge_litert.aot.vendors import import_vendor
 
 from compiler_plugin.pipeline import ApplyOptions, apply_in_memory
-from compiler_plugin.registry import ENTRY_POINT_GROUP, load_plugin
+from compiler_plugin.registry import load_plugin
 from compiler_plugin.report import Report
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.extensions import find_entry_points
+from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
 from litert.host.stock_vendors import is_option_of
 from litert.model.writer import write_model
 
@@ -126,7 +126,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
     def specialize(self) -> Iterator[LiteRtNpuBackend]:
         """One backend for each NPU that the target leaves open."""
         named = self.soc_manufacturer
-        for manufacturer in [named] if named else sorted(find_entry_points(ENTRY_POINT_GROUP)):
+        for manufacturer in [named] if named else sorted(find_entry_points(COMPILER_PLUGINS)):
             for soc_model in [self.soc_model] if self.soc_model else self._models(manufacturer):
                 config = copy.copy(self.config)
                 config.update(soc_manufacturer=manufacturer, soc_model=soc_model)
@@ -208,7 +208,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
 def _is_of_another(option: str) -> bool:
     """Whether an option is for another backend: `aot_compile` hands each all of them."""
     registry: Mapping[str, object] = import_vendor._VENDOR_REGISTRY
-    vendors = [*registry, *find_entry_points(ENTRY_POINT_GROUP)]
+    vendors = [*registry, *find_entry_points(COMPILER_PLUGINS)]
     return any(is_option_of(vendor, option) for vendor in vendors)
 
 

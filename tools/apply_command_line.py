@@ -10,7 +10,7 @@ from absl import flags
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.isolation.hosting import Hosting, find_libraries
 from compiler_plugin.transform_options import TransformOptions
-from litert.core.compiler_options import CompilerOptions, DumpOptions
+from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, DumpOptions
 from litert.core.option import Flag, Section, options_of, values_by_field
 
 from .command_line import (
@@ -136,9 +136,6 @@ def read_command(values: flags.FlagValues, rest: Sequence[str]) -> ApplyCommand:
       LiteRtError: INVALID_TOOL_CONFIG, for flags that are wrong, unknown, missing, or at odds.
     """
     hosting = _start_hosting(values)
-    # Here, since a plugin's process starts meanwhile.
-    from compiler_plugin.registry import DEFAULT_MANUFACTURER
-
     paths, unknown = split_arguments(rest)
     model, output = _paths(values, paths)
     given = values.flag_values_dict()

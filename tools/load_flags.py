@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, options_of, values_by_field
@@ -166,9 +166,6 @@ def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Opt
         raise usage_error(
             "flags to compile for an NPU, and --accelerator without it", "Add npu to it."
         )
-    # Here, since --help must not wait for it.
-    from compiler_plugin.registry import DEFAULT_MANUFACTURER
-
     _check_place(unknown)
     given: Mapping[str, object] = values_by_field(_AT_LOAD, flags.flag_values_dict())
     for name, value in given.items():

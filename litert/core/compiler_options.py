@@ -10,6 +10,8 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, Section, option
 from litert.core.status import Status
 
+DEFAULT_MANUFACTURER = "Reference"
+
 PARTITION_STRATEGIES = ("default", "weakly_connected")
 """How ops become partitions: as a plugin has it, or those that data join; the names are stock's, in its order."""
 

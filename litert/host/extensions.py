@@ -23,6 +23,10 @@ from litert.core.status import Status
 if TYPE_CHECKING:
     from types import ModuleType
 
+COMPILER_PLUGINS = "litert_npu.compiler_plugin"
+DISPATCH_TABLES = "litert_npu.dispatch"
+"""Groups of entry points."""
+
 _Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
 """An entry of a package: what names the package, the group, the entry's name and its value."""
 

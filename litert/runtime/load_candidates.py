@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from compiler_plugin.registry import DEFAULT_MANUFACTURER, ENTRY_POINT_GROUP, find_plugins
+from litert.core.compiler_options import DEFAULT_MANUFACTURER
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.extensions import EntryPoint, find_entry_points
+from litert.host.extensions import COMPILER_PLUGINS, EntryPoint, find_entry_points
 from litert.host.stock_vendors import is_option_of, stock_vendor_folder
 from litert.options import Options
 
@@ -52,7 +52,7 @@ def find_candidates(options: Options, environment: EnvironmentOptions) -> Candid
     emulated, is asked where the program has assets or options for it.
     """
     given = [environment.compiler_plugin_path] if environment.compiler_plugin_path else []
-    points = find_entry_points(ENTRY_POINT_GROUP)
+    points = find_entry_points(COMPILER_PLUGINS)
     if options.soc_manufacturer:
         point = points.get(options.soc_manufacturer)
         stock = stock_vendor_folder(options.soc_manufacturer, "compiler")
@@ -91,6 +91,10 @@ def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
 
 
 def _names_in_folders(libs: Sequence[str]) -> list[str]:
+    from compiler_plugin.registry import (
+        find_plugins,
+    )  # here: a load that finds its model compiled needs none
+
     registry = find_plugins(libs)
     for path, error in registry.broken.items():
         _LOG.warning("%s is not asked to compile: %s", path, error)

@@ -82,13 +82,11 @@ def find_origins(manufacturer: str) -> Mapping[str, str]:
     Raises:
       LiteRtError: NOT_FOUND, naming the vendors that there are.
     """
-    from compiler_plugin.registry import ENTRY_POINT_GROUP as PLUGINS
-    from dispatch.loader import ENTRY_POINT_GROUP as TABLES
-    from litert.host.extensions import find_entry_points
+    from litert.host.extensions import COMPILER_PLUGINS, DISPATCH_TABLES, find_entry_points
 
     points = {
-        "compiler_plugin": find_entry_points(PLUGINS),
-        "dispatch": find_entry_points(TABLES),
+        "compiler_plugin": find_entry_points(COMPILER_PLUGINS),
+        "dispatch": find_entry_points(DISPATCH_TABLES),
     }
     found = {
         kind: f"{names[manufacturer].module}:{names[manufacturer].attribute}"
