@@ -75,7 +75,7 @@ def _network_row(path: Path) -> Row:
 
 def _alone_row(paths: Sequence[Path]) -> Row:
     """The largest difference that one transformation makes alone."""
-    loaded = Transformations.load(TransformOptions()).extensions.transformations
+    loaded = Transformations(TransformOptions()).extensions.transformations
     names = [item.name for item in loaded if item.origin.is_builtin and item.name not in _UNKNOWN]
     largest, matches = 0.0, 0
     for path in paths:
@@ -91,7 +91,7 @@ def _alone_row(paths: Sequence[Path]) -> Row:
 def _transform(path: Path, selection: str) -> _Result:
     model = read_model(path)
     count = _count(model)
-    transformations = Transformations.load(TransformOptions(selection=[selection]))
+    transformations = Transformations(TransformOptions(selection=[selection]))
     start = time.perf_counter()
     transformations.run(model)
     spent = time.perf_counter() - start

@@ -76,7 +76,7 @@ def transform_model(
     # Here, since most models are compiled without.
     from compiler_plugin.transformations.running import Transformations
 
-    transformations = Transformations.load(options)
+    transformations = Transformations(options)
     transformations.run(model)
     report.transformations = transformations.reports()
     report.warnings += transformations.notes

@@ -24,10 +24,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Buffer, Model, Tensor
-from litert.model.positions import (
-    read_control_dependencies,
-    set_control_dependencies,
-)
+from litert.model.positions import read_control_dependencies, set_control_dependencies
 from litert.model.writer import write_model
 
 _Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] | None]
@@ -45,7 +42,9 @@ def emit(graph: Graph) -> None:
         if graph.ops is not None:
             graph.ops.remember(node)
     if graph.edit_count:
-        _settle_results(graph)
+        if _is_entry(graph):
+            _separate(graph)
+        _settle_names(graph)
         graph.infer()
         check_graph(graph)
         _write_control_dependencies(graph)
@@ -55,14 +54,19 @@ def tidy(graphs: Sequence[Graph]) -> None:
     """Lets equal constants share their data, and takes out what nothing in the model has; the last step of all.
 
     Args:
-      graphs: of subgraphs of one model, emitted.
+      graphs: of all subgraphs of one model, emitted.
     """
-    _share_constants([graph for graph in graphs if graph.edit_count])
+    changed = [graph for graph in graphs if graph.edit_count]
+    if changed:
+        _share_data(changed[0].model, (buffer for graph in changed for buffer in graph.seen_data))
+    for graph in changed:
+        _merge_added(graph)
     for graph in graphs:
         dead = find_dead_tensors(graph.model, graph.subgraph, graph.subgraph.tensors)
         if dead:
             graph.subgraph.remove_tensors(dead)
-    for model in dict.fromkeys(graph.model for graph in graphs):
+    if graphs:
+        model = graphs[0].model
         drop_buffers(model, model.buffers)
         drop_operator_codes(model, model.operator_codes)
 
@@ -82,15 +86,9 @@ def _write_control_dependencies(graph: Graph) -> None:
 
 
 def dump_model(graphs: Sequence[Graph], path: str) -> None:
-    """Writes a model that is not done yet.
+    """Writes a model that is not done yet, whose graphs can be changed further, to a file, and makes its folder.
 
-    Args:
-      graphs: of all its subgraphs; they can be changed further. Types that the front phase does not know are
-        VARIANT in the file.
-      path: of the file, whose folder is made if it is not there.
-
-    Raises:
-      LiteRtError: FILE_IO; and that of a graph that cannot be written.
+    Types that the front phase does not know are VARIANT in the file.
     """
     folder = os.path.dirname(path)
     try:
@@ -126,13 +124,6 @@ def _writable(graph: Graph) -> Iterator[None]:
             tensor.element_type = ElementType.NONE
 
 
-def _settle_results(graph: Graph) -> None:
-    """Separates results that an edit has made one, and gives all their names."""
-    if _is_entry(graph):
-        _separate(graph)
-    _settle_names(graph)
-
-
 def _is_entry(graph: Graph) -> bool:
     """Whether the results go to the caller of a model, or of a partition: control flow copies what it is given."""
     return graph.model.subgraphs[0] is graph.subgraph or any(
@@ -141,6 +132,7 @@ def _is_entry(graph: Graph) -> bool:
 
 
 def _separate(graph: Graph) -> None:
+    """Separates results that an edit has made one."""
     owners: dict[Tensor, Node] = {}
     for result in sorted(graph.results, key=_has_moved):  # those that stayed own theirs
         source = result.in_port(0).get_source()
@@ -152,7 +144,10 @@ def _separate(graph: Graph) -> None:
             continue
         if source.node.is_const:
             if owner is not result or source.tensor.readers:
-                _clone_constant(graph, result, source.tensor)
+                clone = source.tensor.clone()
+                clone.name = graph.unique_name(result.result_name)
+                graph.subgraph.tensors.append(clone)
+                graph.set_result(result, clone)
         elif owner is not result or not source.node.is_op:
             _insert_identity(graph, result, source)
 
@@ -160,14 +155,6 @@ def _separate(graph: Graph) -> None:
 def _has_moved(result: Node) -> bool:
     """Whether a result of the model is another tensor than in the file."""
     return result.tensor is not result.first_tensor
-
-
-def _clone_constant(graph: Graph, result: Node, tensor: Tensor) -> None:
-    """Gives a result a constant of its own, with the same data."""
-    clone = tensor.clone()
-    clone.name = graph.unique_name(result.result_name)
-    graph.subgraph.tensors.append(clone)
-    graph.set_result(result, clone)
 
 
 def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
@@ -212,20 +199,8 @@ def _settle_names(graph: Graph) -> None:
         graph.rename(tensor, name)
 
 
-def _share_constants(graphs: Sequence[Graph]) -> None:
-    """Lets equal data of one model be there once.
-
-    Args:
-      graphs: of subgraphs of one or more models, which their edits have changed.
-    """
-    for model in dict.fromkeys(graph.model for graph in graphs):
-        own = [graph for graph in graphs if graph.model is model]
-        _share_data(model, (buffer for graph in own for buffer in graph.seen_data))
-    for graph in graphs:
-        _merge_added(graph)
-
-
 def _share_data(model: Model, buffers: Iterable[Buffer]) -> None:
+    """Lets equal data of a model be there once."""
     tensors: dict[Buffer, list[Tensor]] = defaultdict(list)
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:

@@ -19,6 +19,7 @@ from compiler_plugin.transformations.stock_inference import (
     VALUE_TYPES,
     is_self_contained,
     run,
+    value_of_shape,
 )
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
@@ -51,14 +52,20 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
             shape = node.in_port(0).data.get_shape()
             if shape is not None and -1 not in shape:
                 foldable[op] = node
-                shapes[op.outputs[0]] = _shape_value(op, shape)
+                shapes[op.outputs[0]] = value_of_shape(op, shape)
         elif op.inputs and all(_is_known(tensor, foldable, op.name) for tensor in op.inputs):
             foldable[op] = node
     wanted = _choose(graph, foldable)
+    values = _compute([port.tensor for port in wanted], foldable, shapes, graph.layout)
     made: dict[Tensor, Node] = {}
-    for port, value in zip(wanted, _compute(wanted, foldable, shapes, graph.layout), strict=True):
-        if value is not None:
-            made[port.tensor] = _replace(graph, port, value)
+    for port in wanted:
+        tensor = port.tensor
+        if tensor in values:
+            constant = graph.create_const(
+                values[tensor], tensor.name, tensor.element_type, tensor.quantization
+            )
+            port.get_connection().set_source(constant.out_port(0))
+            made[tensor] = constant
     gone = 0
     for node in reversed(foldable.values()):
         if any(port.is_read for port in node.out_ports()):
@@ -95,13 +102,6 @@ def _size(port: OutPort) -> int | None:
     if shape is None or -1 in shape:
         return None
     return prod(shape) * port.tensor.element_type.bits // 8
-
-
-def _shape_value(op: Op, shape: Sequence[int]) -> Array:
-    import numpy as np
-
-    value = shape if op.name == "SHAPE" else len(shape)
-    return np.array(value, op.outputs[0].element_type.numpy_dtype)
 
 
 def _choose(graph: Graph, foldable: dict[Op, Node]) -> list[OutPort]:
@@ -146,54 +146,31 @@ def _freed(graph: Graph, foldable: Iterable[Op]) -> dict[Op, int]:
 
 
 def _compute(
-    wanted: Sequence[OutPort],
-    foldable: dict[Op, Node],
-    shapes: Mapping[Tensor, Array],
-    layout: DataLayout,
-) -> list[Array | None]:
-    """The values of results; None for one that stock's kernels refuse to compute."""
-    tensors = [port.tensor for port in wanted]
-    if not tensors:
-        return []
-    try:
-        return list(_run(tensors, foldable, shapes, layout))
-    except LiteRtError:
-        values: list[Array | None] = []
-        for tensor in tensors:
-            try:
-                values += _run([tensor], foldable, shapes, layout)
-            except LiteRtError as error:  # it would fail at run time as well
-                _LOG.info("'%s' is not folded: %s", tensor.name, error)
-                values.append(None)
-        return values
-
-
-def _run(
     wanted: Sequence[Tensor],
     foldable: dict[Op, Node],
     shapes: Mapping[Tensor, Array],
     layout: DataLayout,
-) -> list[Array]:
+) -> dict[Tensor, Array]:
+    """The values of results, without those that stock's kernels refuse to compute."""
     needed = set(wanted)
     ops: list[Op] = []
     for op in reversed(foldable):
-        if needed.isdisjoint(op.outputs) or op.outputs[0] in shapes:
-            continue
-        ops.append(op)
-        needed.update(tensor for tensor in op.inputs if tensor is not None)
+        if not needed.isdisjoint(op.outputs) and op.outputs[0] not in shapes:
+            ops.append(op)
+            needed.update(tensor for tensor in op.inputs if tensor is not None)
+    values = {tensor: shapes[tensor] for tensor in wanted if tensor in shapes}
     computed = [tensor for tensor in wanted if tensor not in shapes]
-    values = dict(shapes)
-    if ops:
-        found = run(ops[::-1], shapes.get, computed, layout)
-        values.update(zip(computed, found, strict=True))
-    return [values[tensor] for tensor in wanted]
-
-
-def _replace(graph: Graph, port: OutPort, value: Array) -> Node:
-    """Lets all readers of a result read a new constant instead."""
-    tensor = port.tensor
-    constant = graph.create_const(
-        value, tensor.name, tensor.element_type, quantization=tensor.quantization
-    )
-    port.get_connection().set_source(constant.out_port(0))
-    return constant
+    if not computed:
+        return values
+    try:
+        return {
+            **values,
+            **dict(zip(computed, run(ops[::-1], shapes.get, computed, layout), strict=True)),
+        }
+    except LiteRtError as error:
+        if len(computed) == 1:  # it would fail at run time as well
+            _LOG.info("'%s' is not folded: %s", computed[0].name, error)
+        else:
+            for tensor in computed:
+                values |= _compute([tensor], foldable, shapes, layout)
+    return values

@@ -37,14 +37,9 @@ class FileInputs:
         return [tensor for op in self._types for tensor in op.outputs]
 
     def check(self, node: Node, is_static: bool) -> None:
-        """Refuses an op whose inputs are not as in the file any more.
+        """Refuses an op whose inputs are not as in the file any more; a new one has what it takes the place of.
 
-        Args:
-          node: the op; a new one keeps the shape of what it takes the place of.
-          is_static: whether unknown dimensions have become what the interpreter starts with.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, with the input that has changed.
+        Where the graph is static, unknown dimensions have become what the interpreter starts with.
         """
         op = node.model_op
         before = None if op is None else self._types.get(op)
@@ -61,15 +56,9 @@ class FileInputs:
 def try_sizes(
     graph: InferredGraph, node: Node, probes: Iterable[ShapeProbe]
 ) -> dict[ShapeProbe, list[Shape | None]]:
-    """What a user's op infers for each of the sizes that unknown dimensions are tried with.
+    """The shapes that a user's op infers for each of the sizes that unknown dimensions are tried with.
 
-    Args:
-      graph: that it is in.
-      node: the op.
-      probes: with the shapes of its inputs.
-
-    Returns:
-      Shapes of its outputs; nothing where no dimension of its inputs is unknown, or it has no `infer`.
+    Nothing where no dimension of its inputs is unknown, or it has no `infer`.
     """
     inputs = {t: t.shape_signature for t in node.input_tensors if t is not None and has_unknown(t)}
     if not inputs or find_infer(node) is None:
@@ -145,14 +134,10 @@ def find_infer(node: Node, name: str = "infer") -> Infer | None:
 
 
 def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
-    """Lets a user's op set types, shapes and values of a node's outputs.
-
-    Args:
-      graph: that the node is in.
-      node: whose inputs have been inferred.
+    """Lets a user's op set types, shapes and values of a node's outputs; without an `infer`, nothing but types.
 
     Returns:
-      Whether there is an `infer`; where there is none nothing is set but types.
+      Whether there is an `infer`.
 
     Raises:
       LiteRtError: of the op's functions, with their file; SHAPE_INFERENCE_FAILED for other exceptions of theirs,

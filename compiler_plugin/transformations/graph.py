@@ -78,6 +78,10 @@ class Graph(InferredGraph):
         if ops is not None:
             ops.extract(self)
 
+    def __repr__(self) -> str:
+        ops = "1 op" if len(self._ops) == 1 else f"{len(self._ops)} ops"
+        return f"Graph('{self.subgraph.name}', {ops}, {self.stage.value})"
+
     def create_op(
         self,
         op: str,
@@ -107,10 +111,12 @@ class Graph(InferredGraph):
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
         """
         self.check_editable()
-        request = check_request(op, inputs, attributes, name, outputs, version, is_custom)
+        number, options, count = check_request(
+            op, inputs, attributes, name, outputs, version, is_custom
+        )
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
-        code = self.model.operator_code(request.number, op if is_custom else None, version)
+        code = self.model.operator_code(number, op if is_custom else None, version)
         ports = [
             self._add_constant(*value, f"{name or op}/input_{index}").out_port(0)
             if isinstance(value, tuple)
@@ -119,12 +125,9 @@ class Graph(InferredGraph):
         ]
         tensors = [port.tensor if port else None for port in ports]
         base = name or op.lower()
-        made = [
-            self.create_tensor(base if not index else f"{base}:{index}")
-            for index in range(request.outputs)
-        ]
-        model_op = Op(code, tensors, made, request.options)
-        model_op.options_2 = request.options_2
+        made = [self.create_tensor(f"{base}:{index}" if index else base) for index in range(count)]
+        model_op = Op(code, tensors, made, options[0])
+        model_op.options_2 = options[1]
         self._ops.add(model_op)
         node = self.node_of(model_op)
         self.creation_count += 1
@@ -230,13 +233,7 @@ class Graph(InferredGraph):
         self.touch(new.node)
 
     def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None:
-        """Makes a custom op another, of the same version.
-
-        Args:
-          node: a custom op.
-          op: another custom code, or a builtin operator's name.
-          is_custom: whether it is a custom code.
-        """
+        """Makes a custom op another, of the same version; `is_custom` says whether `op` is a custom code."""
         self._check_own(node)
         model_op = node.model_op
         if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):
@@ -348,7 +345,7 @@ class Graph(InferredGraph):
             self.subgraph.outputs[result.result_index] = tensor
         for signature, index in result.result_signatures:
             signature.outputs[index] = (signature.outputs[index][0], tensor)
-        if self._name_result(result) and old.name == tensor.name and not self.is_input(old):
+        if self._name_result(result) and old.name == tensor.name and old not in self._inputs:
             old.name = self.unique_name(f"{old.name}/replaced")
         self._note_lost_reader(old)
         self.edit_count += 1
@@ -359,7 +356,7 @@ class Graph(InferredGraph):
         """Gives a result's tensor the result's name, where no other has a right to its present one."""
         tensor = result.tensor
         assert tensor is not None
-        if not self.has_op(tensor.producer) or len(self._results_of(tensor)) > 1:
+        if tensor.producer not in self._ops or len(self._results_of(tensor)) > 1:
             return tensor.name == result.result_name
         self.rename(tensor, result.result_name)
         return True

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compiler_plugin.plugin import DataLayout
-from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph_ops import GraphOps
 from compiler_plugin.transformations.node import InPort, Node, NodeGraph, OutPort
 from compiler_plugin.transformations.node_attributes import (
@@ -32,21 +30,13 @@ class GraphView(NodeGraph):
 
     Attributes:
       model, subgraph: what it is a view of.
-      stage: the phase that it is in; in FRONT only shapes of inputs and constants are known.
-      layout: what tensors of rank 4 and 5 are in; NCHW only within a vendor's partition that asked for it.
-      static_shape: whether shapes are final: the model need not be resizable any more.
       edit_count: grows with each edit.
       results: the outputs of the subgraph in order, then what signatures name beside them.
     """
 
-    def __init__(
-        self, model: Model, subgraph: Subgraph, stage: Phase, layout: DataLayout, static_shape: bool
-    ) -> None:
+    def __init__(self, model: Model, subgraph: Subgraph) -> None:
         self.model = model
         self.subgraph = subgraph
-        self.stage = stage
-        self.layout = layout
-        self.static_shape = static_shape
         self.edit_count = 0
         self._count = 0
         self._ops = GraphOps(model, subgraph)
@@ -64,10 +54,6 @@ class GraphView(NodeGraph):
         for result in self.results:
             assert result.tensor is not None
             self._results_by_tensor.setdefault(result.tensor, []).append(result)
-
-    def __repr__(self) -> str:
-        ops = "1 op" if len(self._ops) == 1 else f"{len(self._ops)} ops"
-        return f"Graph('{self.subgraph.name}', {ops}, {self.stage.value})"
 
     @property
     def nodes(self) -> list[Node]:
@@ -173,14 +159,6 @@ class GraphView(NodeGraph):
         if node.model_op is not None:
             return node.model_op in self._ops
         return node.is_result or (node.tensor is not None and self._ends.get(node.tensor) is node)
-
-    def has_op(self, op: Op | None) -> bool:
-        """Whether an op is in the graph."""
-        return op in self._ops
-
-    def is_input(self, tensor: Tensor) -> bool:
-        """Whether a tensor is an input of the subgraph."""
-        return tensor in self._inputs
 
     def has_source(self, tensor: Tensor) -> bool:
         """Whether a tensor that no op writes has a value all the same, or had no op in the file already."""

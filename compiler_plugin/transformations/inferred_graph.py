@@ -29,9 +29,7 @@ class Inference(Protocol):
     def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
         """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
 
-        Args:
-          graph: in its execution order.
-          nodes: that were touched, in that order.
+        The nodes were touched; they are in an order in which they can run.
         """
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
@@ -42,6 +40,9 @@ class InferredGraph(GraphView):
     """A graph with the shapes, types and values of its tensors.
 
     Attributes:
+      stage: the phase that it is in; in FRONT only shapes of inputs and constants are known.
+      layout: what tensors of rank 4 and 5 are in; NCHW only within a vendor's partition that asked for it.
+      static_shape: whether shapes are final: the model need not be resizable any more.
       seen_data: data that were made, or whose value somebody has asked for; equal ones can be shared.
     """
 
@@ -54,7 +55,10 @@ class InferredGraph(GraphView):
         layout: DataLayout,
         static_shape: bool,
     ) -> None:
-        super().__init__(model, subgraph, stage, layout, static_shape)
+        super().__init__(model, subgraph)
+        self.stage = stage
+        self.layout = layout
+        self.static_shape = static_shape
         self.seen_data: dict[Buffer, None] = {}
         self._inference = inference
         self._is_inferring = False
@@ -191,11 +195,7 @@ class InferredGraph(GraphView):
         self._values[tensor] = array
 
     def check_editable(self) -> None:
-        """Refuses an edit by an op's `infer`: what is inferred around it would be of another graph.
-
-        Raises:
-          LiteRtError: INVALID_TRANSFORMATION.
-        """
+        """Refuses an edit by an op's `infer`: what is inferred around it would be of another graph."""
         if self._is_inferring:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,

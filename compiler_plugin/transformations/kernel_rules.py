@@ -104,25 +104,35 @@ _RANK_IS_LENGTH_OF = {
     "TRANSPOSE_CONV": 0,
 }
 """The input that is a shape, or has as many elements as one."""
-_SAME_RANK = frozenset({
-    "BATCH_TO_SPACE_ND", "CUMSUM", "MIRROR_PAD", "PAD", "PADV2", "RFFT2D", "SPACE_TO_BATCH_ND", "TILE",
-    "TRANSPOSE",
-})  # fmt: skip
-_OF_RANK_ONE = frozenset({
-    "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "RANGE", "UNIQUE"
-})  # fmt: skip
+
+
+def _unknown(rank: int) -> Shape:
+    return (-1,) * rank
+
+
+_BY_FIRST_SHAPE: dict[str, Callable[[Shape], Shape | None]] = {
+    **dict.fromkeys(
+        ("BATCH_TO_SPACE_ND", "CUMSUM", "MIRROR_PAD", "PAD", "PADV2", "RFFT2D", "SPACE_TO_BATCH_ND",
+         "TILE", "TRANSPOSE"),
+        lambda first: _unknown(len(first)),
+    ),
+    "EXPAND_DIMS": lambda first: _unknown(len(first) + 1),
+    "MULTINOMIAL": lambda first: (first[0], -1) if len(first) == 2 else None,
+    "ONE_HOT": lambda first: _unknown(len(first) + 1),
+    "RESIZE_BILINEAR": lambda first: (first[0], -1, -1, first[3]) if len(first) == 4 else None,
+    "RESIZE_NEAREST_NEIGHBOR": lambda first: (first[0], -1, -1, first[3]) if len(first) == 4 else None,
+    "SEGMENT_SUM": lambda first: (-1, *first[1:]),
+    "TOPK_V2": lambda first: (*first[:-1], -1) if first else None,
+    "UNSORTED_SEGMENT_SUM": lambda first: (-1, *first[1:]),
+    "WHERE": lambda first: (-1, len(first)),
+}  # fmt: skip
+"""What the shape of input 0 tells."""
+
+_OF_RANK_ONE = frozenset({"NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "RANGE", "UNIQUE"})
 
 
 def find_output_type(op: Op, index: int) -> ElementType | None:
-    """The element type of a builtin op's output.
-
-    Args:
-      op: with the types of its inputs known.
-      index: of the output.
-
-    Returns:
-      None where neither inputs nor options say it.
-    """
+    """The element type of a builtin op's output; None where neither inputs nor options say it."""
     name = op.name
     if name in _OPEN:
         return None
@@ -167,10 +177,8 @@ def _input(op: Op, index: int) -> Tensor | None:
 
 def _option_type(op: Op, option: str) -> ElementType | None:
     assert option in option_names(op)
-    name = get_builtin_option(
-        op, option
-    )  # the file's numbers are not those of `ElementType`: its names are
-    return ElementType.__members__.get(name)
+    # The file's numbers are not those of `ElementType`: its names are.
+    return ElementType.__members__.get(get_builtin_option(op, option))
 
 
 def _looked_up_type(table: Tensor) -> ElementType:
@@ -180,47 +188,18 @@ def _looked_up_type(table: Tensor) -> ElementType:
     return _E.FLOAT32 if is_scaled else table.element_type
 
 
-def find_data_shape(op: Op, index: int, shape_of: ShapeOf) -> Shape | None:
-    """What is known of the shape of an op's output, with -1 for dimensions that only a run tells.
+def find_data_shape(op: Op, shape_of: ShapeOf) -> Shape | None:
+    """What is known of the shape of a builtin op's outputs that stock gives none before a run.
 
-    Args:
-      op: a builtin op that stock gives no shape before a run.
-      index: of the output.
-      shape_of: gives the shapes of its inputs, with -1 too.
-
-    Returns:
-      None where not even the rank is known.
+    It has -1 for dimensions that only a run tells, as those of `shape_of`; None where not even the rank is known.
     """
     name = op.name
-    shapes = [None if tensor is None else shape_of(tensor) for tensor in op.inputs]
-    first = shapes[0] if shapes else None
     if name in _OF_RANK_ONE:
         return (-1,)
-    if name in _RANK_IS_LENGTH_OF:
-        length = _at(shapes, _RANK_IS_LENGTH_OF[name])
-        return (
-            (-1,) * length[0]
-            if length is not None and len(length) == 1 and length[0] >= 0
-            else None
-        )
-    if first is None:
+    source = _input(op, _RANK_IS_LENGTH_OF.get(name, 0))
+    shape = None if source is None else shape_of(source)
+    if shape is None:
         return None
-    if name == "WHERE":
-        return -1, len(first)
-    if name in _SAME_RANK:
-        return (-1,) * len(first)
-    if name in ("SEGMENT_SUM", "UNSORTED_SEGMENT_SUM"):
-        return (-1, *first[1:])
-    if name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR") and len(first) == 4:
-        return first[0], -1, -1, first[3]
-    if name == "TOPK_V2" and first:
-        return (*first[:-1], -1)
-    if name == "MULTINOMIAL" and len(first) == 2:
-        return first[0], -1
-    if name in ("ONE_HOT", "EXPAND_DIMS"):
-        return (-1,) * (len(first) + 1)
-    return None
-
-
-def _at(shapes: list[Shape | None], index: int) -> Shape | None:
-    return shapes[index] if index < len(shapes) else None
+    if name in _RANK_IS_LENGTH_OF:
+        return _unknown(shape[0]) if len(shape) == 1 and shape[0] >= 0 else None
+    return _BY_FIRST_SHAPE[name](shape) if name in _BY_FIRST_SHAPE else None

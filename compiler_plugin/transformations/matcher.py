@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import TypeAlias
@@ -17,7 +17,6 @@ from compiler_plugin.transformations.pattern import (
     Const,
     Match,
     Pattern,
-    check_pattern,
 )
 from litert.core.quantization import QuantizationKind
 from litert.model.tensor_data import Array
@@ -42,12 +41,10 @@ class PatternMatch:
     """A place that a pattern fits.
 
     Attributes:
-      root: the last op.
       named: what the names of the pattern stand for.
       nodes: the ops that `Match` patterns stand for, each once, the last op first.
     """
 
-    root: Node
     named: Mapping[str, Bound]
     nodes: Sequence[Node]
 
@@ -68,23 +65,7 @@ def find_match(pattern: Match, root: Node) -> PatternMatch | None:
         return None
     named = {key: value for key, value in found.items() if isinstance(key, str)}
     nodes = dict.fromkeys(v for v in found.values() if isinstance(v, Node) and v.is_op)
-    return PatternMatch(root, named, list(nodes))
-
-
-def find_matches(graph: Graph, pattern: Match) -> Iterator[PatternMatch]:
-    """All places that a pattern fits, in execution order of their last ops; they may overlap.
-
-    Each is looked for when it is asked for, so that the graph may be edited in between: what is gone is not found.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for what is no pattern.
-    """
-    check_pattern(pattern)
-    for node in find_candidates(graph, pattern.ops):
-        if node.is_alive:
-            match = find_match(pattern, node)
-            if match is not None:
-                yield match
+    return PatternMatch(named, list(nodes))
 
 
 def find_candidates(graph: Graph, ops: Sequence[str]) -> list[Node]:

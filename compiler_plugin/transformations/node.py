@@ -126,15 +126,7 @@ class Node(NodeAttributes):
     def __init__(
         self, graph: NodeGraph, node_id: str, kind: str, model_op: Op | None, tensor: Tensor | None
     ) -> None:
-        """For `Graph`.
-
-        Args:
-          graph: that it is in.
-          node_id: unique in the graph.
-          kind: one of the four ends; "" for an op.
-          model_op: of an op.
-          tensor: of any other.
-        """
+        """For `Graph`; `kind` is one of the four ends, and "" for an op."""
         super().__init__(kind, model_op, tensor)
         keep = object.__setattr__
         keep(self, "graph", graph)
@@ -180,11 +172,7 @@ class Node(NodeAttributes):
         return self.graph.has_node(self)
 
     def check_alive(self) -> None:
-        """Refuses a node that was removed.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT.
-        """
+        """Refuses a node that was removed."""
         if not self.is_alive:
             raise refused(f"{self} was removed from the graph", "Ask for it again.")
 
@@ -349,14 +337,28 @@ class PortData:
         return f"PortData({self._port})"
 
 
-class OutPort:
-    """An output port of a node: a tensor."""
+class _Port:
+    """A place where data go in or out; two of the same kind, node and number are equal."""
 
     __slots__ = ("index", "node")
 
     def __init__(self, node: Node, index: int) -> None:
         self.node = node
         self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, type(self)) and self.node is other.node and self.index == other.index
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), self.index))
+
+
+class OutPort(_Port):
+    """An output port of a node: a tensor."""
+
+    __slots__ = ()
 
     @property
     def tensor(self) -> Tensor:
@@ -423,33 +425,19 @@ class OutPort:
         self.get_connection().remove()
 
     def check_destination(self, destination: InPort) -> None:
-        """Refuses what cannot read this port.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no input port, or as for `InPort.check_source`.
-        """
+        """Refuses what is no input port, or cannot read this one."""
         if not isinstance(destination, InPort):
             raise refused(f"{destination!r:.100} is no input port", "node.in_port(0) is one.")
         destination.check_source(self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OutPort) and self.node is other.node and self.index == other.index
-
-    def __hash__(self) -> int:
-        return hash((id(self.node), self.index))
 
     def __repr__(self) -> str:
         return f"output {self.index} of {self.node}"
 
 
-class InPort:
+class InPort(_Port):
     """An input port of a node: a place among its inputs, connected or not."""
 
-    __slots__ = ("index", "node")
-
-    def __init__(self, node: Node, index: int) -> None:
-        self.node = node
-        self.index = index
+    __slots__ = ()
 
     @property
     def data(self) -> PortData:
@@ -484,7 +472,8 @@ class InPort:
         """Reads an output port from now on.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, as for `check_source`.
+          LiteRtError: INVALID_ARGUMENT, for what is no output port, or one of another graph, of a node that was
+            removed, or of the node itself.
         """
         self.check_source(source)
         self.node.graph.set_input(self.node, self.index, source.tensor)
@@ -499,12 +488,7 @@ class InPort:
         self.node.graph.set_input(self.node, self.index, None)
 
     def check_source(self, source: OutPort, *, is_new: bool = False) -> None:
-        """Refuses what this port cannot read.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no output port, or one of another graph, of a node that was
-            removed, or of the node itself.
-        """
+        """Refuses what is no output port, or one of another graph, of a removed node or of the node itself."""
         if not isinstance(source, OutPort):
             raise not_an_output(source)
         for node in (self.node, source.node):
@@ -531,12 +515,6 @@ class InPort:
                 f"result '{self.node.name}' of the model cannot be without a source",
                 "Connect it to another port; that replaces the source.",
             )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, InPort) and self.node is other.node and self.index == other.index
-
-    def __hash__(self) -> int:
-        return hash((id(self.node), ~self.index))
 
     def __repr__(self) -> str:
         return f"input {self.index} of {self.node}"

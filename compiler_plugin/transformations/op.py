@@ -34,9 +34,8 @@ from compiler_plugin.transformations.op_request import check_inputs, refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.builtin_options import default_builtin_options
+from litert.model.builtin_options import BUILTIN_NUMBERS, default_builtin_options
 from litert.model.raw_options import RawField
-from litert.model.schema import BUILTIN_OPERATORS
 
 OpClass: TypeAlias = "type[Op]"
 Infer: TypeAlias = Callable[[Any], None]
@@ -196,7 +195,7 @@ class Op:
             return builtin_op_class(name)
         from difflib import get_close_matches  # here: few need it
 
-        known = [*classes, *BUILTIN_OPERATORS.values()]
+        known = [*classes, *BUILTIN_NUMBERS]
         near = get_close_matches(name, known, 1) or get_close_matches(name.upper(), known, 1)
         raise LiteRtError(
             Status.NOT_FOUND,
@@ -258,7 +257,7 @@ class TfliteOp(Op):
 
 def is_builtin(name: str) -> bool:
     """Whether a name is one of TFLite's own operators."""
-    return name in _builtin_names()
+    return name in BUILTIN_NUMBERS and name != "CUSTOM"
 
 
 @cache
@@ -266,11 +265,6 @@ def builtin_op_class(name: str) -> OpClass:
     """The class of one of TFLite's own operators."""
     title = "".join(word.capitalize() for word in name.split("_"))
     return type(title, (TfliteOp,), {"op": name, "__doc__": f"TFLite's {name}."})
-
-
-@cache
-def _builtin_names() -> frozenset[str]:
-    return frozenset(BUILTIN_OPERATORS.values()) - {"CUSTOM"}
 
 
 def _check(definition: Op) -> None:

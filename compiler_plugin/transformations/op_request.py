@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -19,21 +19,6 @@ from litert.model.graph import CUSTOM, Subgraph
 from litert.model.table import Table
 
 
-class OpRequest(NamedTuple):
-    """What a new op is made of, beside its inputs.
-
-    Attributes:
-      number: of the operator in the schema.
-      options, options_2: a builtin op's.
-      outputs: how many there are.
-    """
-
-    number: int
-    options: Table | None
-    options_2: Table | None
-    outputs: int
-
-
 def check_request(
     op: str,
     inputs: object,
@@ -42,12 +27,8 @@ def check_request(
     outputs: int | None,
     version: int,
     is_custom: bool,
-) -> OpRequest:
-    """Checks what `Graph.create_op` is given.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
+) -> tuple[int, tuple[Table | None, Table | None], int]:
+    """Checks what `Graph.create_op` is given; gives the operator's number, options and count of outputs."""
     check_inputs(op, inputs)
     check_name(name)
     _check_number(op, "outputs", outputs, 0)
@@ -57,19 +38,15 @@ def check_request(
             f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values"
         )
     if is_custom:
-        return OpRequest(CUSTOM, None, None, 1 if outputs is None else outputs)
+        return CUSTOM, (None, None), 1 if outputs is None else outputs
     number = builtin_number(op)
     wanted = {**usual_builtin_options(op), **(attributes or {})}
     count = count_outputs(op, wanted) if outputs is None else outputs
-    return OpRequest(number, *make_builtin_options(op, wanted), count)
+    return number, make_builtin_options(op, wanted), count
 
 
 def check_inputs(op: str, inputs: object) -> None:
-    """Refuses a single input where a list of them should stand.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
+    """Refuses a single input where a list of them should stand."""
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise refused(
             f"the inputs of {op} are {inputs!r:.100}, and no list", "Put it into one: [x]."
@@ -77,11 +54,7 @@ def check_inputs(op: str, inputs: object) -> None:
 
 
 def builtin_number(name: str) -> int:
-    """A builtin operator's number.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with the nearest name.
-    """
+    """A builtin operator's number; others are refused, with the nearest name."""
     number = BUILTIN_NUMBERS.get(name)
     if number is None or number == CUSTOM:
         from difflib import get_close_matches
@@ -139,11 +112,7 @@ class TensorNames:
 
 
 def check_name(name: str) -> None:
-    """Refuses what is no name of a tensor.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
+    """Refuses what is no name of a tensor."""
     if not isinstance(name, str):
         raise refused(f"{name!r:.100} is no name", "Give a text.")
 

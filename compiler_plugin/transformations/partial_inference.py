@@ -48,12 +48,7 @@ class PartialInference:
     _graph: InferredGraph  # that asks
 
     def __init__(self, subgraph: Subgraph, layout: DataLayout = "NHWC") -> None:
-        """Remembers what the file says of ops that cannot be inferred.
-
-        Args:
-          subgraph: of the graph, before any edit.
-          layout: of the graph.
-        """
+        """Remembers what the file says of ops that cannot be inferred; the subgraph is not edited yet."""
         self._file_inputs = FileInputs(op for op in subgraph.ops if not is_self_contained(op))
         self._has_seen_unknown = any(has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
@@ -66,11 +61,7 @@ class PartialInference:
         self._is_static = False
 
     def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
-        """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
-
-        Args:
-          graph: whose subgraph this was made for.
-          nodes: that were touched, in an order that they can run in.
+        """As `Inference` says.
 
         Raises:
           LiteRtError: RUNTIME_FAILURE, where stock refuses an op; INVALID_ARGUMENT, for an op that nobody can
@@ -99,14 +90,7 @@ class PartialInference:
         return found if all(_is_same(found, value) for value in values) else None
 
     def make_static(self, graph: InferredGraph) -> None:
-        """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data.
-
-        Args:
-          graph: beyond its front phase.
-
-        Raises:
-          LiteRtError: as `infer`.
-        """
+        """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data."""
         self._is_static = True
         ends = [node.tensor for node in graph.parameters]
         for tensor in (*ends, *self._file_inputs.outputs()):
@@ -169,7 +153,7 @@ class PartialInference:
             tensor = port.tensor
             found = combine(tensor, [probe.shapes.get(tensor) for probe in probes])
             if found is None and tensor in self._shapeless:
-                found = self._find_data_shape(_op(node), port.index)
+                found = self._find_data_shape(_op(node), tensor)
                 is_open |= found is not None
             if found is not None and self._set_shape(port, *found):
                 self._changed[tensor] = None
@@ -177,16 +161,14 @@ class PartialInference:
                 self._changed[tensor] = None  # its value may have
         return is_open
 
-    def _find_data_shape(self, op: Op, index: int) -> tuple[Shape, Shape] | None:
+    def _find_data_shape(self, op: Op, result: Tensor) -> tuple[Shape, Shape] | None:
         """What is known beforehand of a shape that depends on data."""
         signature = find_data_shape(
-            op,
-            index,
-            lambda t: None if t in self._shapeless else t.shape_signature or t.shape,
+            op, lambda t: None if t in self._shapeless else t.shape_signature or t.shape
         )
         if signature is None:
             return None
-        self._forget(op.outputs[index])
+        self._forget(result)
         return tuple(1 if size < 0 else size for size in signature), signature
 
     def _forget(self, *tensors: Tensor) -> None:
@@ -259,11 +241,9 @@ class PartialInference:
                 self._shapeless.add(port.tensor)
 
     def _find_readers(self, done: Container[Node], depth: int) -> list[Node]:
-        """The ops that read what has changed, and those behind them, in an order that they can run in.
+        """The ops that read what has changed, and `depth` behind each other, in an order that they can run in.
 
-        Args:
-          done: ops that have seen the changes already.
-          depth: how many ops, one behind the other.
+        Those that are done have seen the changes already.
         """
         found: dict[Op, Node] = {}
         tensors = list(self._changed)

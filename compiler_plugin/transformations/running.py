@@ -13,7 +13,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import TransformationReport
@@ -23,7 +22,6 @@ from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.custom_ops import OpLibrary
 from compiler_plugin.transformations.extension_folders import (
     ALL,
-    Extensions,
     LoadedTransformation,
     load_extensions,
 )
@@ -44,10 +42,9 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.host.extensions import find_place
 from litert.model.builtin_options import BUILTIN_NUMBERS
-from litert.model.graph import Model
+from litert.model.graph import Model, Subgraph
 
 
-@dataclass(slots=True)
 class Transformations:
     """The transformations that are to run on a model, and what they have done so far.
 
@@ -58,37 +55,26 @@ class Transformations:
       ops: that the extensions and the mapping file know.
     """
 
-    options: TransformOptions
-    extensions: Extensions
-    planned: Sequence[LoadedTransformation]
-    ops: OpLibrary
-    _matches: Counter[str] = field(default_factory=Counter)
-    _seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    _ran: dict[str, None] = field(default_factory=dict)
-    _fold_limit: int = field(init=False)
-    _op_names: set[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._fold_limit = self.options.fold_limit
-        self._op_names = {cls.op for cls in self.extensions.ops}
-
-    @classmethod
-    def load(cls, options: TransformOptions) -> Transformations:
+    def __init__(self, options: TransformOptions) -> None:
         """Loads, chooses and orders transformations.
 
         Raises:
           LiteRtError: of extensions and configurations that cannot be loaded, names that nothing has, and rules
             that contradict each other.
         """
-        extensions = load_extensions(options.extensions)
-        extensions.transformations.extend(
-            configure_replacements(extensions.transformations, options.config)
-        )
-        planned = plan_transformations(extensions.transformations, options.selection)
-        _check_dump(options, planned)
+        self.options = options
+        self.extensions = load_extensions(options.extensions)
+        loaded = self.extensions.transformations
+        loaded.extend(configure_replacements(loaded, options.config))
+        self.planned = plan_transformations(loaded, options.selection)
+        _check_dump(options, self.planned)
         mapping = read_mapping_file(options.ops_mapping) if options.ops_mapping else None
-        ops = OpLibrary(extensions.ops, extensions.extractors, mapping)
-        return cls(options, extensions, planned, ops)
+        self.ops = OpLibrary(self.extensions.ops, self.extensions.extractors, mapping)
+        self._matches: Counter[str] = Counter()
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._ran: dict[str, None] = {}
+        self._fold_limit = options.fold_limit
+        self._op_names = {cls.op for cls in self.extensions.ops}
 
     @property
     def notes(self) -> Sequence[str]:
@@ -113,10 +99,7 @@ class Transformations:
         ]
 
     def run(self, model: Model) -> None:
-        """Takes all subgraphs of a model through the phases.
-
-        Args:
-          model: is changed; after an error it is not to be used.
+        """Takes all subgraphs of a model, which is not to be used after an error, through the phases.
 
         Raises:
           LiteRtError: naming the transformation, the line of its file and what ran before it.
@@ -124,16 +107,15 @@ class Transformations:
         self._op_names.update(op.name for op in model.ops())
         with self.ops.in_use():
             inferences = [PartialInference(subgraph) for subgraph in model.subgraphs]
-            static = self.options.static_shape
             graphs = [
-                Graph(model, *pair, ops=self.ops, stage=Phase.FRONT, static_shape=static)
+                self._graph(model, *pair, Phase.FRONT)
                 for pair in zip(model.subgraphs, inferences, strict=True)
             ]
             self._run_phase(Phase.FRONT, graphs)
             for graph, inference in zip(graphs, inferences, strict=True):
                 graph.stage = Phase.MIDDLE
                 with self._naming("partial inference", graph):
-                    if static:
+                    if self.options.static_shape:
                         inference.make_static(graph)
                     if graph.edit_count:
                         _settle(graph)
@@ -146,11 +128,7 @@ class Transformations:
         return {cls.op: cls.layout for cls in self.extensions.ops if cls.layout is not None}
 
     def run_in_partition(self, model: Model, layout: DataLayout) -> None:
-        """Takes a vendor's partition, whose layout has changed, through the back phase.
-
-        Args:
-          model: whose only subgraph is the partition.
-          layout: that it is in.
+        """Takes a vendor's partition, the only subgraph of its model, in its new layout through the back phase.
 
         Raises:
           LiteRtError: as `run`.
@@ -160,16 +138,26 @@ class Transformations:
         with self.ops.in_use():
             (subgraph,) = model.subgraphs
             inference = PartialInference(subgraph, layout)
-            graph = Graph(
-                model,
-                subgraph,
-                inference,
-                ops=self.ops,
-                stage=Phase.BACK,
-                layout=layout,
-                static_shape=self.options.static_shape,
-            )
-            self._run_last([graph])
+            self._run_last([self._graph(model, subgraph, inference, Phase.BACK, layout)])
+
+    def _graph(
+        self,
+        model: Model,
+        subgraph: Subgraph,
+        inference: PartialInference,
+        stage: Phase,
+        layout: DataLayout = "NHWC",
+    ) -> Graph:
+        static = self.options.static_shape
+        return Graph(
+            model,
+            subgraph,
+            inference,
+            ops=self.ops,
+            stage=stage,
+            layout=layout,
+            static_shape=static,
+        )
 
     def _run_last(self, graphs: Sequence[Graph]) -> None:
         """The back phase, and emission."""
@@ -221,10 +209,7 @@ class Transformations:
     ) -> Iterator[None]:
         """Whatever is raised within becomes an error that names its subject, and a line of an extension's file.
 
-        Args:
-          subject: the transformation with its file, or a step of ours.
-          graph: that it works on.
-          folders: of extensions; None for all.
+        The subject is a transformation with its file, or a step of ours; without folders of extensions, all count.
         """
         try:
             yield
@@ -248,11 +233,7 @@ class Transformations:
 
 
 def _settle(graph: Graph) -> None:
-    """Infers what edits have touched, and checks the whole.
-
-    Raises:
-      LiteRtError: that of inference or of the check.
-    """
+    """Infers what edits have touched, and checks the whole."""
     graph.infer()
     check_graph(graph)
 

@@ -20,6 +20,7 @@ from compiler_plugin.transformations.stock_inference import (
     is_small,
     prepare,
     run,
+    value_of_shape,
 )
 from compiler_plugin.transformations.stock_region import Shape
 from litert.core.errors import LiteRtError
@@ -56,7 +57,7 @@ class ShapeProbe:
 
         Args:
           sizes: None leaves the sizes as they are.
-          foreign_value: gives the value of a tensor that an op writes which is not stock's, where it is known.
+          foreign_value: gives the value of a tensor that a user's op writes, where it is known.
           shapeless: tensors of which nobody has said a shape yet; may change.
           layout: of the graph.
         """
@@ -89,11 +90,7 @@ class ShapeProbe:
         self._values.clear()
 
     def infer(self, ops: Sequence[Op]) -> None:
-        """Finds the shapes of ops' results.
-
-        Args:
-          ops: builtin ops, each after those that it reads from.
-        """
+        """Finds the shapes of builtin ops' results; each op is behind those that it reads from."""
         for op in ops:
             self.refused.pop(op, None)
         self._values.clear()
@@ -169,15 +166,15 @@ class ShapeProbe:
                 self.refused[op] = prepared.reason
             else:
                 self._shape_by_value(op)
-            self._fall_back(op)
+            if op not in self.refused:
+                self._fall_back(op)
         return stopped
 
     def _fall_back(self, op: Op) -> None:
         """Lets results that only a run gives shapes have those that the file says, with its unknown dimensions."""
-        if op not in self.refused:
-            for tensor in op.outputs:
-                if self.shapes[tensor] is None:
-                    del self.shapes[tensor]
+        for tensor in op.outputs:
+            if self.shapes[tensor] is None:
+                del self.shapes[tensor]
 
     def _may_shape(self, tensor: Tensor) -> bool:
         """Whether stock may look at a tensor's value to find shapes: at whole numbers, and few of them."""
@@ -196,7 +193,9 @@ class ShapeProbe:
         """Runs an op whose shapes only its values tell, if they depend on constants alone."""
         inputs = [tensor for tensor in op.inputs if tensor is not None]
         self.find_values(tensor for tensor in inputs if not tensor.is_constant)
-        if has_side_effects(op) or not all(self._has_value(tensor) for tensor in inputs):
+        if has_side_effects(op) or not all(
+            tensor.is_constant or self._values.get(tensor) is not None for tensor in inputs
+        ):
             return
         try:
             self._run([op])
@@ -206,9 +205,6 @@ class ShapeProbe:
         for tensor in op.outputs:
             value = self._values.get(tensor)
             self.shapes[tensor] = None if value is None else value.shape
-
-    def _has_value(self, tensor: Tensor) -> bool:
-        return tensor.is_constant or self._values.get(tensor) is not None
 
     def _closure(self, tensor: Tensor) -> list[Op] | None:
         """The ops that give a tensor its value, in an order that they can run in; None where not all is known."""
@@ -257,7 +253,9 @@ class ShapeProbe:
         if op is not None and op.is_custom:
             value = self._foreign_value(tensor)
         elif op is not None and op.name in ("SHAPE", "RANK"):
-            value = self._shape_value(op, tensor)
+            source = op.inputs[0] if op.inputs else None
+            shape = None if source is None else self.find_shape(source)
+            value = None if shape is None else value_of_shape(op, shape)
         elif op is not None and not has_side_effects(op):
             shapes = [self.find_shape(output) for output in op.outputs]
             if all(
@@ -269,16 +267,6 @@ class ShapeProbe:
                 return False
         self._values[tensor] = value
         return True
-
-    def _shape_value(self, op: Op, output: Tensor) -> Array | None:
-        import numpy as np  # here: reading a model does without
-
-        shape = self.find_shape(op.inputs[0]) if op.inputs and op.inputs[0] is not None else None
-        if shape is None:
-            return None
-        return np.array(
-            shape if op.name == "SHAPE" else len(shape), output.element_type.numpy_dtype
-        )
 
     def _run(self, ops: Sequence[Op]) -> None:
         wanted = [tensor for op in ops for tensor in op.outputs]
@@ -301,15 +289,7 @@ _TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _a
 
 
 def make_probes(make: Callable[[Sizes], ShapeProbe], ops: Sequence[Op]) -> list[ShapeProbe]:
-    """Tries ops with other sizes for unknown dimensions.
-
-    Args:
-      make: makes a probe with these sizes.
-      ops: all of a graph that stock can be asked about, in execution order.
-
-    Returns:
-      The two that stock takes best.
-    """
+    """Tries all ops that stock can be asked about with other sizes; gives the two probes that stock takes best."""
     tried: list[ShapeProbe] = []
     for sizes in _TRIED:
         probe = make(sizes)
@@ -335,9 +315,7 @@ def may_shape(tensor: Tensor) -> bool:
 def combine(tensor: Tensor, found: Sequence[Shape | None]) -> tuple[Shape, Shape] | None:
     """Shape and signature of an op's result, from what probes have found; None where they do not say.
 
-    Args:
-      tensor: the result.
-      found: the first with the sizes that the interpreter starts with.
+    The first probe has the sizes that the interpreter starts with.
     """
     shapes = [shape for shape in found if shape is not None]
     if not shapes or len({len(shape) for shape in shapes}) > 1:

@@ -92,11 +92,7 @@ def prepare(
 
     It stops at an op that it refuses, and after one whose shapes depend on values that no constant gives.
 
-    Args:
-      ops: builtin ops, each after those that it reads from.
-      shape_of: gives the shape of a tensor that none of them writes.
-      value_of: gives its value where it is known, beside constants.
-      layout: of the graph that the ops are in.
+    `shape_of` and `value_of` are for tensors that none of the ops writes.
     """
 
     def region_to(end: int) -> StockRegion:
@@ -126,13 +122,7 @@ def run(
     wanted: Sequence[Tensor],
     layout: DataLayout = "NHWC",
 ) -> list[Array]:
-    """Lets stock compute values.
-
-    Args:
-      ops: builtin ops, each after those that it reads from.
-      value_of: gives the value of a tensor that none of them writes, unless it is a constant.
-      wanted: results whose values are returned; read-only.
-      layout: of the graph that the ops are in.
+    """Lets stock compute the values of wanted results, which are read-only.
 
     Raises:
       LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
@@ -142,12 +132,7 @@ def run(
         if fault:
             raise refusal(op, fault)
     region = StockRegion(
-        ops,
-        lambda tensor: tensor.shape,
-        value_of,
-        outputs=wanted,
-        with_all_data=True,
-        layout=layout,
+        ops, lambda t: t.shape, value_of, outputs=wanted, with_all_data=True, layout=layout
     )
     with region.arguments() as arguments:
         try:
@@ -174,6 +159,14 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
     )
 
 
+def value_of_shape(op: Op, shape: Shape) -> Array:
+    """What SHAPE or RANK gives for an input of a shape."""
+    import numpy as np  # here: reading a model does without
+
+    value = shape if op.name == "SHAPE" else len(shape)
+    return np.array(value, op.outputs[0].element_type.numpy_dtype)
+
+
 def is_small(shape: Shape, element_type: ElementType, limit: int) -> bool:
     """Whether a tensor has no more than `limit` bytes; one of texts may have as many elements."""
     return prod(shape) * max(element_type.bits, 8) <= 8 * limit
@@ -189,11 +182,7 @@ def _interpreter(arguments: Mapping[str, Any]) -> Interpreter:
 
 
 def _array(raw: Any, region: StockRegion, tensor: Tensor) -> Array:
-    """A result's value.
-
-    Raises:
-      LiteRtError: RUNTIME_FAILURE, for one that the kernel has not written.
-    """
+    """A result's value; RUNTIME_FAILURE for one that the kernel has not written."""
     import numpy as np
 
     index = region.index[tensor]
@@ -284,7 +273,7 @@ def _find_scale_fault(op: Op) -> str:
     other = next((tensor for tensor in tensors if tensor.element_type is not kind), None)
     if other is not None:
         return f"'{other.name}' is {other.element_type.name}, and not {kind.name}"
-    without = [tensor for tensor in tensors if not _has_scale(tensor)]
+    without = [t for t in tensors if t.quantization is None or not t.quantization.scale]
     if op.name == "ADD" and kind is ElementType.INT16 and without == tensors:
         return ""  # whole numbers
     if without:
@@ -323,10 +312,6 @@ def _find_run_fault(op: Op) -> str:
     return ""
 
 
-def _has_scale(tensor: Tensor) -> bool:
-    return tensor.quantization is not None and bool(tensor.quantization.scale)
-
-
 def _scale(tensor: Tensor) -> float:
     assert tensor.quantization is not None
     return tensor.quantization.scale[0]
@@ -335,9 +320,7 @@ def _scale(tensor: Tensor) -> float:
 def _refused_op(ops: Sequence[Op], region: StockRegion, error: Exception) -> Op | None:
     found = _NODE.search(str(error))
     op = None if found is None else region.op_of(int(found[1]))
-    if op is not None:
-        return op
-    return ops[0] if len(ops) == 1 else None
+    return ops[0] if op is None and len(ops) == 1 else op
 
 
 def _message(error: Exception) -> str:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from compiler_plugin.plugin import DataLayout
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.quantization import BlockwiseQuantization, Quantization
+from litert.core.quantization import BlockwiseQuantization
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
@@ -69,13 +69,8 @@ class StockRegion:
     ) -> None:
         """Copies ops and tensors; the graph that they are in is not changed.
 
-        Args:
-          ops: builtin ops, each after those that it reads from.
-          shape_of: gives the shape of a tensor that no op of these writes.
-          value_of: gives its value, where it is known; a constant's own data need not be given.
-          outputs: whose values are read after a run.
-          with_all_data: whether large constants are there with their data.
-          layout: of the graph that the ops are in.
+        `shape_of` and `value_of` are for tensors that no op of these writes; `outputs` are read after a run.
+        Without all data, large constants are there without theirs.
         """
         self.index: dict[Tensor, int] = {}
         self.not_inferred: dict[Tensor, Shape] = {}
@@ -179,16 +174,9 @@ class StockRegion:
 
         quantization = copy.quantization
         assert quantization is not None
-        copy.quantization = Quantization(
-            quantization.scale,
-            quantization.zero_point,
-            quantization.quantized_dimension,
-            blockwise=replace(
-                blockwise,
-                scales=copied(blockwise.scales),
-                zero_points=copied(blockwise.zero_points),
-            ),
-        )
+        scales, zero_points = copied(blockwise.scales), copied(blockwise.zero_points)
+        named = replace(blockwise, scales=scales, zero_points=zero_points)
+        copy.quantization = replace(quantization, blockwise=named)
 
     def _permuted(self, tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
         """A constant in another order, also one without data."""

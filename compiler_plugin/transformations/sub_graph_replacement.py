@@ -27,11 +27,7 @@ from compiler_plugin.transformations.extension_folders import (
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
-from compiler_plugin.transformations.replacement import (
-    Replacement,
-    Replacer,
-    remove_unread,
-)
+from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,
     ReplacementDescription,
@@ -134,12 +130,8 @@ class SubgraphReplacement(ConfiguredReplacement):
         ]
 
     def _replace(self, graph: Graph, match: SubgraphMatch) -> bool:
-        _logger.info(
-            "%s: %s, inputs %s, outputs %s",
-            self.name,
-            match,
-            *map(_names, (match.inputs, match.outputs)),
-        )
+        names = map(_names, (match.inputs, match.outputs))
+        _logger.info("%s: %s, inputs %s, outputs %s", self.name, match, *names)
         edits, created = graph.edit_count, graph.creation_count
         going = list(self.nodes_to_remove(graph, match))
         replacement = self.replace_sub_graph(graph, match)
@@ -203,10 +195,6 @@ def assign_descriptions(
     transformations: Iterable[Transformation], descriptions: Sequence[ReplacementDescription]
 ) -> list[OpForSubgraph]:
     """Gives each transformation the descriptions with its id.
-
-    Args:
-      transformations: all that may run.
-      descriptions: of all configuration files.
 
     Returns:
       Transformations for the ids that none has, and whose descriptions name an op; of the front phase.
@@ -275,19 +263,7 @@ def _wrong_kind(
 def configure_replacements(
     loaded: Sequence[LoadedTransformation], paths: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Gives transformations what the files say under their ids.
-
-    Args:
-      loaded: all transformations there are.
-      paths: of the configuration files.
-
-    Returns:
-      Further transformations, of the front phase: for ids that none has, and whose descriptions name an op.
-
-    Raises:
-      LiteRtError: of a file that cannot be read; NOT_FOUND, for an id that no transformation has; ALREADY_EXISTS,
-        for an id that is another transformation's name.
-    """
+    """As `assign_descriptions`, with those of the files; ALREADY_EXISTS, for an id that is another's name."""
     files = [(path, read_replacement_config(path)) for path in paths]
     descriptions = [description for _, found in files for description in found]
     made = assign_descriptions((item.transformation for item in loaded), descriptions)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from heapq import heapify, heappop, heappush
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
@@ -91,15 +92,10 @@ class OrderRule(NamedTuple):
 def order_transformations(
     transformations: Collection[Transformation], named: Sequence[str] = ()
 ) -> list[Transformation]:
-    """Puts transformations of one phase in order.
+    """Puts transformations of one phase, of different names, in order.
 
-    Args:
-      transformations: of different names.
-      named: names in an order that must hold too, for those that are among the transformations.
-
-    Returns:
-      All of them. Each comes after those that must run before it; among those that may come next, the first by
-      name does. What rules say of others does not count.
+    Those that are among `named` keep that order. Each comes after those that must run before it; among those that
+    may come next, the first by name does. What rules say of others does not count.
 
     Raises:
       LiteRtError: INVALID_TRANSFORMATION, for rules that contradict each other, with all that are in the circle.
@@ -108,29 +104,28 @@ def order_transformations(
     rules = sorted(rule for t in by_name.values() for rule in find_rules(t))
     present = [name for name in dict.fromkeys(named) if name in by_name]
     rules += [OrderRule(a, b, _COMMAND_LINE) for a, b in pairwise(present)]
-    followers: dict[str, list[OrderRule]] = {name: [] for name in by_name}
-    waits_for = dict.fromkeys(by_name, 0)
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(by_name), ()))
     for rule in rules:
         if rule.first in by_name and rule.second in by_name:
-            followers[rule.first].append(rule)
-            waits_for[rule.second] += 1
-    ready = [name for name, count in waits_for.items() if not count]
-    heapify(ready)
-    order: list[str] = []
-    while ready:
-        name = heappop(ready)
-        order.append(name)
-        for rule in followers[name]:
-            waits_for[rule.second] -= 1
-            if not waits_for[rule.second]:
-                heappush(ready, rule.second)
-    if len(order) < len(by_name):
-        circle = _find_circle(followers, set(by_name) - set(order))
+            sorter.add(rule.second, rule.first)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = _find_circle(rules, error.args[1][1:])
         if all(rule.source != _COMMAND_LINE for rule in circle):
-            raise _circle_error(circle, "Take out one of these rules.")
+            raise _circle_error(circle, "Take out one of these rules.") from None
         allowed = [t.name for t in order_transformations(transformations) if t.name in present]
-        raise _circle_error(circle, f"Name them in another order: {','.join(allowed)}.")
-    return [by_name[name] for name in order]
+        hint = f"Name them in another order: {','.join(allowed)}."
+        raise _circle_error(circle, hint) from None
+    ready: list[str] = []
+    order: list[Transformation] = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, name)
+        name = heappop(ready)
+        order.append(by_name[name])
+        sorter.done(name)
+    return order
 
 
 def find_rules(transformation: Transformation) -> list[OrderRule]:
@@ -172,28 +167,12 @@ def _wrong_rule(transformation: Transformation, method: str, given: object) -> L
     )
 
 
-def _find_circle(followers: dict[str, list[OrderRule]], left: Collection[str]) -> list[OrderRule]:
-    """Rules, each of which begins where the one before ends, and the first where the last does.
-
-    Each transformation that is left waits for another that is: going back from one of them must come to a
-    place where it has been.
-    """
-    cause = {
-        rule.second: rule
-        for name in sorted(left)
-        for rule in followers[name]
-        if rule.second in left
-    }
-    path: list[OrderRule] = []
-    seen: dict[str, int] = {}
-    name = min(left)
-    while name not in seen:
-        seen[name] = len(path)
-        path.append(cause[name])
-        name = cause[name].first
-    circle = path[seen[name] :][::-1]
-    start = min(range(len(circle)), key=lambda index: circle[index].first)
-    return circle[start:] + circle[:start]
+def _find_circle(rules: Sequence[OrderRule], names: Sequence[str]) -> list[OrderRule]:
+    """The rules that let each of some names run before the next, and the last before the first."""
+    start = names.index(min(names))
+    names = [*names[start:], *names[: start + 1]]
+    by_pair = {(rule.first, rule.second): rule for rule in rules}
+    return [by_pair[pair] for pair in pairwise(names)]
 
 
 def _circle_error(circle: Sequence[OrderRule], hint: str) -> LiteRtError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_folders import (
     ALL,
+    RESERVED,
     LoadedTransformation,
     load_extensions,
 )
@@ -20,28 +21,25 @@ from compiler_plugin.transformations.transformation import (
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
-_PHASES: Mapping[str, Phase] = {phase.value: phase for phase in Phase}
 _PLACE = {phase: place for place, phase in enumerate(Phase)}
 
 
 def plan_transformations(
     loaded: Sequence[LoadedTransformation], selection: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Chooses transformations and puts them in order.
+    """Chooses transformations and puts them in order, phase by phase.
 
     Args:
       loaded: of different names.
       selection: words that each add or take out, the later of two that differ counting: `all` and a phase's name
         stand for the enabled ones, a `-` in front takes out. Before the first, the user's enabled ones are in.
-
-    Returns:
-      Phase by phase, in each those that the selection names in the order named.
+        Those that it names run in the order named.
 
     Raises:
       LiteRtError: NOT_FOUND, for a word or a rule that names nothing; INVALID_TRANSFORMATION, for rules that
         contradict each other.
     """
-    by_name = {item.name: item for item in loaded}
+    known = {item.name for item in loaded}
     check_rules(loaded)
     chosen = {i.name for i in loaded if i.transformation.enabled and not i.origin.is_builtin}
     named: dict[str, None] = {}
@@ -51,22 +49,26 @@ def plan_transformations(
             chosen.difference_update(names)
         else:
             chosen.update(names)
-        if _plain(word) in by_name:
+        if _plain(word) in known:
             named.pop(_plain(word), None)  # where it stands last counts
             named[_plain(word)] = None
+    return _in_order([item for item in loaded if item.name in chosen], list(named))
+
+
+def _in_order(
+    loaded: Sequence[LoadedTransformation], named: Sequence[str] = ()
+) -> list[LoadedTransformation]:
+    """Phase by phase, in each as `order_transformations` has them."""
+    by_name = {item.name: item for item in loaded}
     order: list[LoadedTransformation] = []
     for phase in Phase:
-        of_phase = [i.transformation for i in loaded if i.name in chosen and i.phase is phase]
-        order += [by_name[t.name] for t in order_transformations(of_phase, list(named))]
+        of_phase = [item.transformation for item in loaded if item.phase is phase]
+        order += [by_name[t.name] for t in order_transformations(of_phase, named)]
     return order
 
 
 def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
-    """Refuses rules of `run_before` and `run_after` that name nothing, or that phases contradict.
-
-    Raises:
-      LiteRtError: NOT_FOUND or INVALID_TRANSFORMATION, with the file of the rule.
-    """
+    """Refuses rules of `run_before` and `run_after` that name nothing, or that phases contradict."""
     phases = {item.name: item.phase for item in loaded}
     for item in loaded:
         for first, second, source in find_rules(item.transformation):
@@ -91,7 +93,7 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
 def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
     """The names that a word of a selection stands for; those taken out may be disabled."""
     plain, is_out = _plain(word), word.startswith("-")
-    if plain == ALL or plain in _PHASES:
+    if plain in RESERVED:
         return [
             item.name
             for item in loaded
@@ -103,7 +105,7 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
             Status.NOT_FOUND,
             f"no transformation '{word.removeprefix('-')}'",
             "--transformations",
-            _suggestion(plain, [*names, *_PHASES, ALL]),
+            _suggestion(plain, [*names, *RESERVED]),
         )
     return [plain]
 
@@ -149,20 +151,15 @@ def describe_transformations(
       LiteRtError: of extensions that cannot be loaded, and rules that name nothing or contradict each other.
     """
     extensions = load_extensions(folders)
-    loaded = {item.name: item for item in extensions.transformations}
     check_rules(extensions.transformations)
-    infos: list[TransformationInfo] = []
-    for phase in Phase:
-        of_phase = [item.transformation for item in loaded.values() if item.phase is phase]
-        for transformation in order_transformations(of_phase):
-            origin = loaded[transformation.name].origin
-            infos.append(
-                TransformationInfo(
-                    transformation.name,
-                    phase.value,
-                    transformation.enabled,
-                    transformation.description,
-                    "" if origin.is_builtin else origin.path,
-                )
-            )
+    infos = [
+        TransformationInfo(
+            item.name,
+            item.phase.value,
+            item.transformation.enabled,
+            item.transformation.description,
+            "" if item.origin.is_builtin else item.origin.path,
+        )
+        for item in _in_order(extensions.transformations)
+    ]
     return infos, extensions.notes

@@ -61,24 +61,15 @@ def assign_layouts(
 ) -> dict[Op, Assignment]:
     """Chooses the layouts of all ports, with the fewest elements transposed.
 
-    Args:
-      subgraph: that the ops are in.
-      plans: of ops that can be, or must be, in the other layout.
-      change: to it.
-      results: tensors that are read from outside, as they are.
-
-    Returns:
-      For each op with a plan that changes anything.
+    Ops with plans can be, or must be, in the other layout; results are read from outside, as they are. Given are
+    the assignments of ops with a plan that changes anything.
     """
     nodes: dict[Op, int] = {}
     homes: dict[Tensor, int] = {}  # the node that a tensor's layout follows; absent is SINK
     number = SINK
     for op, plan in plans.items():
-        if plan.is_bound:
-            nodes[op] = SOURCE
-        else:
-            number += 1
-            nodes[op] = number
+        number += not plan.is_bound
+        nodes[op] = SOURCE if plan.is_bound else number
         for tensor, layout in zip(op.outputs, plan.outputs, strict=True):
             if layout is FREE:
                 number += 1
@@ -198,19 +189,18 @@ def _spread(
 ) -> dict[Op, Assignment]:
     assignments: dict[Op, Assignment] = {}
 
-    def home(tensor: Tensor | None) -> Permutation | None:
-        if tensor is None or not is_changed[homes.get(tensor, SINK)]:
-            return None
-        return change.image(len(tensor.shape))
-
     def chosen(
         op: Op, tensors: Sequence[Tensor | None], layouts: Sequence[PortLayout]
     ) -> list[Permutation | None]:
-        fixed = is_changed[nodes[op]]
-        return [
-            home(tensor) if layout is FREE else layout if fixed else None
-            for tensor, layout in zip(tensors, layouts, strict=True)
-        ]
+        found: list[Permutation | None] = []
+        for tensor, layout in zip(tensors, layouts, strict=True):
+            if layout is not FREE:
+                found.append(layout if is_changed[nodes[op]] else None)
+            elif tensor is None or not is_changed[homes.get(tensor, SINK)]:
+                found.append(None)
+            else:
+                found.append(change.image(len(tensor.shape)))
+        return found
 
     for op, plan in plans.items():
         inputs = chosen(op, op.inputs, plan.inputs)

@@ -58,11 +58,8 @@ class ChangeReport:
     reshapes: int = 0
 
     def __str__(self) -> str:
-        added = [
-            f"{count} {name}"
-            for count, name in ((self.transposes, "TRANSPOSE"), (self.reshapes, "RESHAPE"))
-            if count
-        ]
+        counts = {"TRANSPOSE": self.transposes, "RESHAPE": self.reshapes}
+        added = [f"{count} {name}" for name, count in counts.items() if count]
         ops = "1 op is" if self.ops == 1 else f"{self.ops} ops are"
         return f"{ops} in {self.to}; added: {', '.join(added) or 'none'}"
 
@@ -77,14 +74,7 @@ def change_layout(
 
     Inputs, outputs and signatures keep their names, shapes and order of dimensions.
 
-    Args:
-      model: that the subgraph is in.
-      subgraph: to change.
-      to: the layout that it is not in.
-      custom_layouts: of custom ops, by their names; all others see their tensors as the file has them.
-
-    Returns:
-      What it took.
+    Custom ops whose names `custom_layouts` does not have see their tensors as the file has them.
 
     Raises:
       LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
@@ -131,12 +121,9 @@ def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Ten
 def to_stock_form(
     model: Model, subgraph: Subgraph, permute: Callable[[Tensor, Permutation], Tensor]
 ) -> None:
-    """Changes ops of an NCHW graph, in place, so that stock computes what they mean.
+    """Changes builtin ops of an NCHW graph, in place, so that stock computes what they mean.
 
-    Args:
-      model: that the subgraph is in.
-      subgraph: of builtin ops. Shapes of their results need not be known.
-      permute: gives a constant in another order.
+    Shapes of their results need not be known. `permute` gives a constant in another order.
     """
     constants = {
         tensor for op in subgraph.ops for tensor in op.inputs if tensor and tensor.is_constant
@@ -184,16 +171,9 @@ class Rewriter:
         results: Collection[Tensor],
         permute: Callable[[Tensor, Permutation], Tensor] = permute_constant,
     ) -> None:
-        """Prepares to rewrite a subgraph of a model.
-
-        Args:
-          subgraph: to rewrite.
-          model: that gets new operator codes and buffers.
-          change: to the other layout.
-          results: tensors that are read from outside: their names and orders stay.
-          permute: gives a constant in another order.
-        """
+        """Results, which are read from outside, keep names and orders; `permute` is for constants."""
         self.left: dict[Tensor, None] = {}
+        self._gone: set[Op] = set()
         self._subgraph = subgraph
         self._results = results
         self._settled = change.settled
@@ -215,7 +195,7 @@ class Rewriter:
             self.forms.read(tensor, None)
         self._name_results()
         self._drop_unread()
-        self._subgraph.ops = self._additions.ops
+        self._subgraph.ops = [op for op in self._additions.ops if op not in self._gone]
 
     def _change(self, op: Op, assignment: Assignment) -> None:
         edit = assignment.plan.edit
@@ -243,24 +223,28 @@ class Rewriter:
             if index in edit.vectors:
                 form = self.forms.read_vector(tensor, edit.vectors[index])
             elif index in edit.constants:
-                form = self._with_numbers(tensor, list(edit.constants[index]))
+                numbers = list(edit.constants[index])
+                is_same = find_numbers(tensor) == numbers
+                form = (
+                    tensor if is_same else self._additions.constant(numbers_like(tensor, numbers))
+                )
             else:
                 rank = edit.ranks.get(index, 0)
                 form = self.forms.read(tensor, assignment.inputs[index], rank)
             self._set_input(op, index, form)
 
-    def _with_numbers(self, tensor: Tensor, numbers: list[int]) -> Tensor:
-        if find_numbers(tensor) == numbers:
-            return tensor
-        return self._additions.constant(numbers_like(tensor, numbers), self._additions.suffix)
+    def _release(self, op: Op) -> None:
+        """Takes an op out."""
+        self._gone.add(op)
+        op.release()
+        self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
 
     def _forward(self, op: Op, assignment: Assignment) -> None:
         """Drops an op whose output is its input."""
         source, target = op.inputs[0], op.outputs[0]
         assert source is not None
         form = self.forms.read(source, assignment.inputs[0])
-        op.release()
-        self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
+        self._release(op)
         self.left[target] = None
         self.forms.set_home(target, assignment.outputs[0], form)
 
@@ -269,7 +253,7 @@ class Rewriter:
         tensor = op.outputs[index]
         home = tensor
         if tensor in self._results:
-            home = self._additions.tensor(tensor.clone(), self._additions.suffix)
+            home = self._additions.tensor(tensor.clone())
             op.set_output(index, home)
         permute_type(home, layout)
         self.forms.set_home(tensor, layout, home)
@@ -284,40 +268,32 @@ class Rewriter:
     def _restore_vector(self, op: Op, index: int, permutation: Permutation) -> None:
         """Lets a GATHER write what output `index` was, from the elements in their new order."""
         tensor = op.outputs[index]
-        changed = self._additions.tensor(tensor.clone(), self._additions.suffix)
+        changed = self._additions.tensor(tensor.clone())
         op.set_output(index, changed)
         self._additions.gather(changed, tensor, permutation)
 
     def _name_results(self) -> None:
         """Lets the op before an idle TRANSPOSE write the result that this is there for."""
-        gone: set[Op] = set()
         for op in self.forms.idle:
             source, result = op.inputs[0], op.outputs[0]
             assert source is not None
             writer = source.producer
             if writer is None or source in self._results or source in self._settled:
                 continue
-            gone.add(op)
-            op.release()
-            self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
+            self._release(op)
             writer.set_output(list(writer.outputs).index(source), result)
             for reader in list(source.readers):
                 for index, tensor in enumerate(reader.inputs):
                     if tensor is source:
                         reader.set_input(index, result)
             self.left[source] = None
-        self._additions.ops = [op for op in self._additions.ops if op not in gone]
 
     def _drop_unread(self) -> None:
         """Drops ops that compute of constants what nobody reads any more."""
-        gone: set[Op] = set()
         for op in reversed(self._subgraph.ops):
             output = op.outputs[0] if op.outputs else None
-            if output in self.left and output in self._settled and not output.readers:
-                if output in self._results:
-                    continue
-                gone.add(op)
-                op.release()
+            if output in self._results or output not in self.left or output not in self._settled:
+                continue
+            if not output.readers:
+                self._release(op)
                 self.left[output] = None
-                self.left.update(dict.fromkeys(t for t in op.inputs if t is not None))
-        self._additions.ops = [op for op in self._additions.ops if op not in gone]

@@ -23,9 +23,8 @@ from compiler_plugin.transformations.layout_change.permuted_constants import (
 from compiler_plugin.transformations.layout_change.rule import known_shape
 from compiler_plugin.transformations.op_request import TensorNames
 from litert.core.element_type import ElementType
-from litert.model.builtin_options import make_builtin_options
+from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
-from litert.model.schema import BUILTIN_OPERATORS
 from litert.model.tensor_data import encode_constant
 
 
@@ -45,14 +44,6 @@ class Forms:
         settled: Collection[Tensor],
         permute: Callable[[Tensor, Permutation], Tensor],
     ) -> None:
-        """Begins with all tensors as the file has them.
-
-        Args:
-          additions: gets the ops and tensors that are made.
-          results: tensors that are read from outside, as they are.
-          settled: constants, and what is computed of one alone.
-          permute: gives a constant in another order.
-        """
         self.idle: list[Op] = []
         self.transposes = 0
         self.reshapes = 0
@@ -60,17 +51,13 @@ class Forms:
         self._results = results
         self._settled = settled
         self._permute = permute
-        self._homes: dict[Tensor, Permutation] = {}
-        self._forms: dict[Tensor, dict[Permutation | None, Tensor]] = {}
-        self._constants: dict[tuple[Tensor, Permutation], Tensor] = {}
+        self._forms: dict[Tensor, dict[Permutation | None, Tensor]] = {}  # each one's home first
         self._of_rank: dict[tuple[Tensor, int], Tensor] = {}
         self._vectors: dict[tuple[Tensor, Permutation], Tensor] = {}
 
     def set_home(self, tensor: Tensor, layout: Permutation | None, home: Tensor) -> None:
         """From now on a tensor is what `home` holds, in this order."""
         self._forms[tensor] = {layout: home}
-        if layout is not None:
-            self._homes[tensor] = layout
 
     def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
         """A tensor in an order of dimensions.
@@ -80,13 +67,14 @@ class Forms:
           layout: the order.
           rank: up to which it gets ones in front first; 0 for none.
         """
-        if layout is not None and tensor in self._settled:
-            return self._constant(tensor, layout)
-        if rank:
+        if rank and (layout is None or tensor not in self._settled):
             tensor = self._expanded(tensor, rank)
         forms = self._forms.setdefault(tensor, {None: tensor})
         if layout not in forms:
-            forms[layout] = self._transposed(tensor, layout)
+            if layout is not None and tensor in self._settled:
+                forms[layout] = self._constant(tensor, layout)
+            else:
+                forms[layout] = self._transposed(tensor, layout)
         return forms[layout]
 
     def read_vector(self, vector: Tensor, permutation: Permutation) -> Tensor:
@@ -95,43 +83,33 @@ class Forms:
         found = self._vectors.get(key)
         if found is None:
             if vector.is_constant:
-                permuted = permute_rows(vector, permutation)
-                found = self._additions.constant(permuted, self._additions.suffix)
+                found = self._additions.constant(permute_rows(vector, permutation))
             else:
-                found = self._additions.tensor(vector.clone(), self._additions.suffix)
+                found = self._additions.tensor(vector.clone())
                 self._additions.gather(vector, found, permutation)
             self._vectors[key] = found
         return found
 
     def _constant(self, tensor: Tensor, layout: Permutation) -> Tensor:
         """A constant, or what an op computes of one; where its rank is lower, with ones in front."""
-        key = (tensor, layout)
-        found = self._constants.get(key)
-        if found is not None:
-            return found
-        rank, suffix = len(layout), self._additions.suffix
+        rank = len(layout)
         of_rank = tensor if len(tensor.shape) >= rank else with_rank(tensor, rank)
         if tensor.is_constant:
             form = self._permute(of_rank, layout)
-            if form.buffer is tensor.buffer:
-                self._additions.tensor(form, suffix)
-            else:
-                self._additions.constant(form, suffix)
-        else:
-            op = tensor.producer
-            assert op is not None and op.inputs[0] is not None
-            form = of_rank.clone()
-            permute_type(form, layout)
-            self._additions.tensor(form, suffix)
-            copy = Op(op.code, [self._constant(op.inputs[0], layout)], [form], op.options)
-            copy.options_2 = op.options_2
-            self._additions.ops.append(copy)
-        self._constants[key] = form
+            is_shared = form.buffer is tensor.buffer
+            return self._additions.tensor(form) if is_shared else self._additions.constant(form)
+        op = tensor.producer
+        assert op is not None and op.inputs[0] is not None
+        form = of_rank.clone()
+        permute_type(form, layout)
+        self._additions.tensor(form)
+        copy = Op(op.code, [self.read(op.inputs[0], layout)], [form], op.options)
+        copy.options_2 = op.options_2
+        self._additions.ops.append(copy)
         return form
 
     def _transposed(self, tensor: Tensor, layout: Permutation | None) -> Tensor:
-        home = self._homes.get(tensor)
-        source = self._forms[tensor][home]
+        home, source = next(iter(self._forms[tensor].items()))
         permutation = step(home, layout)
         if layout is None and tensor in self._results:
             form = tensor
@@ -139,8 +117,7 @@ class Forms:
             form = source.clone()
             form.name = tensor.name
             permute_type(form, permutation)
-            names = self._additions
-            self._additions.tensor(form, names.suffix if layout else names.back_suffix)
+            self._additions.tensor(form, "" if layout else self._additions.back_suffix)
         shape = known_shape(form)
         if permutation == tuple(range(len(permutation))):
             self.idle.append(self._additions.transpose(source, form, permutation))
@@ -167,30 +144,25 @@ class Additions:
 
     Attributes:
       ops: so far.
-      suffix: of the names of tensors in the other layout.
       back_suffix: of the names of tensors that are brought back.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph, change: LayoutChange) -> None:
-        """Begins without ops."""
         self.ops: list[Op] = []
-        self.suffix = f"_{change.to.lower()}"
+        self._suffix = f"_{change.to.lower()}"
         self.back_suffix = "_nhwc" if change.to == "NCHW" else "_nchw"
         self._model = model
         self._subgraph = subgraph
-        self._codes = {name: code for code, name in BUILTIN_OPERATORS.items()}
         self._names = TensorNames(subgraph)
         self._vectors: dict[tuple[int, ...], Tensor] = {}
 
     def op(self, name: str, inputs: Sequence[Tensor], output: Tensor, **options: object) -> Op:
-        """Adds a builtin op."""
-        op = Op(self._model.operator_code(self._codes[name]), inputs, [output])
+        op = Op(self._model.operator_code(BUILTIN_NUMBERS[name]), inputs, [output])
         op.options, op.options_2 = make_builtin_options(name, options)
         self.ops.append(op)
         return op
 
     def transpose(self, source: Tensor, target: Tensor, permutation: Permutation) -> Op:
-        """Adds a TRANSPOSE."""
         return self.op("TRANSPOSE", [source, self.vector(permutation)], target)
 
     def reshape(self, source: Tensor, target: Tensor, shape: Sequence[int]) -> Op:
@@ -202,15 +174,15 @@ class Additions:
         return self.op("GATHER", [source, self.vector(order)], target, axis=0)
 
     def tensor(self, tensor: Tensor, suffix: str = "") -> Tensor:
-        """Takes a tensor into the subgraph, under a name that no other has."""
-        tensor.name = self._names.find_free(f"{tensor.name}{suffix}")
+        """Takes a tensor into the subgraph, under a name that no other has; the suffix is the other layout's."""
+        tensor.name = self._names.find_free(f"{tensor.name}{suffix or self._suffix}")
         self._subgraph.tensors.append(tensor)
         return tensor
 
-    def constant(self, tensor: Tensor, suffix: str) -> Tensor:
+    def constant(self, tensor: Tensor) -> Tensor:
         """Takes a constant into the subgraph, and its buffer into the model."""
         self._model.buffers.append(tensor.buffer)
-        return self.tensor(tensor, suffix)
+        return self.tensor(tensor)
 
     def vector(self, numbers: Sequence[int]) -> Tensor:
         """A constant of these int32; the same for the same numbers."""
@@ -220,5 +192,5 @@ class Additions:
             _, blob = encode_constant(list(key), ElementType.INT32, (len(key),))
             name = "order" if sorted(key) == list(range(len(key))) else "shape"
             made = Tensor(name, ElementType.INT32, (len(key),), Buffer(blob))
-            found = self._vectors[key] = self.constant(made, self.suffix)
+            found = self._vectors[key] = self.constant(made)
         return found

@@ -14,11 +14,13 @@ from functools import cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import check_unique, load_package
 from litert.model.builtin_options import find_options_type
 from litert.model.graph import Op, Subgraph, Tensor
+from litert.model.tensor_data import decode_constant
 
 Layouts: TypeAlias = Sequence[Permutation | None]
 CustomLayout: TypeAlias = Literal["any", "image"]
@@ -99,16 +101,10 @@ def find_numbers(tensor: Tensor | None) -> list[int] | None:
     """The elements of a constant of integers; None for all else."""
     if tensor is None or not tensor.is_constant or tensor.sparsity is not None:
         return None
-    from litert.core.element_type import ElementType
-
     if tensor.element_type not in (ElementType.INT32, ElementType.INT64):
         return None
-    from litert.model.tensor_data import decode_constant  # here: it imports NumPy
-
-    numbers: list[int] = (
-        decode_constant(tensor.element_type, tensor.shape, tensor.data).ravel().tolist()
-    )
-    return numbers
+    numbers = decode_constant(tensor.element_type, tensor.shape, tensor.data)
+    return list(numbers.ravel().tolist())
 
 
 def find_axes(tensor: Tensor | None, rank: int) -> list[int] | None:
@@ -142,11 +138,6 @@ def find_plans(
     subgraph: Subgraph, change: LayoutChange, custom_layouts: Mapping[str, CustomLayout]
 ) -> dict[Op, OpPlan]:
     """The plans of all ops that can be in the other layout.
-
-    Args:
-      subgraph: that they are in.
-      change: to the other layout.
-      custom_layouts: of custom ops, by name.
 
     Raises:
       LiteRtError: UNSUPPORTED, for an op that must be in the other layout and has a tensor that cannot.

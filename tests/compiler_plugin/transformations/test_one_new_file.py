@@ -88,7 +88,7 @@ def test_a_transformation_is_listed_and_runs() -> None:
     (info,) = [info for info in infos if info.name == "fuse_negations"]
     assert (info.phase, info.enabled, info.path) == ("middle", True, "") and not notes
     model = build("NEG", "NEG")
-    transformations = Transformations.load(TransformOptions(selection=("all",)))
+    transformations = Transformations(TransformOptions(selection=("all",)))
     transformations.run(model)
     assert [op.name for op in model.ops()] == ["ABS"]
     assert {r.name: r.matches for r in transformations.reports()}["fuse_negations"] == 1

@@ -8,13 +8,16 @@ from typing import Any as Anything
 import numpy as np
 import pytest
 
-from compiler_plugin.transformations.matcher import PatternMatch, find_matches
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.matcher import PatternMatch
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Any, Between, Const, Match, check_pattern
+from compiler_plugin.transformations.replacement import PatternReplacement
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.graph import Tensor
+from tests.compiler_plugin.transformations.graphs import find_matches
 from tests.compiler_plugin.transformations.sketch import Sketch
 
 SWISH = Match("MUL", Any("x"), Match("LOGISTIC", Any("x"), name="sigmoid", uses=1), name="mul")
@@ -29,7 +32,7 @@ def test_a_match_hands_on_ops_as_nodes_constants_as_nodes_and_the_rest_as_ports(
     pattern = Match("ADD", Any("x"), Const("c", 2.0), name="add")
     (match,) = find(pattern, lambda s, x: s("ADD", x, 2.0))
     add, x, c = match.named["add"], match.named["x"], match.named["c"]
-    assert isinstance(add, Node) and add is match.root and add.op == "ADD"
+    assert isinstance(add, Node) and add is match.nodes[0] and add.op == "ADD"
     assert isinstance(x, OutPort) and x.node.op == "Parameter"
     assert isinstance(c, Node) and c.is_const
     assert match.nodes == [add]
@@ -158,7 +161,7 @@ def test_one_of_several_ops_matches_in_execution_order() -> None:
     sketch = Sketch()
     x = sketch("RELU6", sketch("TANH", sketch("RELU", sketch.input(), name="a")), name="b")
     graph = sketch.graph(x)
-    found = [match.root.name for match in find_matches(graph, Match(("RELU6", "RELU")))]
+    found = [match.nodes[0].name for match in find_matches(graph, Match(("RELU6", "RELU")))]
     assert found == ["a", "b"]
 
 
@@ -319,14 +322,18 @@ def test_a_graph_may_be_edited_while_matches_are_taken() -> None:
     sketch = Sketch()
     x = sketch.input()
     graph = sketch.graph(sketch("RELU", sketch("RELU", sketch("RELU", x, name="a"), name="b")))
-    pattern = Match("RELU", Match("RELU", Any("x"), name="inner"))
     roots = []
-    for match in find_matches(graph, pattern):
-        roots.append(match.root.name)
-        source, inner = match.named["x"], match.named["inner"]
-        assert isinstance(source, OutPort) and isinstance(inner, Node)
-        match.root.in_port(0).connect(source)
-        graph.remove_node(inner)
+
+    class SkipInner(PatternReplacement):
+        pattern = Match("RELU", Match("RELU", Any("x"), name="inner"), name="outer")
+
+        def rewrite(self, graph: Graph, x: OutPort, inner: Node, outer: Node) -> Node:
+            roots.append(outer.name)
+            outer.in_port(0).connect(x)
+            graph.remove_node(inner)
+            return outer
+
+    assert SkipInner().find_and_replace_pattern(graph) == 2
     assert roots == ["b", "relu_3"]
     assert len(graph.nodes) == 1
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.matcher import find_match, find_matches
+from compiler_plugin.transformations.matcher import find_match
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import (
     COMMUTATIVE,
@@ -25,6 +25,7 @@ from compiler_plugin.transformations.pattern import (
 )
 from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
 from litert.model.graph import Tensor
+from tests.compiler_plugin.transformations.graphs import find_matches
 from tests.compiler_plugin.transformations.sketch import Sketch, run_stock
 
 UNARY = ("RELU", "TANH", "LOGISTIC", "NEG", "ABS")
@@ -81,7 +82,7 @@ def test_as_many_are_found_as_were_planted(seed: int, count: int) -> None:
     graph, planted = build(random.Random(seed), count)
     found = list(find_matches(graph, SpellSwish.pattern))
     assert len(found) == planted
-    assert [match.root for match in found] == graph.get_op_nodes(op="DIV")
+    assert [match.nodes[0] for match in found] == graph.get_op_nodes(op="DIV")
 
 
 def cut_out(root: Node, r: random.Random) -> Match:
@@ -119,14 +120,14 @@ def test_what_is_cut_out_of_a_graph_fits_where_it_was(seed: int) -> None:
     root = r.choice(graph.nodes)
     pattern = cut_out(root, r)
     match = find_match(pattern, root)
-    assert match is not None and match.root is root
+    assert match is not None and match.nodes[0] is root
     for name in check_pattern(pattern):
         value = match.named[name]
         if name.startswith("op_"):
             assert isinstance(value, Node)
         else:
             assert isinstance(value, OutPort)
-    assert root in [found.root for found in find_matches(graph, pattern)]
+    assert root in [found.nodes[0] for found in find_matches(graph, pattern)]
 
 
 class Renew(OpReplacement):

@@ -74,7 +74,10 @@ class AlongAxes:
         if counted is None:
             return None
         rank = len(counted.shape)
-        axes = self._find_axes(op, rank)
+        if isinstance(self.axes, int):
+            axes = find_axes(op.inputs[self.axes], rank)
+        else:
+            axes = normal_axes([get_builtin_option(op, name) for name in self.axes], rank)
         gone = None if axes is None else self.gone(op, axes)
         layouts = None if gone is None else layouts_without(change, rank, gone)
         if axes is None or layouts is None:
@@ -84,17 +87,11 @@ class AlongAxes:
         inputs: list[PortLayout] = [
             before if self.data in (None, index) else None for index in range(len(op.inputs))
         ]
-        return OpPlan(inputs, [after] * len(op.outputs), self._renumber(numbers))
-
-    def _find_axes(self, op: Op, rank: int) -> Sequence[int] | None:
         if isinstance(self.axes, int):
-            return find_axes(op.inputs[self.axes], rank)
-        return normal_axes([get_builtin_option(op, name) for name in self.axes], rank)
-
-    def _renumber(self, numbers: Sequence[int]) -> Edit:
-        if isinstance(self.axes, int):
-            return Edit(constants={self.axes: numbers})
-        return Edit(options=dict(zip(self.axes, numbers, strict=True)))
+            edit = Edit(constants={self.axes: numbers})
+        else:
+            edit = Edit(options=dict(zip(self.axes, numbers, strict=True)))
+        return OpPlan(inputs, [after] * len(op.outputs), edit)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def build(make: Build) -> Model:
 
 def transform(model: Model, *names: str) -> dict[str, int]:
     """Runs transformations by name, and says how often each matched."""
-    transformations = Transformations.load(TransformOptions(selection=names))
+    transformations = Transformations(TransformOptions(selection=names))
     transformations.run(model)
     return {report.name: report.matches for report in transformations.reports()}
 

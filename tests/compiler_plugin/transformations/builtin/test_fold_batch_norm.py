@@ -163,7 +163,7 @@ def test_weights_of_several_ops_are_copied_within_the_limit(fold_limit: int, mat
         scale = b.constant(f"c{i}", floats(4))
         b.output(b.op("MUL", [h, scale], [(f"y{i}", "float32", (1, 5, 5, 4))]))
     options = TransformOptions(selection=["fold_batch_norm"], fold_limit=fold_limit)
-    transformations = Transformations.load(options)
+    transformations = Transformations(options)
     transformations.run(b.build())
     assert [report.matches for report in transformations.reports()] == [matches]
 

@@ -43,7 +43,7 @@ GUIDE = Path(__file__).resolve().parents[4] / "docs" / "transformations.md"
 def transformed(path: Path, *selection: str) -> tuple[bytes, dict[str, int]]:
     """The file that comes of a network, and how often each transformation matched."""
     model = read_model(path)
-    transformations = Transformations.load(TransformOptions(selection=selection))
+    transformations = Transformations(TransformOptions(selection=selection))
     transformations.run(model)
     matches = {report.name: report.matches for report in transformations.reports()}
     return bytes(to_bytes(model)), matches

@@ -42,7 +42,7 @@ SELECTIONS["all of them"] = ("all", "fuse_swish", *GROWING)
 @pytest.mark.parametrize("selection", SELECTIONS.values(), ids=SELECTIONS)
 def test_outputs_stay_what_they_were(selection: tuple[str, ...], data: RandomFile) -> None:
     model = read_model(bytes(data))
-    transformations = Transformations.load(TransformOptions(selection=selection))
+    transformations = Transformations(TransformOptions(selection=selection))
     for item in transformations.planned:
         if item.name == "split_fully_connected":
             setattr(item.transformation, "max_bytes", 16)  # noqa: B010
