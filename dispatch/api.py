@@ -295,11 +295,7 @@ class HostInvocationContext:
 def find_requirements(
     dispatch: object, function: str, tensor_type: RankedTensorType
 ) -> TensorBufferRequirements:
-    """Host memory in row order, of the size of the tensor.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for a tensor with unknown dimensions.
-    """
+    """Host memory in row order, of the size of the tensor, whose dimensions must be known."""
     if not tensor_type.layout.is_static:
         raise LiteRtError(
             Status.UNSUPPORTED,
@@ -310,11 +306,7 @@ def find_requirements(
 
 
 def attach(dispatch: object, context: object, kind: str, index: int, handle: object) -> None:
-    """Puts a buffer into a `HostInvocationContext`.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, for a context or handle of the vendor's own.
-    """
+    """Puts a buffer into a `HostInvocationContext`; a context or handle of the vendor's own is refused."""
     host = _host_context(dispatch, context, f"attach_{kind}")
     if not isinstance(handle, TensorBuffer):
         name = type(dispatch).__name__
@@ -323,20 +315,16 @@ def attach(dispatch: object, context: object, kind: str, index: int, handle: obj
             f"the default attach_{kind} takes no handle of the type {type(handle).__name__}",
             hint=f"Override it in {name}, or return the buffer from register_tensor_buffer.",
         )
-    _arrays(host, kind)[index] = handle.array()
+    getattr(host, f"{kind}s")[index] = handle.array()
     host.attached[kind, index] = handle
 
 
 def detach(dispatch: object, context: object, kind: str, index: int, handle: object) -> None:
-    """Takes a buffer out of a `HostInvocationContext`, if it is there.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, for a context of the vendor's own.
-    """
+    """Takes a buffer out of a `HostInvocationContext`, if it is there."""
     host = _host_context(dispatch, context, f"detach_{kind}")
     if host.attached.get((kind, index)) is handle:
         del host.attached[kind, index]
-        _arrays(host, kind)[index] = None
+        getattr(host, f"{kind}s")[index] = None
 
 
 def _host_context(dispatch: object, context: object, function: str) -> HostInvocationContext:
@@ -348,7 +336,3 @@ def _host_context(dispatch: object, context: object, function: str) -> HostInvoc
         f"the default {function} takes no context of the type {type(context).__name__}",
         hint=f"Override it in {name}, or derive the context from HostInvocationContext.",
     )
-
-
-def _arrays(context: HostInvocationContext, kind: str) -> list[Any]:
-    return context.inputs if kind == "input" else context.outputs

@@ -13,7 +13,7 @@ from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
 from dispatch.requirements import choose_own_type, find_memory_misfit
-from dispatch.run_extras import RunMetrics, RunSettings
+from dispatch.run_settings import RunSettings
 from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
@@ -44,11 +44,7 @@ class Call:
         output_types: Sequence[RankedTensorType],
         on_close: Callable[[], object],
     ) -> None:
-        """Loads the function, and asks for the requirements of all inputs, then of all outputs.
-
-        Raises:
-          LiteRtError: what the vendor raised, or that it returned nonsense. Nothing is left open.
-        """
+        """Loads the function, and asks for the requirements of all inputs, then of all outputs."""
         self.function_name = function_name
         self._of_this = f" of '{function_name}'"  # follows a function's name in messages
         self._device = device
@@ -75,8 +71,8 @@ class Call:
                 detail=self._of_this,
             )
         self._settings = RunSettings(vendor, self._context, self._of_this)
-        self._metrics = RunMetrics(vendor, self._context, self._of_this)
         self._takes_settings = self._settings.are_taken
+        self._is_measured = False
         try:
             self._inputs = [
                 Port(device, self._context, "input", index, tensor_type, self._of_this)
@@ -95,16 +91,7 @@ class Call:
     def allocate(
         self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int
     ) -> DeviceBuffer | None:
-        """A zeroed buffer of the vendor's own memory; None where the host's will do, or must.
-
-        Args:
-          requirements: of an input or output.
-          tensor_type: of what it will hold.
-          size: in bytes.
-
-        Raises:
-          LiteRtError: the vendor's.
-        """
+        """A zeroed buffer of the vendor's own memory, `size` in bytes; None where the host's will do, or must."""
         buffer_type = choose_own_type(requirements, self._vendor.dispatch.buffer_handlers)
         if buffer_type is None:
             return None
@@ -201,7 +188,10 @@ class Call:
         """
         with self._lock:
             self._settle()
-            self._metrics.start(detail)
+            if self._is_measured:
+                raise self._wrong_order("metrics are being collected already")
+            self._call("start_metrics_collection", detail)
+            self._is_measured = True
 
     def stop_metrics(self) -> Sequence[Metric]:
         """What was measured since the start.
@@ -211,7 +201,17 @@ class Call:
         """
         with self._lock:
             self._settle()
-            return self._metrics.stop()
+            if not self._is_measured:
+                raise self._wrong_order("no metrics are being collected")
+            self._is_measured = False
+            metrics = self._call("stop_metrics_collection")
+            if not isinstance(metrics, Sequence) or not all(map(_is_metric, metrics)):
+                raise self._vendor.nonsense(
+                    f"stop_metrics_collection{self._of_this}",
+                    f"it returned {metrics!r:.80}, not a sequence of Metric",
+                    "Return a list of Metric(name, value).",
+                )
+            return metrics
 
     def close(self) -> None:
         """Detaches and unregisters all buffers, and destroys the context; what goes wrong is logged."""
@@ -352,3 +352,11 @@ class Call:
     def _destroy_context(self) -> None:
         with self._device.lock:
             self._call("invocation_context_destroy")
+
+
+def _is_metric(value: object) -> bool:
+    return (
+        isinstance(value, Metric)
+        and isinstance(value.name, str)
+        and isinstance(value.value, (bool, int, float, str))
+    )

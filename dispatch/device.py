@@ -15,12 +15,7 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class KnownBuffer:
-    """A buffer that the device knows.
-
-    Attributes:
-      buffer: kept, and its owner with it, until the device has forgotten it.
-      handle: the vendor's.
-    """
+    """A buffer and the vendor's handle of it; kept, and its owner with it, until the device has forgotten it."""
 
     __slots__ = ("buffer", "handle", "uses")
 
@@ -77,12 +72,7 @@ Kind = Literal["input", "output"]
 
 
 class Port:
-    """Binds buffers to one input or output.
-
-    Attributes:
-      name: `input 0`, for messages.
-      requirements: the vendor's, checked.
-    """
+    """Binds buffers to one input or output, `input 0` by its name; its requirements are checked."""
 
     __slots__ = (
         "_context", "_device", "_index", "_kind", "_of_call", "_registration", "_tensor_type",
@@ -98,19 +88,7 @@ class Port:
         tensor_type: RankedTensorType,
         of_call: str,
     ) -> None:
-        """Asks the vendor for the requirements.
-
-        Args:
-          device: what buffers are registered with.
-          invocation_context: the call's.
-          kind: input or output.
-          index: among the inputs, or among the outputs.
-          tensor_type: of what is bound; -1 stands for any dimension.
-          of_call: ` of 'Partition_0'`, for messages.
-
-        Raises:
-          LiteRtError: what the vendor raised, or that it returned nonsense.
-        """
+        """Asks the vendor for the requirements; `of_call` is ` of 'Partition_0'`, for messages."""
         self.name = f"{kind} {index}"
         self._device = device
         self._context = invocation_context
@@ -125,7 +103,6 @@ class Port:
 
     @property
     def buffer(self) -> TensorBuffer | None:
-        """What is bound."""
         return self._registration.buffer if self._registration else None
 
     def bind(self, buffer: TensorBuffer) -> None:

@@ -33,17 +33,7 @@ class DeviceBuffer(TensorBuffer):
     def __init__(
         self, vendor: Vendor, tensor_type: RankedTensorType, buffer_type: int, size: int
     ) -> None:
-        """Makes zeroed memory.
-
-        Args:
-          vendor: whose table has handlers for it.
-          tensor_type: of what it will hold.
-          buffer_type: one of the handlers'.
-          size: in bytes; at least the tensor's.
-
-        Raises:
-          LiteRtError: the vendor's, or that it returned nonsense.
-        """
+        """Makes zeroed memory of one of the handlers' types; `size` is in bytes, at least the tensor's."""
         self.memory: Any = None
         handlers = vendor.dispatch.buffer_handlers
         assert handlers is not None
@@ -53,7 +43,7 @@ class DeviceBuffer(TensorBuffer):
         self.owner = None
         self.event = None
         self.is_steady = True
-        self._handlers: BufferHandlers[Any] = handlers
+        self._handlers = handlers
         self._vendor_id = vendor.dispatch.vendor_id
         self._lock = threading.Lock()
         self._address = 0
@@ -72,11 +62,7 @@ class DeviceBuffer(TensorBuffer):
 
     @property
     def address(self) -> int:  # type: ignore[override]  # asked for, in place of kept
-        """Of the first byte, in the host's hands: asking takes the memory from the device, until the next run.
-
-        Raises:
-          LiteRtError: the vendor's.
-        """
+        """Of the first byte, in the host's hands: asking takes the memory from the device, until the next run."""
         if not self._is_held:
             with self._lock:
                 if not self._is_held:
@@ -89,11 +75,7 @@ class DeviceBuffer(TensorBuffer):
         return handlers is self._handlers
 
     def give(self) -> None:
-        """Gives the memory to the device, before a run.
-
-        Raises:
-          LiteRtError: the vendor's.
-        """
+        """Gives the memory to the device, before a run."""
         if not self._is_held:
             return
         with self._lock:
@@ -102,11 +84,7 @@ class DeviceBuffer(TensorBuffer):
                 self._unlock(self.memory)
 
     def take_back(self) -> None:
-        """Takes the memory from the device, after a run, if there is an array over it.
-
-        Raises:
-          LiteRtError: the vendor's, or that the memory is not where the array is.
-        """
+        """Takes the memory back after a run, if there is an array over it, which must be where it was."""
         if not self._is_in_view:
             return
         before = self._address
@@ -137,10 +115,9 @@ class DeviceBuffer(TensorBuffer):
         memory, self.memory = self.memory, None
         if memory is None:
             return
-        steps = [lambda: self._destroy(memory)]
         if self._is_held:
-            steps.insert(0, lambda: self._unlock(memory))
-        clean_up(steps)
+            clean_up([lambda: self._unlock(memory)])
+        clean_up([lambda: self._destroy(memory)])
 
     def _take(self) -> int:
         try:

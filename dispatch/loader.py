@@ -64,11 +64,7 @@ def find_origin(manufacturer: str, library_path: str = "") -> str:
 
 
 def load_library(path: str) -> Dispatch[Any, Any]:
-    """The table of a native library; loaded once in a process, and never unloaded.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION.
-    """
+    """The table of a native library; loaded once in a process, and never unloaded."""
     # Here, since few processes have one.
     from dispatch.native.dispatch_library import DispatchLibrary
     from dispatch.native.native_dispatch import NativeDispatch
@@ -82,11 +78,7 @@ def load_library(path: str) -> Dispatch[Any, Any]:
 
 
 def why_no_table(library_path: str) -> str:
-    """What is wrong with a folder that has no dispatch table; "" for one that has, and for no folder.
-
-    Raises:
-      LiteRtError: NOT_FOUND, if there is no folder of that path.
-    """
+    """What is wrong with a folder that has no dispatch table; "" for one that has, and for no folder."""
     if not library_path or find_files([library_path], FILE_PATTERNS):
         return ""
     return (
@@ -138,8 +130,10 @@ def _named(
     manufacturer: str, candidates: Sequence[tuple[str, EntryPoint | str]]
 ) -> EntryPoint | str | None:
     """The only one of a manufacturer's name, or else of its letters."""
-    for is_named in (_is_same, _is_alike):
-        found = [origin for name, origin in candidates if is_named(name, manufacturer)]
+    # By letters: stock's `libLiteRtDispatch_IntelOpenvino.so` is for IntelOpenVINO.
+    for spelling in (str, plain_name):
+        wanted = spelling(manufacturer)
+        found = [origin for name, origin in candidates if spelling(name) == wanted]
         check_unique([(manufacturer, str(origin)) for origin in found], _TWICE)
         if found:
             return found[0]
@@ -154,15 +148,6 @@ def _load(origin: EntryPoint | str) -> Dispatch[Any, Any]:
     if isinstance(value, (str, os.PathLike)):  # a package may offer a shared library's path
         return load_library(os.fspath(value))
     return check_table(value, where)
-
-
-def _is_same(name: str, manufacturer: str) -> bool:
-    return name == manufacturer
-
-
-def _is_alike(name: str, manufacturer: str) -> bool:
-    """Whether the letters are the same: stock's `libLiteRtDispatch_IntelOpenvino.so` is for IntelOpenVINO."""
-    return plain_name(name) == plain_name(manufacturer)
 
 
 def _find_tables(library_path: str) -> list[tuple[str, str]]:

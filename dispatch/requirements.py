@@ -17,22 +17,14 @@ from litert.core.tensor_type import RankedTensorType
 def ask_requirements(
     vendor: Vendor, context: Any, kind: str, index: int, tensor_type: RankedTensorType, of_call: str
 ) -> TensorBufferRequirements:
-    """What memory a vendor wants for an input or output.
-
-    Args:
-      vendor: that is asked.
-      context: of the invocation.
-      kind: `input` or `output`.
-      index: among its kind.
-      tensor_type: -1 stands for any dimension.
-      of_call: ` of 'Partition_0'`, for messages.
+    """What memory a vendor wants for input or output `index` of a call; -1 stands for any dimension.
 
     Raises:
       LiteRtError: what the vendor raised, or that it returned nonsense.
     """
     function, detail = f"get_{kind}_requirements", f" of {kind} {index}{of_call}"
     found = vendor.call(function, context, index, tensor_type, detail=detail)
-    if problem := find_nonsense(found, tensor_type):
+    if problem := _find_nonsense(found, tensor_type):
         raise vendor.nonsense(
             function + detail, problem, "Return the bytes that the tensor takes on the device."
         )
@@ -40,29 +32,7 @@ def ask_requirements(
     return requirements
 
 
-def refuse_misfit(
-    buffer: TensorBuffer,
-    requirements: TensorBufferRequirements,
-    tensor_type: RankedTensorType,
-    where: str,
-    handlers: BufferHandlers[Any] | None = None,
-) -> None:
-    """Raises where a buffer cannot be bound to an input or output of that type.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
-    if misfit := find_misfit(buffer, requirements, tensor_type, handlers):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"the buffer does not fit: {misfit}",
-            where,
-            "Allocate buffers by the requirements.",
-        )
-
-
-def find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
-    """What is wrong with requirements that a vendor returned for a tensor; None, if nothing is."""
+def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
     if not isinstance(value, TensorBufferRequirements):
         return f"it returned {value!r:.80}, not TensorBufferRequirements"
     if not _is_whole(value.size) or value.size < 0:
@@ -79,22 +49,30 @@ def find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
     return None
 
 
-def find_misfit(
+def refuse_misfit(
     buffer: TensorBuffer,
     requirements: TensorBufferRequirements,
     tensor_type: RankedTensorType,
+    where: str,
     handlers: BufferHandlers[Any] | None = None,
-) -> str | None:
-    """Why a buffer cannot be bound to an input or output of that type; None, if it can."""
+) -> None:
+    """Raises INVALID_ARGUMENT where a buffer cannot be bound to an input or output of that type."""
     given = buffer.tensor_type
-    if given.element_type is not tensor_type.element_type or not _is_shape_of(given, tensor_type):
-        return f"it holds {given}, and {tensor_type} is asked for"
     misfit = find_memory_misfit(buffer, requirements, handlers)
+    if given.element_type is not tensor_type.element_type or not is_of_pattern(
+        given.shape, tensor_type.shape
+    ):
+        misfit = f"it holds {given}, and {tensor_type} is asked for"
+    elif not misfit and requirements.strides and not _has_strides(given, requirements.strides):
+        strides = list(requirements.strides)
+        misfit = f"it is in row order, and strides of {strides} elements are asked for"
     if misfit:
-        return misfit
-    if requirements.strides and not _has_strides(given, requirements.strides):
-        return f"it is in row order, and strides of {list(requirements.strides)} elements are asked for"
-    return None
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the buffer does not fit: {misfit}",
+            where,
+            "Allocate buffers by the requirements.",
+        )
 
 
 def find_memory_misfit(
@@ -112,8 +90,8 @@ def find_memory_misfit(
     if buffer.size < requirements.size:
         return f"it has {buffer.size} bytes, and {requirements.size} are asked for"
     if buffer.buffer_type not in requirements.supported_types:
-        wanted = ", ".join(type_name(t) for t in requirements.supported_types)
-        return f"it is {type_name(buffer.buffer_type)}, and the vendor takes {wanted}"
+        wanted = ", ".join(map(_type_name, requirements.supported_types))
+        return f"it is {_type_name(buffer.buffer_type)}, and the vendor takes {wanted}"
     if isinstance(buffer, DeviceBuffer):  # which the vendor aligns
         return None if buffer.is_of(handlers) else "it is in another vendor's memory"
     if buffer.size and buffer.address % requirements.alignment:
@@ -131,9 +109,10 @@ def choose_own_type(
     return next((kind for kind in requirements.supported_types if kind in made), None)
 
 
-def _is_shape_of(given: RankedTensorType, wanted: RankedTensorType) -> bool:
-    return given.layout.rank == wanted.layout.rank and all(
-        w in (-1, g) for g, w in zip(given.shape, wanted.shape, strict=True)
+def is_of_pattern(shape: Sequence[int], pattern: Sequence[int]) -> bool:
+    """Whether a shape is one of a pattern's, in which -1 stands for any dimension."""
+    return len(shape) == len(pattern) and all(
+        p in (-1, d) for d, p in zip(shape, pattern, strict=True)
     )
 
 
@@ -152,11 +131,10 @@ def _is_whole(value: object) -> bool:
 
 
 def _are_whole(values: object) -> bool:
-    return isinstance(values, (list, tuple)) and all(_is_whole(v) for v in values)
+    return isinstance(values, (list, tuple)) and all(map(_is_whole, values))
 
 
-def type_name(buffer_type: int) -> str:
-    """A type of memory, for messages."""
+def _type_name(buffer_type: int) -> str:
     try:
         return BufferType(buffer_type).name
     except ValueError:

@@ -38,13 +38,7 @@ class Session:
         options: Mapping[str, str],
         assets: Sequence[tuple[str, MemBuffer]],
     ) -> None:
-        """Opens the device and registers the assets.
-
-        Args:
-          dispatch: the vendor's table.
-          environment_options: of the environment that the model is in.
-          options: the vendor's own, by name.
-          assets: names and bytes, companions first; kept as long as the session, in files that stay open.
+        """Opens the device and registers the assets: companions first, in files that stay open.
 
         Raises:
           LiteRtError: the vendor's, naming vendor and call. Nothing is left open.
@@ -75,13 +69,9 @@ class Session:
         input_types: Sequence[RankedTensorType],
         output_types: Sequence[RankedTensorType],
     ) -> Call:
-        """Loads one NPU call of the model.
+        """Loads one NPU call of the model, for buffers of these types; -1 stands for any dimension.
 
-        Args:
-          byte_code: the module that the function is in; its file stays open as long as the call.
-          function_name: as the dispatch op names it.
-          input_types: of the buffers to be bound; -1 stands for any dimension.
-          output_types: as the inputs.
+        The file of the byte code stays open as long as the call.
 
         Raises:
           LiteRtError: the vendor's, or that it returned nonsense. Nothing is left open.

@@ -16,9 +16,7 @@ from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 
 _LOG = logging.getLogger(__name__)
 
-REQUIRED = ("device_context_create", "invoke")
-"""Functions without a default."""
-
+_REQUIRED = ("device_context_create", "invoke")  # without a default
 _METRICS = ("start_metrics_collection", "stop_metrics_collection")
 _PARTS = (
     (Capability.ASYNC, "async_interface", AsyncInterface),
@@ -27,14 +25,7 @@ _PARTS = (
 
 
 def check_table(table: object, where: str) -> Dispatch[Any, Any]:
-    """Refuses what is no complete dispatch table of a version that this host speaks.
-
-    Args:
-      table: what a vendor's module holds as `DISPATCH`.
-      where: it was found, for messages.
-
-    Returns:
-      The table.
+    """Refuses what is no complete dispatch table of a version that this host speaks; else returns it.
 
     Raises:
       LiteRtError: WRONG_VERSION; DYNAMIC_LOADING for all else.
@@ -67,8 +58,8 @@ def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
     _check_version(table, where)
     _check_ids(table, where)
     name = type(table).__name__
-    _check_functions(table, Dispatch, name, where)
-    for function in REQUIRED:
+    _check_functions(table, Dispatch, where)
+    for function in _REQUIRED:
         if not is_filled(table, function):
             raise _broken(
                 f"the dispatch table has no '{function}'", where, f"Override it in {name}."
@@ -133,39 +124,27 @@ def _check_parts(table: Dispatch[Any, Any], where: str) -> None:
     for bit, attribute, interface in _PARTS:
         part: object = getattr(table, attribute)
         if bool(capabilities & bit) is not (part is not None):
-            has, lacks = (
-                (f"Capability.{bit.name}", f"no {attribute}")
-                if part is None
-                else (
-                    f"an {attribute}" if attribute[0] == "a" else f"a {attribute}",
-                    f"no Capability.{bit.name}",
-                )
-            )
-            raise _broken(
-                f"the dispatch table has {has} and {lacks}", where, "Fill both, or leave both out."
-            )
+            has = f"Capability.{bit.name} and no {attribute}"
+            if part is not None:
+                article = "an" if attribute[0] == "a" else "a"
+                has = f"{article} {attribute} and no Capability.{bit.name}"
+            raise _broken(f"the dispatch table has {has}", where, "Fill both, or leave both out.")
         if part is not None:
-            if not isinstance(part, interface):
-                raise _broken(
-                    f"{attribute} is {part!r:.80}, not an object of a class derived from {interface.__name__}",
-                    where,
-                    f"Derive it from {interface.__name__}, and create one.",
-                )
-            _check_functions(part, interface, type(part).__name__, where)
+            _check_derived(attribute, part, interface, where)
+            _check_functions(part, interface, where)
 
 
 def _check_handlers(table: Dispatch[Any, Any], where: str) -> None:
-    handlers: object = table.buffer_handlers
+    handlers = table.buffer_handlers
     if handlers is None:
         return
-    if not isinstance(handlers, BufferHandlers):
-        raise _broken(
-            f"buffer_handlers is {handlers!r:.80}, not an object of a class derived from BufferHandlers",
-            where,
-            "Derive it from BufferHandlers, and create one.",
-        )
+    _check_derived("buffer_handlers", handlers, BufferHandlers, where)
     types: object = handlers.supported_types
-    if not isinstance(types, (list, tuple)) or not types or not all(map(_is_own_type, types)):
+    if (
+        not isinstance(types, (list, tuple))
+        or not types
+        or not all(isinstance(kind, int) and kind > BufferType.HOST_MEMORY for kind in types)
+    ):
         raise _broken(
             f"the supported types of buffer_handlers are {types!r:.80}, not types of memory but the host's",
             where,
@@ -173,11 +152,17 @@ def _check_handlers(table: Dispatch[Any, Any], where: str) -> None:
         )
 
 
-def _is_own_type(value: object) -> bool:
-    return isinstance(value, int) and value > BufferType.HOST_MEMORY
+def _check_derived(attribute: str, value: object, interface: type, where: str) -> None:
+    if not isinstance(value, interface):
+        name = interface.__name__
+        raise _broken(
+            f"{attribute} is {value!r:.80}, not an object of a class derived from {name}",
+            where,
+            f"Derive it from {name}, and create one.",
+        )
 
 
-def _check_functions(table: object, interface: type, name: str, where: str) -> None:
+def _check_functions(table: object, interface: type, where: str) -> None:
     """Each function of the interface can be called, with as many arguments as the host gives."""
     for function, wanted in vars(interface).items():
         if function.startswith("_") or not inspect.isfunction(wanted):
@@ -187,7 +172,7 @@ def _check_functions(table: object, interface: type, name: str, where: str) -> N
             raise _broken(
                 f"'{function}' of the dispatch table is {filled!r}",
                 where,
-                f"Make it a method of {name}, or leave it out.",
+                f"Make it a method of {type(table).__name__}, or leave it out.",
             )
         if getattr(filled, "__func__", None) is wanted:
             continue
@@ -219,8 +204,11 @@ def _check_arguments(
 
 def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
     """A method that is nearly one of the interface would never be called, and its default would be."""
-    unfilled = [f for f in vars(Dispatch) if f[0] != "_" and inspect.isfunction(vars(Dispatch)[f])]
-    unfilled = [f for f in unfilled if not is_filled(table, f)]
+    unfilled = [
+        name
+        for name, default in vars(Dispatch).items()
+        if name[0] != "_" and inspect.isfunction(default) and not is_filled(table, name)
+    ]
     for name in dir(table):
         # Static: a property may need a driver that is not loaded yet.
         filled = inspect.getattr_static(table, name, None)

@@ -6,7 +6,6 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from dispatch.api import Dispatch
@@ -30,12 +29,7 @@ class Vendor:
         self.dispatch = dispatch
 
     def call(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function of the table.
-
-        Args:
-          function: its name in the table, or in its asynchronous part.
-          *args: what it gets.
-          detail: what the call is about, for messages: ` of 'Partition_0'`.
+        """Calls a function of the table or its asynchronous part; `detail`, ` of 'Partition_0'`, is for messages.
 
         Raises:
           LiteRtError: the vendor's own with its status, or RUNTIME_FAILURE for any other exception.
@@ -64,22 +58,14 @@ class Vendor:
         return call
 
     def create(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function that gives the host an object to keep; None is none.
-
-        Raises:
-          LiteRtError: as `call`; RUNTIME_FAILURE for None.
-        """
+        """Calls a function that gives the host an object to keep; None is none, and an error."""
         created = self.call(function, *args, detail=detail)
         if created is None:
             raise self.nonsense(function + detail, "it returned None", "Return what was created.")
         return created
 
     def start(self, context: Any, function_name: str, num_outputs: int) -> Sequence[Event]:
-        """Starts a run: an event for each output.
-
-        Raises:
-          LiteRtError: as `call`; RUNTIME_FAILURE for anything but events.
-        """
+        """Starts a run: an event for each output; any other answer is an error."""
         detail = f" of '{function_name}'"
         events = self.call("invoke_async", context, detail=detail)
         if (
@@ -121,13 +107,12 @@ class _Table:
     """A table that was seen; it is forgotten when the table goes."""
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
-        # By id, since a vendor's table need not be hashable.
-        self.reference = weakref.ref(dispatch, partial(_forget, id(dispatch)))
         self.lock = threading.RLock()
         self.is_initialized = False
+        weakref.finalize(dispatch, _tables.pop, id(dispatch), None).atexit = False
 
 
-_tables: dict[int, _Table] = {}
+_tables: dict[int, _Table] = {}  # by id, since a vendor's table need not be hashable
 _tables_lock = threading.Lock()
 
 
@@ -139,9 +124,6 @@ def initialize_once(
     """Checks and initializes a table, unless that was done before in this process.
 
     Threads that come while it is under way wait. After an error the next one tries again.
-
-    Raises:
-      LiteRtError: what the vendor raised, or what is wrong with the table.
     """
     with _tables_lock:
         table = _tables.get(id(dispatch)) or _tables.setdefault(id(dispatch), _Table(dispatch))
@@ -152,7 +134,3 @@ def initialize_once(
             check_table(dispatch, where=f"class {type(dispatch).__qualname__}")
             Vendor(dispatch).call("initialize", environment_options, options)
             table.is_initialized = True
-
-
-def _forget(table_id: int, _: object) -> None:
-    _tables.pop(table_id, None)

@@ -80,9 +80,7 @@ class Buffers:
     def get_tensor_buffer_host_memory(self, buffer: int, address: Any) -> Status | None:
         found = self._get(buffer)
         if found.buffer_type != BufferType.HOST_MEMORY:
-            return (
-                Status.RUNTIME_FAILURE
-            )  # as stock answers; a library may ask for one type after the other
+            return Status.RUNTIME_FAILURE  # as stock: a library may ask for type after type
         address[0] = ffi.cast("void*", found.address)
         return None
 
@@ -115,11 +113,7 @@ class Buffers:
 
 
 def _fitting(tensor_type: Any, size: int) -> RankedTensorType:
-    """A tensor type that a buffer of that size has room for.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT.
-    """
+    """A tensor type that a buffer of that size must have room for."""
     found = from_c(tensor_type)
     if not found.layout.is_static or found.size_bytes > size:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"a buffer of {size} bytes for {found}")

@@ -40,9 +40,7 @@ class NativeCall:
 
     Attributes:
       handle: cffi's `LiteRtDispatchInvocationContext`.
-      device: that it was made in.
-      num_inputs, num_outputs: of the function.
-      scheduling: what runs are told, and cffi's structs of it.
+      scheduling: what runs are told, cffi's struct of it, and the text that the struct points to.
       run_options: handle of the next run's; 0 for none.
       input_events: handles of events that the next run waits for.
       run_events: handles of all events of the last run.
@@ -59,39 +57,24 @@ class NativeCall:
 
     def scheduling_struct(self, info: SchedulingInfo) -> Any:
         """Scheduling info as cffi's `LiteRtSchedulingInfo*`, made once for all runs with it."""
-        if self.scheduling is None or self.scheduling[0] is not info:
-            self.scheduling = (info, *_scheduling_struct(info))
-        return self.scheduling[1]
+        if self.scheduling is not None and self.scheduling[0] is info:
+            return self.scheduling[1]
+        given = (info.original_uid, info.debug_feature_id, info.priority, info.job_group_id)
+        text = ffi.new("char[]", (info.debug_feature_id or "").encode(errors="replace"))
+        struct = ffi.new("LiteRtSchedulingInfo*")
+        struct.fields_mask = sum(1 << bit for bit, value in enumerate(given) if value is not None)
+        struct.original_uid = int(ffi.cast("int32_t", info.original_uid or 0))  # signed there
+        struct.debug_feature_id = text
+        struct.job_priority = info.priority or 0
+        if info.job_group_id is not None:
+            struct.group_id = list(info.job_group_id)
+        self.scheduling = info, struct, text
+        return struct
 
 
 @dataclass(slots=True, eq=False)
 class NativeRegistration:
-    """A buffer that a library knows.
-
-    Attributes:
-      handle: the library's number.
-      buffer: handle of the buffer.
-    """
+    """A buffer that a library knows: the library's number, and our handle of the buffer."""
 
     handle: int
     buffer: int
-
-
-def _scheduling_struct(info: SchedulingInfo) -> tuple[Any, object]:
-    """The struct, and the text that it points to."""
-    given = (info.original_uid, info.debug_feature_id, info.priority, info.job_group_id)
-    mask = sum(1 << bit for bit, value in enumerate(given) if value is not None)
-    text = ffi.new("char[]", (info.debug_feature_id or "").encode(errors="replace"))
-    struct = ffi.new("LiteRtSchedulingInfo*")
-    struct.fields_mask = mask
-    struct.original_uid = _signed(info.original_uid or 0)
-    struct.debug_feature_id = text
-    struct.job_priority = info.priority or 0
-    if info.job_group_id is not None:
-        struct.group_id = list(info.job_group_id)
-    return struct, text
-
-
-def _signed(uid: int) -> int:
-    """A user id, which Linux has without a sign, in 32 bits with one."""
-    return (uid + (1 << 31)) % (1 << 32) - (1 << 31)

@@ -35,9 +35,8 @@ _METRICS = (
     "destroy_metrics",
 )  # fmt: skip
 
-_loaded: list[
-    object
-] = []  # for ever: what a driver starts outlives its models, and a table that is refused
+# For ever: what a driver starts outlives its models, and a table that is refused.
+_loaded: list[object] = []
 
 
 class DispatchLibrary:
@@ -54,12 +53,7 @@ class DispatchLibrary:
     """
 
     def __init__(self, path: str) -> None:
-        """Loads a library, which is never unloaded.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, for a file that the loader refuses, and for a table that lacks something;
-            WRONG_VERSION.
-        """
+        """Loads a library, which is never unloaded."""
         self.path = path
         file_name = os.path.basename(path)
         match = _NAME.fullmatch(file_name)
@@ -88,14 +82,7 @@ class DispatchLibrary:
         self._warn()
 
     def check_part(self, part: str) -> None:
-        """Refuses a part that the library says it has, and that lacks functions.
-
-        Args:
-          part: `async_interface` or `graph_interface`.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING.
-        """
+        """Refuses `async_interface` or `graph_interface`, which the library says it has, if it lacks functions."""
         table = getattr(self, part)
         if table is None:
             raise self._broken(f"its capabilities name what `{part}` is for, which is empty")

@@ -21,6 +21,11 @@ from litert.abi.tables import make_callback, slots_of
 
 _LOG = logging.getLogger(__name__)
 
+_GET_API = ffi.typeof("LiteRtStatus(*)(LiteRtDispatchApi*)")
+_REGISTER_ASSET = ffi.typeof(
+    "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)"
+)
+
 _OPTIONAL = ("set_scheduling_info", "set_options")
 """Functions of a table whose slots are NULL where the vendor leaves the default: a run then costs less."""
 
@@ -30,8 +35,8 @@ class ExportedTable:
 
     Attributes:
       api: a filled `LiteRtDispatchApi*`.
-      register_asset: `LiteRtDispatchRegisterAsset`.
       get_api: `LiteRtDispatchGetApi`.
+      register_asset: `LiteRtDispatchRegisterAsset`.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
@@ -44,72 +49,50 @@ class ExportedTable:
                 del slots[f"invocation_context_{name}"]
         if is_filled(dispatch, "stop_metrics_collection"):
             slots |= slots_of(MetricsFunctions(functions), "LiteRtDispatchInterface")
-        self._interface = self._make("LiteRtDispatchInterface", slots)
-        self._async_interface: Any = ffi.NULL
-        if dispatch.async_interface is not None:
-            self._async_interface = self._make_part(
-                "LiteRtDispatchAsyncInterface", AsyncFunctions(functions)
-            )
-        self._graph_interface: Any = ffi.NULL
-        if dispatch.graph_interface is not None:
-            self._graph_interface = self._make_part(
-                "LiteRtDispatchGraphInterface", GraphFunctions(functions, dispatch.graph_interface)
-            )
-        self._buffer_handlers: Any = ffi.NULL
-        if functions.memory is not None:
-            self._buffer_handlers = self._make_part(
-                "LiteRtCustomTensorBufferHandlersDef", functions.memory
-            )
-            functions.memory.describe(self._buffer_handlers)
-        self.api = ffi.new("LiteRtDispatchApi*")
-        self._answer(self.api)
-        self.get_api = self._export("LiteRtDispatchGetApi", self._get_api)
-        self.register_asset = self._export("LiteRtDispatchRegisterAsset", functions.register_asset)
-
-    def _get_api(self, api: Any) -> None:
-        self._answer(need(api))
-
-    def _answer(self, api: Any) -> None:
+        self.api = api = ffi.new("LiteRtDispatchApi*")
         api.abi_header.struct_size = ffi.sizeof("LiteRtDispatchApi")
         api.abi_header.major_version = 1
         api.version.minor = 1
-        api.interface = self._interface
-        api.async_interface = self._async_interface
-        api.graph_interface = self._graph_interface
-        api.tensor_buffer_handlers_def = self._buffer_handlers
+        api.interface = self._make("LiteRtDispatchInterface", slots)
+        if dispatch.async_interface is not None:
+            api.async_interface = self._make_part(
+                "LiteRtDispatchAsyncInterface", AsyncFunctions(functions)
+            )
+        if dispatch.graph_interface is not None:
+            api.graph_interface = self._make_part(
+                "LiteRtDispatchGraphInterface", GraphFunctions(functions, dispatch.graph_interface)
+            )
+        if functions.memory is not None:
+            handlers = self._make_part("LiteRtCustomTensorBufferHandlersDef", functions.memory)
+            functions.memory.describe(handlers)
+            api.tensor_buffer_handlers_def = handlers
+        self.get_api = self._export("LiteRtDispatchGetApi", _GET_API, self._get_api)
+        self.register_asset = self._export(
+            "LiteRtDispatchRegisterAsset", _REGISTER_ASSET, functions.register_asset
+        )
+
+    def _get_api(self, api: Any) -> None:
+        need(api)[0] = self.api[0]
 
     def _make_part(self, c_type: str, implementation: object) -> Any:
         return self._make(c_type, slots_of(implementation, c_type))
 
     def _make(self, c_type: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
         table = ffi.new(f"{c_type}*")
+        self._kept.append(table)
         types = dict(ffi.typeof(c_type).fields)
         for slot, function in functions.items():
-            callback = make_callback(types[slot].type, function, f"{self._vendor}, {slot}", _LOG)
-            self._kept.append(callback)
-            setattr(table, slot, ffi.cast(types[slot].type, callback))
+            setattr(table, slot, self._export(slot, types[slot].type, function))
         return table
 
-    def _export(self, symbol: str, function: Callable[..., Any]) -> Any:
-        callback = make_callback(_SYMBOLS[symbol], function, f"{self._vendor}, {symbol}", _LOG)
+    def _export(self, name: str, c_type: Any, function: Callable[..., Any]) -> Any:
+        callback = make_callback(c_type, function, f"{self._vendor}, {name}", _LOG)
         self._kept.append(callback)
-        return ffi.cast(_SYMBOLS[symbol], callback)
-
-
-_SYMBOLS = {
-    "LiteRtDispatchGetApi": ffi.typeof("LiteRtStatus(*)(LiteRtDispatchApi*)"),
-    "LiteRtDispatchRegisterAsset": ffi.typeof(
-        "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)"
-    ),
-}
+        return ffi.cast(c_type, callback)
 
 
 def export_table(dispatch: Dispatch[Any, Any]) -> ExportedTable:
-    """Makes C functions of a table.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION, for a table of no use.
-    """
+    """Makes C functions of a table, unless it is of no use."""
     return ExportedTable(check_table(dispatch, where=f"class {type(dispatch).__qualname__}"))
 
 

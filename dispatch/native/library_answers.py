@@ -6,13 +6,14 @@ from typing import Any
 
 from dispatch.api import Metric
 from litert.abi.definitions import ffi
+from litert.abi.handles import address_of
 from litert.abi.status_codes import check
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _MOST = 4096  # bytes of a text
 _MOST_METRICS = 1 << 16  # of one collection
-_NONE, _BOOL, _INT, _REAL, _STRING, _POINTER = 0, 1, 2, 3, 8, 9  # LiteRtAnyType
+_FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: "ptr_value"}
 
 
 def check_answer(status: int) -> None:
@@ -28,11 +29,7 @@ def answer(c_type: str, function: Any, *arguments: Any) -> Any:
 
 
 def decode(text: Any, what: str) -> str:
-    """A C string.
-
-    Raises:
-      LiteRtError: RUNTIME_FAILURE for NULL, with `what` it should be.
-    """
+    """A C string; NULL is an error, with `what` it should be."""
     if not text:
         raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is NULL")
     found: bytes = ffi.string(text, _MOST)
@@ -40,35 +37,18 @@ def decode(text: Any, what: str) -> str:
 
 
 def read_any(value: Any, what: str) -> bool | int | float | str:
-    """A `LiteRtAny`; a pointer as its address.
-
-    Raises:
-      LiteRtError: RUNTIME_FAILURE, for one that holds nothing, with `what` it should be.
-    """
-    kind = int(value.type)
-    if kind == _BOOL:
-        return bool(value.bool_value)
-    if kind == _INT:
-        return int(value.int_value)
-    if kind == _REAL:
-        return float(value.real_value)
-    if kind == _STRING:
-        return decode(value.str_value, what)
-    if kind == _POINTER:
-        return int(ffi.cast("uintptr_t", value.ptr_value))
-    raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is of type {kind}")
+    """A `LiteRtAny`, a pointer as its address; one that holds nothing is an error, with `what` it should be."""
+    field = _FIELDS.get(value.type)  # by LiteRtAnyType
+    if field is None:
+        raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is of type {value.type}")
+    found: Any = getattr(value, field)
+    if field == "str_value":
+        return decode(found, what)
+    return address_of(found) if field == "ptr_value" else found
 
 
 def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
-    """What a collection has; the object is destroyed.
-
-    Args:
-      functions: cffi's `LiteRtDispatchInterface*`.
-      metrics: cffi's `LiteRtDispatchMetrics`.
-
-    Raises:
-      LiteRtError: the library's, or that it returned nonsense.
-    """
+    """What a `LiteRtDispatchMetrics` has, which is destroyed."""
     try:
         number = answer("int", functions.get_num_metrics, metrics)
         if not 0 <= number <= _MOST_METRICS:

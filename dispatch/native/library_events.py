@@ -17,11 +17,7 @@ _FOREVER = -1  # ms
 
 
 class FenceEvent(Event):
-    """A sync fence: a file descriptor that can be read once it has happened.
-
-    Attributes:
-      fd: the descriptor.
-    """
+    """A sync fence: a file descriptor that can be read once it has happened."""
 
     def __init__(self, fd: int, *, owns_fd: bool) -> None:
         super().__init__()
@@ -49,15 +45,11 @@ class FenceEvent(Event):
 
 
 class CustomEvent(Event):
-    """A library's own event, whose struct begins with functions.
-
-    Attributes:
-      custom: cffi's `LiteRtCustomEvent`; NULL until the library has set it.
-    """
+    """A library's own event, whose struct begins with functions."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.custom = ffi.NULL
+        self.custom = ffi.NULL  # `LiteRtCustomEvent`, until the library has set it
 
     def is_signaled(self) -> bool:
         self._check_set()

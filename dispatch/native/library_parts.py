@@ -65,12 +65,7 @@ class NativeAsyncInterface(AsyncInterface[NativeCall]):
 
 @dataclass(slots=True, eq=False)
 class NativeGraph:
-    """A graph.
-
-    Attributes:
-      handle: cffi's `LiteRtDispatchGraph`.
-      inputs, outputs: indices that are connected.
-    """
+    """A `LiteRtDispatchGraph`, and the indices of inputs and outputs that are connected."""
 
     handle: Any
     inputs: set[int] = field(default_factory=set)
@@ -88,14 +83,10 @@ def _on_graph(function: str) -> Callable[..., None]:
 
 
 class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
-    """Graphs of a library; executables are its numbers.
-
-    Attributes:
-      functions: cffi's `LiteRtDispatchGraphInterface*`.
-    """
+    """Graphs of a library; executables are its numbers."""
 
     def __init__(self, functions: Any) -> None:
-        self.functions = functions
+        self.functions = functions  # cffi's `LiteRtDispatchGraphInterface*`
         self._graphs: dict[int, NativeGraph] = {}  # by address
 
     def graph_create(self, device_context: NativeDevice) -> NativeGraph:
@@ -169,15 +160,7 @@ class NativeBufferHandlers(BufferHandlers[Any]):
     """Handlers of a library. Memory is cffi's `HwMemoryInfo*`."""
 
     def __init__(self, definition: Any, where: str) -> None:
-        """Looks at the handlers.
-
-        Args:
-          definition: cffi's `LiteRtCustomTensorBufferHandlersDef*`.
-          where: the library's file, for messages.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, if something is missing.
-        """
+        """Looks at a `LiteRtCustomTensorBufferHandlersDef*` of a library's file."""
         missing = [name for name in _NEEDED if not getattr(definition, name)]
         if missing:
             raise _broken(f"its buffer handlers have no {', '.join(missing)}", where)

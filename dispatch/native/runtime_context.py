@@ -56,11 +56,7 @@ class RuntimeContext:
         return self.handles.put(HostEnvironment(self._options.put_environment(environment)))
 
     def take_requirements(self, handle: Any) -> TensorBufferRequirements:
-        """The requirements that a library has made and handed over.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no such handle.
-        """
+        """The requirements that a library has made and handed over."""
         found = self.handles.get(handle, TensorBufferRequirements)
         self.handles.drop(handle)
         return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dispatch.mem_buffer import MemBuffer
-from dispatch.native.exported.model_assets import ModelAssets, from_asset
+from dispatch.native.exported.model_assets import ModelAssets
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset, set_assets
@@ -86,7 +86,7 @@ def test_all_assets_of_a_model_are_found_once(
     assert bytes(module.view) == MODULES[0]
     assert [asset.name for asset in assets] == ["Gain/lib/gain.h", "Big", "Gain"]
     for asset in assets:
-        assert bytes(from_asset(asset).view) == ASSETS[asset.name]
+        assert bytes(asset.blob.view) == ASSETS[asset.name]
     module, assets = found.open(*make(*second))
     assert bytes(module.view) == MODULES[1] and not assets
     found.close()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.requirements import find_misfit
+from dispatch.requirements import refuse_misfit
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
 from litert.core.tensor_type import RankedTensorType
 
 SIZED = [element_type for element_type in ElementType if element_type.bits]
@@ -18,7 +19,8 @@ def test_strides_count_elements_of_any_size(element_type: ElementType) -> None:
     buffer = TensorBuffer.allocate(rows)
     for strides in ((3, 3, 1), (3, 99, 1), ()):  # how far apart ones are does not matter
         wanted = TensorBufferRequirements(rows.size_bytes, strides=strides)
-        assert find_misfit(buffer, wanted, rows) is None
+        refuse_misfit(buffer, wanted, rows, "")
     for strides in ((4, 3, 1), (12, 12, 4), (3, 3, 2), (0, 0, 0)):
         wanted = TensorBufferRequirements(rows.size_bytes, strides=strides)
-        assert "row order, and strides of" in (find_misfit(buffer, wanted, rows) or "")
+        with pytest.raises(LiteRtError, match="row order, and strides of"):
+            refuse_misfit(buffer, wanted, rows, "")

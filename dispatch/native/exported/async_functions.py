@@ -14,6 +14,7 @@ from dispatch.native.exported.functions import Functions
 from dispatch.native.exported.host import Host, need
 from dispatch.native.exported.objects import ExportedCall
 from litert.abi.definitions import ffi
+from litert.abi.handles import address_of
 from litert.abi.status_codes import answering, status_of
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -47,31 +48,18 @@ class VendorEvents:
 
     def __init__(self) -> None:
         self._events: dict[int, _CustomEvent] = {}
-        signatures = {
-            "Retain": "void(*)(uintptr_t)",
-            "Release": "void(*)(uintptr_t)",
-            "Wait": "void(*)(uintptr_t, int64_t)",
-            "IsSignaled": "int(*)(uintptr_t)",
-            "GetNative": "void*(*)(uintptr_t)",
-        }
-        functions = {
-            "Retain": self._retain,
-            "Release": self._release,
-            "Wait": self._wait,
-            "IsSignaled": self._is_signaled,
-            "GetNative": lambda _: ffi.NULL,
-        }
         self._callbacks = {
-            name: ffi.callback(signatures[name], function) for name, function in functions.items()
+            "Retain": ffi.callback("void(*)(uintptr_t)", self._retain),
+            "Release": ffi.callback("void(*)(uintptr_t)", self._release),
+            "Wait": ffi.callback("void(*)(uintptr_t, int64_t)", self._wait),
+            "IsSignaled": ffi.callback("int(*)(uintptr_t)", self._is_signaled),
+            "GetNative": ffi.callback("void*(*)(uintptr_t)", lambda _: ffi.NULL),
         }
 
     def hand_over(self, event: Event, host: Host, environment: int) -> int:
         """A new event of the host's for a vendor's.
 
         A host that cannot take custom events gets one that has happened, once the vendor's has.
-
-        Raises:
-          LiteRtError: UNSUPPORTED, for a host without any events; the vendor's, where it had to be waited for.
         """
         handle = ffi.new("LiteRtEvent*")
         try:
@@ -89,7 +77,7 @@ class VendorEvents:
             event.wait()
             signaled = os.eventfd(1) if hasattr(os, "eventfd") else _readable_pipe()
             host.call("create_event_from_sync_fence_fd", environment, signaled, True, handle)
-        return int(ffi.cast("uintptr_t", handle[0]))
+        return address_of(handle[0])
 
     def _retain(self, address: int) -> None:
         self._events[address].uses += 1
@@ -120,7 +108,7 @@ class _CustomEvent:
         self.event = event
         self.uses = 0  # the host retains what it is given
         self.struct = ffi.new("LiteRtCustomEvent")
-        self.address = int(ffi.cast("uintptr_t", self.struct))
+        self.address = address_of(self.struct)
         types = dict(ffi.typeof(self.struct).item.fields)
         for name, callback in callbacks.items():
             setattr(self.struct, name, ffi.cast(types[name].type, callback))

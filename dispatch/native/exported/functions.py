@@ -14,14 +14,14 @@ from dispatch.api import Dispatch, ExecutableType
 from dispatch.mem_buffer import MemBuffer
 from dispatch.native.exported.host import Host, need, read_text
 from dispatch.native.exported.memory_functions import MemoryFunctions
-from dispatch.native.exported.model_assets import from_asset, to_mem_buffer
+from dispatch.native.exported.model_assets import to_mem_buffer
 from dispatch.native.exported.objects import (
     ExportedCall,
     ExportedDevice,
     ExportedPort,
     ExportedRegistration,
 )
-from dispatch.native.exported.option_text import options_identifier, parse_options, parse_text
+from dispatch.native.exported.option_text import parse_options, parse_text
 from dispatch.requirements import ask_requirements, refuse_misfit
 from dispatch.scheduling import SchedulingInfo
 from dispatch.vendor import Vendor, initialize_once
@@ -54,7 +54,7 @@ class Functions:
         self.host: Host | None = None
         self.environment = 0
         self._ids = [ffi.new("char[]", t.encode()) for t in (dispatch.vendor_id, dispatch.build_id)]
-        self._identifier = options_identifier(dispatch.vendor_id)
+        self._identifier = dispatch.vendor_id.lower()  # of the vendor's opaque options
         self._calls: dict[int, ExportedCall] = {}  # by handle: looked up at each run
 
     def initialize(self, runtime_context: Any, environment: int, options: int) -> None:
@@ -141,11 +141,7 @@ class Functions:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{num_inputs} inputs and {num_outputs} outputs", name
             )
-        module = self.open_module(device, need(byte_code))
-        try:
-            kind = ExecutableType(executable_type)
-        except ValueError:
-            kind = ExecutableType.UNKNOWN
+        kind, module = self.open_module(device, executable_type, need(byte_code))
         detail = f" of '{name}'"
         context = self.vendor.create(
             "invocation_context_create",
@@ -154,16 +150,22 @@ class Functions:
         run = self.vendor.bind("invoke", context, detail=detail)
         self.put_call(ExportedCall(context, device, name, run), num_inputs, num_outputs, out)
 
-    def open_module(self, device: ExportedDevice, byte_code: Any) -> MemBuffer:
-        """The byte code in a `LiteRtMemBuffer*`; assets that come with it are registered."""
+    def open_module(
+        self, device: ExportedDevice, executable_type: int, byte_code: Any
+    ) -> tuple[ExecutableType, MemBuffer]:
+        """The byte code in a `LiteRtMemBuffer*`, and its kind; assets that come with it are registered."""
+        try:
+            kind = ExecutableType(executable_type)
+        except ValueError:
+            kind = ExecutableType.UNKNOWN
         file_offset = int(byte_code.alloc_base_file_offset)
         module, assets = device.found.open(
             to_mem_buffer(byte_code), file_offset, look_around=not device.takes_assets
         )
         for asset in assets:
             if asset.name not in device.asset_names:  # several modules may carry one
-                self._register(device, asset.name, from_asset(asset))
-        return module
+                self._register(device, asset.name, MemBuffer.from_blob(asset.blob))
+        return kind, module
 
     def put_call(self, call: ExportedCall, num_inputs: int, num_outputs: int, out: Any) -> None:
         """Gives the host a handle of a new call."""
@@ -228,28 +230,21 @@ class Functions:
         need(out)
         requirements = ask_requirements(self.vendor, call.context, kind, index, wanted, _of(call))
         call.device.host.create_requirements(requirements, self.memory, out)
-        port.requirements, port.tensor_type = requirements, wanted
+        port.told = requirements, wanted
 
     def _attach(self, kind: str, handle: int, index: int, buffer: int) -> None:
         call = self.handles.get(handle, ExportedCall)
         port = call.port(kind, index)
         registration = self._registration(buffer, call.device)
-        if port.requirements is not None and port.tensor_type is not None:
-            where = f"{kind} {index}{_of(call)}"
-            refuse_misfit(registration.buffer, port.requirements, port.tensor_type, where)
+        if port.told is not None:
+            refuse_misfit(registration.buffer, *port.told, f"{kind} {index}{_of(call)}")
         call.is_ready = False
         former, port.attached = port.attached, None
         if former is not None and former is not registration:
             port.replaced.append(former)
         elif former is not None:
             former.ports.remove(port)
-        self.vendor.call(
-            f"attach_{kind}",
-            call.context,
-            index,
-            registration.handle,
-            detail=f" {index}{_of(call)}",
-        )
+        self._call_port("attach", port, registration)
         if registration in port.replaced:  # it is back
             port.replaced.remove(registration)
             registration.ports.remove(port)
@@ -271,19 +266,21 @@ class Functions:
     detach_output = partialmethod(_detach_handle, "output")
 
     def _detach(self, port: ExportedPort, registration: ExportedRegistration) -> None:
-        call = port.call
         registration.ports.remove(port)
         if port.attached is registration:
             port.attached = None
-            call.is_ready = False
+            port.call.is_ready = False
         else:
             port.replaced.remove(registration)
+        self._call_port("detach", port, registration)
+
+    def _call_port(self, verb: str, port: ExportedPort, registration: ExportedRegistration) -> None:
         self.vendor.call(
-            f"detach_{port.kind}",
-            call.context,
+            f"{verb}_{port.kind}",
+            port.call.context,
             port.index,
             registration.handle,
-            detail=f" {port.index}{_of(call)}",
+            detail=f" {port.index}{_of(port.call)}",
         )
 
     def _registration(self, handle: int, device: ExportedDevice) -> ExportedRegistration:

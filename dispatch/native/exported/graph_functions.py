@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch.api import ExecutableType, GraphInterface, NodeType
+from dispatch.api import GraphInterface, NodeType
 from dispatch.native.exported.functions import Functions
 from dispatch.native.exported.host import need, read_text
 from dispatch.native.exported.objects import ExportedCall, ExportedDevice
@@ -90,11 +90,7 @@ class GraphFunctions:
     ) -> None:
         device = self._handles.get(device_handle, ExportedDevice)
         need(out)
-        module = self._functions.open_module(device, need(byte_code))
-        try:
-            kind = ExecutableType(executable_type)
-        except ValueError:
-            kind = ExecutableType.UNKNOWN
+        kind, module = self._functions.open_module(device, executable_type, need(byte_code))
         number = self._interface.load_executable(device.context, kind, module)
         out[0] = self._handles.put(_Executable(number))
 

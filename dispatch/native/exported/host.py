@@ -8,6 +8,7 @@ from typing import Any
 from dispatch.native.exported.memory_functions import MemoryFunctions
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from litert.abi.definitions import ffi
+from litert.abi.handles import address_of
 from litert.abi.status_codes import check
 from litert.abi.tensor_types import from_c
 from litert.core.environment_options import EnvironmentOptions
@@ -24,22 +25,14 @@ class Host:
     __slots__ = ("_context", "_size")
 
     def __init__(self, context: Any) -> None:
-        """Takes a `LiteRtRuntimeContext*`, which lives as long as the process.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for NULL.
-        """
+        """Takes a `LiteRtRuntimeContext*`, which lives as long as the process."""
         if not context:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the runtime context is NULL")
         self._context = context
         self._size = int(context.abi_header.struct_size)
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a function of the host's.
-
-        Args:
-          slot: its name.
-          *arguments: as cffi takes them, or handles as numbers.
+        """Calls a function of the host's; arguments are as cffi takes them, or handles as numbers.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the host has no such function; what it answered.
@@ -65,33 +58,29 @@ class Host:
           LiteRtError: UNSUPPORTED, for memory that is neither the host's nor the vendor's, or smaller than its
             tensor.
         """
-        kind = ffi.new("LiteRtTensorBufferType*")
-        self.call("get_tensor_buffer_type", handle, kind)
-        own = memory if memory is not None and kind[0] in memory.types else None
-        if kind[0] != BufferType.HOST_MEMORY and own is None:
+        kind = int(self._ask("LiteRtTensorBufferType", "get_tensor_buffer_type", handle)[0])
+        own = memory if memory is not None and kind in memory.types else None
+        if kind != BufferType.HOST_MEMORY and own is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a tensor buffer of type {int(kind[0])}, not in host memory ({int(BufferType.HOST_MEMORY)})",
+                f"a tensor buffer of type {kind}, not in host memory ({int(BufferType.HOST_MEMORY)})",
                 hint="Let the runtime allocate buffers, by the requirements.",
             )
-        c_type, size = ffi.new("LiteRtRankedTensorType*"), ffi.new("size_t*")
-        offset, address = ffi.new("size_t*"), ffi.new("void**")
-        self.call("get_tensor_buffer_tensor_type", handle, c_type)
-        self.call("get_tensor_buffer_size", handle, size)
-        self.call("get_tensor_buffer_offset", handle, offset)
+        c_type = self._ask("LiteRtRankedTensorType", "get_tensor_buffer_tensor_type", handle)
+        size = int(self._ask("size_t", "get_tensor_buffer_size", handle)[0])
+        offset = int(self._ask("size_t", "get_tensor_buffer_offset", handle)[0])
         tensor_type = from_c(c_type)
         if own is not None:
-            self.call("get_tensor_buffer_custom_tensor_buffer_handle", handle, address)
-            return own.buffer(tensor_type, int(kind[0]), int(size[0]), address[0])
-        self.call("get_tensor_buffer_host_memory", handle, address)
-        bytes_there = int(size[0]) - int(offset[0])
+            known = self._ask("void*", "get_tensor_buffer_custom_tensor_buffer_handle", handle)
+            return own.buffer(tensor_type, kind, size, known[0])
+        address = self._ask("void*", "get_tensor_buffer_host_memory", handle)
+        bytes_there = size - offset
         if tensor_type.layout.is_static and bytes_there < tensor_type.size_bytes:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"a tensor buffer of {bytes_there} bytes for {tensor_type}, which takes {tensor_type.size_bytes}",
             )
-        start = int(ffi.cast("uintptr_t", address[0])) + int(offset[0])
-        return TensorBuffer(tensor_type, start, bytes_there)
+        return TensorBuffer(tensor_type, address_of(address[0]) + offset, bytes_there)
 
     def create_requirements(
         self,
@@ -125,9 +114,8 @@ class Host:
         """The options of an environment; of none, where the handle is NULL."""
         if not environment:
             return EnvironmentOptions()
-        options = ffi.new("LiteRtEnvironmentOptions*")
-        self.call("get_environment_options", environment, options)
-        return self.read_environment_options(int(ffi.cast("uintptr_t", options[0])))
+        options = self._ask("LiteRtEnvironmentOptions", "get_environment_options", environment)
+        return self.read_environment_options(address_of(options[0]))
 
     def read_environment_options(self, options: int) -> EnvironmentOptions:
         """The same, by the handle of the options themselves."""
@@ -144,27 +132,31 @@ class Host:
         if not options:
             return ""
         opaque, payload = ffi.new("LiteRtOpaqueOptions*"), ffi.new("void**")
-        try:
-            self.call("get_opaque_options", options, opaque)
-            if not opaque[0]:
-                return ""
-            name = ffi.new("char[]", identifier.encode())
-            self.call("find_opaque_options_data", opaque[0], name, payload)
-        except LiteRtError as error:
-            if error.status in (Status.NOT_FOUND, Status.UNSUPPORTED):
-                return ""
-            raise
+        name = ffi.new("char[]", identifier.encode())
+        if self._finds("get_opaque_options", options, opaque) and opaque[0]:
+            self._finds("find_opaque_options_data", opaque[0], name, payload)
         return _text(ffi.cast("const char*", payload[0]))
 
     def _text_option(self, options: int, tag: int) -> str:
         value = ffi.new("LiteRtAny*")
+        is_there = self._finds("get_environment_options_value", options, tag, value)
+        return _text(value.str_value) if is_there and value.type == _STRING else ""
+
+    def _ask(self, c_type: str, slot: str, handle: int) -> Any:
+        """A pointer to what a function of the host's says of a handle."""
+        answer = ffi.new(f"{c_type}*")
+        self.call(slot, handle, answer)
+        return answer
+
+    def _finds(self, slot: str, *arguments: Any) -> bool:
+        """Calls a function of the host's that may have nothing to answer."""
         try:
-            self.call("get_environment_options_value", options, tag, value)
+            self.call(slot, *arguments)
         except LiteRtError as error:
-            if error.status in (Status.NOT_FOUND, Status.UNSUPPORTED):
-                return ""
-            raise
-        return _text(value.str_value) if value.type == _STRING else ""
+            if error.status not in (Status.NOT_FOUND, Status.UNSUPPORTED):
+                raise
+            return False
+        return True
 
 
 def _text(pointer: Any) -> str:
@@ -178,22 +170,14 @@ def _signature(slot: str) -> tuple[int, tuple[Any, ...]]:
 
 
 def need(pointer: Any) -> Any:
-    """A pointer that has to be given.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for NULL.
-    """
+    """A pointer that has to be given: NULL is refused."""
     if not pointer:
         raise LiteRtError(Status.INVALID_ARGUMENT, "an argument is a NULL pointer")
     return pointer
 
 
 def read_text(pointer: Any, what: str) -> str:
-    """A C string.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for NULL.
-    """
+    """A C string that has to be given: NULL is refused."""
     if not pointer:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
-    return str(ffi.string(pointer), "utf-8", "surrogateescape")
+    return _text(pointer)

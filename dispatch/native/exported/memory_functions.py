@@ -20,23 +20,14 @@ _NO_TAG = 255  # kLiteRtEnvOptionTagNull: no device, no queue
 
 @dataclass(slots=True, eq=False)
 class _Memory:
-    """A piece of memory.
-
-    Attributes:
-      value: the vendor's.
-      info: the `HwMemoryInfo*` that the host has.
-    """
+    """A piece of the vendor's memory, and the `HwMemoryInfo*` that the host has of it."""
 
     value: Any
     info: Any
 
 
 class ExportedBuffer(TensorBuffer):
-    """A buffer of the host's in memory of the vendor's own kind.
-
-    Attributes:
-      memory: what the vendor has made.
-    """
+    """A buffer of the host's in memory that the vendor has made."""
 
     __slots__ = ("buffer_type", "memory")
 
@@ -58,11 +49,7 @@ class MemoryFunctions:
         self._handles = Handles()
 
     def describe(self, definition: Any) -> None:
-        """Writes what is no function into a `LiteRtCustomTensorBufferHandlersDef*`.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, for more types of memory than there is room for.
-        """
+        """Writes what is no function into a `LiteRtCustomTensorBufferHandlersDef*`."""
         if len(self.types) > len(definition.supported_buffer_types):
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -79,11 +66,7 @@ class MemoryFunctions:
     def buffer(
         self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory_handle: Any
     ) -> ExportedBuffer:
-        """A host's buffer in this memory.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for memory that was not made here, or is gone.
-        """
+        """A host's buffer in this memory, which must have been made here."""
         memory = self._handles.get(memory_handle, _Memory)
         return ExportedBuffer(tensor_type, buffer_type, size, memory.value)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dispatch.mem_buffer import MemBuffer
 from litert.abi.definitions import ffi
+from litert.abi.handles import address_of
 from litert.model.assets import ASSET_KEY_PREFIX, Asset, name_assets
 from litert.model.blob import Blob, MappedFile
 from litert.model.byte_code_container import unpack
@@ -46,17 +48,11 @@ class ModelAssets:
         blob = Blob(module.view)
         inner, assets = unpack(blob, "byte code")
         if inner is not blob:
-            skipped = _address(inner.view) - (module.base_address + module.offset)
             place = (module.base_address + module.offset, module.size)
-            module = MemBuffer(
-                module.fd,
-                module.base_address,
-                module.offset + skipped,
-                inner.size,
-                inner.view,
-            )
             is_new = place not in self._containers
             self._containers.add(place)
+            offset = address_of(ffi.from_buffer(inner.view)) - module.base_address
+            module = replace(module, offset=offset, size=inner.size, view=inner.view)
         else:
             is_new = look_around and module.base_address not in self._models
             self._models.add(module.base_address)
@@ -86,23 +82,14 @@ class ModelAssets:
 
 def to_mem_buffer(buffer: Any) -> MemBuffer:
     """A `LiteRtMemBuffer*` of the host's, whose bytes have to stay."""
-    base, offset, size = int(ffi.cast("uintptr_t", buffer.base_addr)), buffer.offset, buffer.size
+    base, offset, size = address_of(buffer.base_addr), buffer.offset, buffer.size
     return MemBuffer(int(buffer.fd), base, int(offset), int(size), _view(base + offset, size))
-
-
-def from_asset(asset: Asset) -> MemBuffer:
-    """What `register_asset` gets."""
-    return MemBuffer.from_blob(asset.blob)
 
 
 def _view(address: int, size: int) -> memoryview:
     if not size:
         return memoryview(b"")
     return memoryview(ffi.buffer(ffi.cast("char*", address), size)).toreadonly()
-
-
-def _address(view: memoryview) -> int:
-    return int(ffi.cast("uintptr_t", ffi.from_buffer(view)))
 
 
 def _size_of_mapping(module: MemBuffer) -> int:

@@ -20,8 +20,6 @@ class ExportedDevice:
     """A loaded model on the device.
 
     Attributes:
-      context: the vendor's.
-      host: that made it.
       found: assets that were looked for around byte code.
       takes_assets: whether the host hands over assets itself, so that none need be looked for in the model.
       asset_names: those that the vendor has been given.
@@ -36,14 +34,7 @@ class ExportedDevice:
 
 @dataclass(slots=True, eq=False)
 class ExportedRegistration:
-    """A tensor buffer that the device knows.
-
-    Attributes:
-      device: that knows it.
-      buffer: the host's memory.
-      handle: the vendor's.
-      ports: what it is attached to.
-    """
+    """A tensor buffer of the host's that the device knows, the vendor's handle, and what it is attached to."""
 
     device: ExportedDevice
     buffer: TensorBuffer
@@ -57,9 +48,7 @@ class ExportedPort:
 
     Attributes:
       kind: `input` or `output`.
-      index: among its kind.
-      call: that it is of.
-      requirements, tensor_type: what the host was told, once it has asked.
+      told: requirements that the host has heard of, and the type that it asked for.
       attached: what the vendor reads or writes.
       replaced: what was attached before, and is not detached yet.
     """
@@ -67,8 +56,7 @@ class ExportedPort:
     kind: str
     index: int
     call: ExportedCall
-    requirements: TensorBufferRequirements | None = None
-    tensor_type: RankedTensorType | None = None
+    told: tuple[TensorBufferRequirements, RankedTensorType] | None = None
     attached: ExportedRegistration | None = None
     replaced: list[ExportedRegistration] = field(default_factory=list)
 
@@ -78,13 +66,8 @@ class ExportedCall:
     """One NPU call.
 
     Attributes:
-      context: the vendor's.
-      device: that it is of.
-      function_name: for messages.
       run: the vendor's `invoke`.
-      inputs, outputs: in their order.
-      is_ready: whether each has a buffer.
-      is_measured: whether metrics are being collected.
+      is_ready: whether each input and output has a buffer.
       graph: handle of the one that it was made from; 0 for a function's.
     """
 
@@ -99,11 +82,6 @@ class ExportedCall:
     graph: int = 0
 
     def port(self, kind: str, index: int) -> ExportedPort:
-        """An input or output.
-
-        Raises:
-          LiteRtError: INDEX_OOB.
-        """
         ports = self.inputs if kind == "input" else self.outputs
         if not 0 <= index < len(ports):
             raise LiteRtError(
@@ -114,11 +92,7 @@ class ExportedCall:
         return ports[index]
 
     def check_ready(self) -> None:
-        """Refuses a run without its buffers.
-
-        Raises:
-          LiteRtError: MISSING_INPUT_TENSOR.
-        """
+        """Refuses a run without its buffers."""
         missing = [
             f"{p.kind} {p.index}" for p in (*self.inputs, *self.outputs) if p.attached is None
         ]

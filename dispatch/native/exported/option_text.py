@@ -17,17 +17,8 @@ _OPTION = re.compile(
 OPTIONS_VARIABLE = "LITERT_NPU_DISPATCH_OPTIONS"
 
 
-def options_identifier(vendor_id: str) -> str:
-    """What the vendor's opaque options are called."""
-    return vendor_id.lower()
-
-
 def parse_options(host_text: str) -> Mapping[str, str]:
-    """The vendor's options: those of `$LITERT_NPU_DISPATCH_OPTIONS`, and over them the host's.
-
-    Raises:
-      LiteRtError: as `parse_text`.
-    """
+    """The vendor's options: those of `$LITERT_NPU_DISPATCH_OPTIONS`, and over them the host's."""
     variable = os.environ.get(OPTIONS_VARIABLE, "")
     return {**parse_text(variable, f"${OPTIONS_VARIABLE}"), **parse_text(host_text)}
 
