@@ -37,12 +37,7 @@ class Case:
 
 
 def read_case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:
-    """Reads what `litert.conformance.case_files` has written.
-
-    Args:
-      case: as JSON has it.
-      assets: as `Case` has them.
-    """
+    """Reads what `litert.conformance.case_files` has written, as JSON has it."""
     expected = case["expected"]
     return Case(
         case["name"],
@@ -78,27 +73,23 @@ def make_data(tensor_type: RankedTensorType, seed: int) -> bytes:
 
     generator = np.random.default_rng(seed)
     shape, dtype = tensor_type.shape, tensor_type.element_type.numpy_dtype
-    if tensor_type.element_type is ElementType.BOOL:
-        return generator.integers(0, 2, shape).astype(dtype).tobytes()
-    if dtype.kind in "iu" and dtype.itemsize == 1:
-        limits = np.iinfo(dtype)
-        return generator.integers(limits.min, limits.max + 1, shape).astype(dtype).tobytes()
-    if dtype.kind in "iu":
-        return generator.integers(0, 2, shape).astype(dtype).tobytes()
-    return generator.uniform(-1, 1, shape).astype(dtype).tobytes()
+    if dtype.kind not in "iub":
+        return generator.uniform(-1, 1, shape).astype(dtype).tobytes()
+    low, high = 0, 2
+    if dtype.kind != "b" and dtype.itemsize == 1:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max + 1
+    return generator.integers(low, high, shape).astype(dtype).tobytes()
 
 
 def add_expected(case: dict[str, Any]) -> None:
     """Sets `expected` of a case: a file for each output of LiteRT's CPU kernels; None where they lack an op."""
     outputs = _run_on_cpu(case["model"], case)
-    case["expected"] = None
-    if outputs is not None:
-        case["expected"] = []
-        for index, data in enumerate(outputs):
-            path = f"{case['model']}.output_{index}"
-            with open(path, "wb") as file:
-                file.write(data)
-            case["expected"].append(path)
+    case["expected"] = None if outputs is None else []
+    for index, data in enumerate(outputs or ()):
+        path = f"{case['model']}.output_{index}"
+        with open(path, "wb") as file:
+            file.write(data)
+        case["expected"].append(path)
 
 
 def _run_on_cpu(path: str, case: Mapping[str, Any]) -> Sequence[bytes] | None:

@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compiler_plugin.outline import extract, model_of
-from litert.conformance.plugin_subject import PluginSubject, extract_all
+from litert.conformance.plugin_subject import PluginSubject
 from litert.core.errors import LiteRtError
-from litert.model.graph import Model, Subgraph
+from litert.model.graph import Model, Subgraph, Tensor
 from litert.model.writer import write_model
 
 
 def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, object]]:
-    """Compiles the models, each in one go.
-
-    Yields:
-      For each NPU call: `name`, for people, and `source`, the name of its model; `byte_code`, a file; `function`;
-      `inputs` and `outputs`, as `[element type, shape]`; `model`, a TFLite file of the same ops; `ops`, their
-      names. For what is not to be run: `source` and `why`.
-    """
+    """Compiles the models, each in one go; yields what `read_case` reads, or where nothing is to be run `why`."""
     for number, model in enumerate(subject.models):
         partitions = subject.partitions(model)
         if not partitions:
             yield {"source": model.name, "why": _why_nothing(model.model)}
             continue
-        with subject.plugin() as plugin, plugin.compile(extract_all(partitions)) as result:
+        with subject.plugin() as plugin, plugin.compile(partitions) as result:
             paths = []
-            for index in range(result.num_modules()):
+            for index, byte_code in enumerate(result.modules()):
                 paths.append(os.path.join(folder, f"{number}_{index}.byte_code"))
                 with open(paths[-1], "wb") as file:
-                    file.write(result.module(index))
+                    file.write(byte_code)
             infos = [result.call_info(index) for index in range(len(partitions))]
-        for index, (partition, (function, module)) in enumerate(
-            zip(partitions, infos, strict=True)
-        ):
+        for index, (function, module) in enumerate(infos):
             name = model.name if len(partitions) == 1 else f"{model.name}, partition {index}"
-            subgraph = extract(partition)
+            subgraph = extract(partitions[index])
             if why := _why_not(subgraph):
                 yield {"source": model.name, "why": why}
                 continue
@@ -47,8 +39,8 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
                 "source": model.name,
                 "byte_code": paths[module],
                 "function": function.decode("utf-8", "surrogateescape"),
-                "inputs": _types(subgraph, "inputs"),
-                "outputs": _types(subgraph, "outputs"),
+                "inputs": _types(subgraph.inputs),
+                "outputs": _types(subgraph.outputs),
                 "model": path,
                 "ops": sorted({op.name for op in subgraph.ops}),
             }
@@ -56,12 +48,10 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
 
 def _why_nothing(model: Model) -> str:
     """Why nothing of a model is run; a plugin in Python is asked as a shared library, which can give no shapes."""
-    shapes = [tensor.type.layout for op in model.ops() for tensor in op.outputs]
-    if all(layout.is_static for layout in shapes):
-        return "the plugin takes none of its ops"
-    return (
-        "the plugin takes none of its ops (shapes that only a run tells are not for these checks)"
-    )
+    why = "the plugin takes none of its ops"
+    if all(tensor.type.layout.is_static for op in model.ops() for tensor in op.outputs):
+        return why
+    return f"{why} (shapes that only a run tells are not for these checks)"
 
 
 def _why_not(subgraph: Subgraph) -> str:
@@ -78,6 +68,5 @@ def _why_not(subgraph: Subgraph) -> str:
     return ""
 
 
-def _types(subgraph: Subgraph, ends: str) -> list[object]:
-    tensors = subgraph.inputs if ends == "inputs" else subgraph.outputs
+def _types(tensors: Sequence[Tensor]) -> list[object]:
     return [[int(tensor.element_type), list(tensor.shape)] for tensor in tensors]

@@ -18,39 +18,34 @@ from litert.conformance.checks import (
     select,
 )
 from litert.conformance.children import mark_begins
-from litert.conformance.vendor_calls import CallTrace, find_checked
+from litert.conformance.vendor_calls import CallTrace, VendorFunctions, find_checked
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 
 if TYPE_CHECKING:
-    from litert.conformance.dispatch_subject import DispatchSubject
     from litert.conformance.dispatch_table import CheckedTable
-    from litert.conformance.plugin_subject import NamedModel, PluginFunctions, PluginSubject
+    from litert.conformance.plugin_subject import NamedModel, PluginSubject
 
 
 def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Runs the checks of a plugin that `argument["done"]` does not have.
+    """Runs the checks of a plugin that `argument["done"]` does not have; yields as `run_checks`.
 
-    Args:
-      argument: the fields of a `CheckOptions`; `origin` and `manufacturer` of the plugin; `done`, `stopped` and
-        `trace`.
-
-    Yields:
-      As `run_checks`.
+    The argument has the fields of a `CheckOptions`, `origin` and `manufacturer` of the plugin, `done`, `stopped`
+    and `trace`.
     """
     return _check(PLUGIN_RULES, _plugin_subject(argument), argument)
 
 
 def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Runs the checks of a dispatch library that `argument["done"]` does not have.
+    """As `check_plugin`, for a dispatch library; the argument has `cases` besides, as `compile_cases` has them."""
+    from litert.conformance.case import read_case, read_file
+    from litert.conformance.dispatch_subject import DispatchSubject
 
-    Args:
-      argument: as for `check_plugin`; and `cases`, as `compile_cases` has them.
-
-    Yields:
-      As `run_checks`.
-    """
-    return _check(DISPATCH_RULES, _dispatch_subject(argument), argument)
+    named = [*argument["companions"], *argument["assets"]]  # an asset may look for its companions
+    assets = {name: read_file(path) for name, path in named}
+    cases = [read_case(each, assets) for each in argument["cases"]]
+    subject = DispatchSubject(lambda: _load_table(argument), cases, argument["tolerance"])
+    return _check(DISPATCH_RULES, subject, argument)
 
 
 def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
@@ -127,28 +122,17 @@ def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[Named
     return models + custom_op_models([name for name in names if name not in there])
 
 
-def _load_plugin(argument: Mapping[str, Any]) -> PluginFunctions:
+def _load_plugin(argument: Mapping[str, Any]) -> VendorFunctions:
     from compiler_plugin.native.export import export_plugin
-    from litert.conformance.plugin_subject import PluginFunctions, load_functions
+    from litert.conformance.plugin_subject import load_functions
 
     origin, trace = argument["origin"], CallTrace(argument["trace"])
     vendor = find_checked(origin, argument["manufacturer"], "PLUGIN", trace)
     if isinstance(vendor, str):
         return load_functions(vendor, trace)
-    exported = export_plugin(vendor, origin)
-    functions = PluginFunctions(trace=trace, kept=vendor, functions=exported)
+    functions = VendorFunctions(export_plugin(vendor, origin), trace, vendor)
     functions.error.listen()
     return functions
-
-
-def _dispatch_subject(argument: Mapping[str, Any]) -> DispatchSubject:
-    from litert.conformance.case import read_case, read_file
-    from litert.conformance.dispatch_subject import DispatchSubject
-
-    named = [*argument["companions"], *argument["assets"]]  # an asset may look for its companions
-    assets = {name: read_file(path) for name, path in named}
-    cases = [read_case(each, assets) for each in argument["cases"]]
-    return DispatchSubject(lambda: _load_table(argument), cases, argument["tolerance"])
 
 
 def _load_table(argument: Mapping[str, Any]) -> CheckedTable:

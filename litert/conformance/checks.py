@@ -53,7 +53,7 @@ class Check(Generic[Subject]):
     """
 
     rule: str
-    run: Callable[[Subject], None]
+    run: Callable[[Subject], object]
     case: str = ""
     needs: Sequence[str] = ()
 
@@ -95,12 +95,7 @@ class Rules(Generic[Subject]):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check came to.
-
-    Attributes:
-      text: what the vendor did, or why the check says nothing; "" where it passed.
-      printed: what the vendor printed in a check that failed, or a sanitizer.
-    """
+    """What one check came to; `text` is "" where it passed, and `printed` where it did not fail."""
 
     rule: str
     case: str
@@ -153,9 +148,7 @@ def read_finding(answer: Mapping[str, str]) -> Finding:
 def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check[Subject]]:
     """The checks of some rules, and those that they need, in their order.
 
-    Args:
-      checks: to choose from.
-      names: of rules, or what comes before the dot in their names; none for all.
+    Names are those of rules, or what comes before the dot in them; none is all.
     """
     if not names:
         return list(checks)
@@ -178,7 +171,7 @@ def run_checks(
     Args:
       checks: in their order; those whose rules the others need come first.
       subject: the vendor.
-      done: outcomes of checks that ran in processes before this one, by key; they are passed over.
+      done: outcomes of checks that ran in processes before this one, by key.
       stopped: why none is run any more; "" where they are.
 
     Yields:
@@ -187,7 +180,7 @@ def run_checks(
     # Rules and keys that cannot be relied on, and the rule that is broken.
     blocked: dict[str, str] = {}
     for check in checks:
-        cause = _find_cause(check, blocked)
+        cause = next((blocked[name] for name in check.needs if name in blocked), "")
         if check.key not in done:
             yield {"begin": check.key}
             reason = f"needs {cause}, which is broken" if cause else stopped
@@ -198,11 +191,6 @@ def run_checks(
         if outcome is Outcome.FAILED or cause:
             for name in (check.rule, check.key):
                 blocked.setdefault(name, cause or name)
-
-
-def _find_cause(check: Check[Subject], blocked: Mapping[str, str]) -> str:
-    """The broken rule that makes a check say nothing of its own; "" for none."""
-    return next((blocked[name] for name in check.needs if name in blocked), "")
 
 
 def _look(check: Check[Subject], subject: Subject) -> tuple[Outcome, str]:

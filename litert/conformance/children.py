@@ -107,43 +107,40 @@ def run_in_children(
     """
     findings: list[Finding] = []
     hangs = 0
-    with tempfile.TemporaryDirectory() as folder:
-        trace = os.path.join(folder, "trace")
-        while True:
-            begun, prints = "", CheckPrints()
-            before = len(findings)
-            done = {finding.key: finding.outcome.value for finding in findings}
-            child = call_in_child(
-                target,
-                {
-                    **argument,
-                    "done": done,
-                    "trace": trace,
-                    "stopped": _STOPPED if hangs == _MAX_HANGS else "",
-                },
-                timeout_s=timeout_s,
-                subject=subject,
-                hear=prints.add,
-                is_for_each=True,
-            )
+    is_done = False
+    with tempfile.NamedTemporaryFile(prefix="litert_npu_trace_") as trace:
+        while not is_done:
+            begun, prints, first = "", CheckPrints(), len(findings)
+            asked = {
+                **argument,
+                "done": {finding.key: finding.outcome.value for finding in findings},
+                "trace": trace.name,
+                "stopped": _STOPPED if hangs == _MAX_HANGS else "",
+            }
             try:
-                for answer in child:
-                    assert isinstance(answer, dict)
+                for answer in _answers(target, asked, prints, timeout_s, subject):
                     begun = answer.get("begin", "")
                     if not begun:
                         findings.append(read_finding(answer))
-                return _with_prints(findings, before, prints)
+                is_done = True
             except LiteRtError as error:
                 if not begun or error.status is Status.UNKNOWN:  # a defect of the checks themselves
                     raise
                 rule, _, case = begun.partition(" (")
                 text = error.what.removeprefix(subject).strip()
-                function = _read_trace(trace)
+                traced = os.pread(trace.fileno(), _KEPT, 0).partition(b"\0")[0]
+                function = traced.decode("utf-8", "replace")
                 if function and not case.startswith(function):
                     text += f", in {function}"
                 findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
                 hangs += error.status is Status.TIMEOUT_EXPIRED
-                findings = _with_prints(findings, before, prints)
+            findings[first:] = [
+                replace(found, printed=prints.of(found.key))
+                if found.outcome is Outcome.FAILED
+                else found
+                for found in findings[first:]
+            ]
+    return findings
 
 
 def check_end(
@@ -151,26 +148,13 @@ def check_end(
 ) -> Finding:
     """Looks at the end of a process that has used the vendor and released all.
 
-    Args:
-      rule: that the finding is of.
-      target: as for `run_in_children`.
-      argument: whose `rules` are what the process does.
-      timeout_s: for each check, and for the end.
-      subject: as for `run_in_children`.
+    The finding is of `rule`; the process does what the argument's `rules` are about. For the rest see
+    `run_in_children`.
     """
-    is_doing, prints = False, CheckPrints()
-    last = ""
+    is_doing, last, prints = False, "", CheckPrints()
+    asked = {**argument, "done": {}, "trace": "", "stopped": ""}
     try:
-        for answer in call_in_child(
-            target,
-            {**argument, "done": {}, "trace": "", "stopped": ""},
-            timeout_s=timeout_s,
-            subject=subject,
-            hear=prints.add,
-            is_for_each=True,
-            must_end_well=True,
-        ):
-            assert isinstance(answer, dict)
+        for answer in _answers(target, asked, prints, timeout_s, subject, must_end_well=True):
             is_doing = "begin" in answer
             last = answer.get("begin", last)
             if answer.get("outcome") == Outcome.FAILED:
@@ -178,25 +162,28 @@ def check_end(
     except LiteRtError as error:
         if is_doing:
             return Finding(rule, "", Outcome.UNSEEN, "the process does not come to its end")
-        text = error.what.removeprefix(subject).strip()
-        text = f"at its end, the process {text}"
+        text = f"at its end, the process {error.what.removeprefix(subject).strip()}"
         return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
     return Finding(rule, "", Outcome.PASSED)
 
 
-def _with_prints(findings: list[Finding], first: int, prints: CheckPrints) -> list[Finding]:
-    """The findings, from the first of the process that printed on with what it printed in those that failed."""
-    said = [
-        replace(found, printed=prints.of(found.key)) if found.outcome is Outcome.FAILED else found
-        for found in findings[first:]
-    ]
-    return [*findings[:first], *said]
-
-
-def _read_trace(path: str) -> str:
-    """The function that was running when its process ended; "" for none."""
-    try:
-        with open(path, "rb") as file:
-            return file.read().partition(b"\0")[0].decode("utf-8", "replace")
-    except OSError:
-        return ""
+def _answers(
+    target: str,
+    argument: Mapping[str, object],
+    prints: CheckPrints,
+    timeout_s: float,
+    subject: str,
+    *,
+    must_end_well: bool = False,
+) -> Iterator[dict[str, str]]:
+    for answer in call_in_child(
+        target,
+        argument,
+        timeout_s=timeout_s,
+        subject=subject,
+        hear=prints.add,
+        is_for_each=True,
+        must_end_well=must_end_well,
+    ):
+        assert isinstance(answer, dict)
+        yield answer

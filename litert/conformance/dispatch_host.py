@@ -12,7 +12,6 @@ from typing import Any
 
 from dispatch.api import Dispatch
 from dispatch.device_buffer import DeviceBuffer
-from dispatch.event import Event
 from dispatch.native.buffers import Buffers
 from dispatch.native.library_parts import NativeBufferHandlers
 from dispatch.native.runtime_context import RuntimeContext
@@ -37,11 +36,13 @@ class CheckedBuffer:
     Attributes:
       handle: what the vendor has of it.
       memory: of the host; None where the vendor's handlers made it.
+      registered: what the vendor calls it, once it is registered.
     """
 
     buffer: TensorBuffer
     handle: int
     memory: GuardedMemory | None
+    registered: int = 0
 
     @property
     def size(self) -> int:
@@ -82,14 +83,6 @@ class DispatchHost:
         handle = options_table().put_options(dispatch_payloads(vendor, values))
         return ffi.cast("LiteRtOptions", handle)
 
-    def requirements(self, handle: Any) -> TensorBufferRequirements:
-        """What the vendor has made and handed over."""
-        return self.runtime.take_requirements(handle)
-
-    def event(self, handle: Any) -> Event:
-        """What stands behind a handle of an event."""
-        return self.runtime.handles.get(handle, Event)
-
     def take_lock_fault(self) -> str:
         """What is wrong with the vendor's locks until now, which are forgotten; "" for nothing."""
         assert isinstance(self.runtime.buffers, _CountedLocks)
@@ -102,13 +95,7 @@ class DispatchHost:
         handlers: Any,
         size: int,
     ) -> CheckedBuffer:
-        """Allocates a buffer of the first type that this host has, or the vendor's handlers.
-
-        Args:
-          tensor_type: that it is for.
-          wanted: of the vendor.
-          handlers: `LiteRtCustomTensorBufferHandlersDef*` of the vendor, or NULL.
-          size: in bytes.
+        """Allocates a buffer of the first type that this host has, or the vendor's handlers, which may be NULL.
 
         Raises:
           LiteRtError: UNSUPPORTED, where there is no such type; what the handlers answer.

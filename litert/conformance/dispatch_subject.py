@@ -5,19 +5,19 @@ All of them are made and released in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
+from functools import partial
 from typing import Any
 
 from dispatch.tensor_buffer import TensorBufferRequirements
 from litert.abi.definitions import ffi
-from litert.abi.tensor_types import to_c
+from litert.abi.tensor_types import new_type
 from litert.conformance.case import Case, make_data
-from litert.conformance.checks import BrokenRuleError, UnseenError
+from litert.conformance.checks import BrokenRuleError, Check, UnseenError
 from litert.conformance.dispatch_host import CheckedBuffer
-from litert.conformance.dispatch_table import CheckedTable
+from litert.conformance.dispatch_table import REGISTER_ASSET, CheckedTable
 from litert.conformance.guarded_memory import GuardedMemory
 from litert.conformance.vendor_calls import VendorSubject, expect_ok
 from litert.core.tensor_type import RankedTensorType
@@ -31,7 +31,7 @@ _ALL_SCHEDULING_FIELDS = 15
 class CheckedDevice:
     """A device context with its assets; a context manager."""
 
-    def __init__(self, table: CheckedTable, assets: dict[str, bytes]) -> None:
+    def __init__(self, table: CheckedTable, assets: Mapping[str, bytes]) -> None:
         """Creates it and registers the assets, in their order.
 
         Raises:
@@ -45,19 +45,14 @@ class CheckedDevice:
         if not made[0]:
             raise BrokenRuleError("device_context_create answers OK, and makes no device context")
         self.handle = made[0]
-        if table.register_asset is not None:
+        if table.has(REGISTER_ASSET):
             for name, data in assets.items():
                 expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", self.offer(name, data))
 
     def __enter__(self) -> CheckedDevice:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         status = self.table.call("device_context_destroy", self.handle)
         for memory in self._memory:  # nobody needs the assets any more
             memory.make_forbidden()
@@ -67,20 +62,15 @@ class CheckedDevice:
     def offer(self, name: str, data: bytes, *, offset: int = 0, forget_name: bool = False) -> int:
         """Registers an asset; its bytes stay as long as this, its name too unless it is to be forgotten."""
         passed = ffi.new("char[]", name.encode())
-        status = self.table.offer_asset(self.handle, passed, self.keep(data, offset))
+        buffer = self.keep(data, offset)
+        status: int = self.table.call_plain(REGISTER_ASSET, self.handle, passed, buffer)
         if forget_name:
             passed[0 : len(passed) - 1] = b"?" * (len(passed) - 1)
         self._names.append(passed)
         return status
 
     def run(self, case: Case, byte_code: Any = None, data: Sequence[bytes] = ()) -> list[bytes]:
-        """The outputs of a call of its own.
-
-        Args:
-          case: the NPU call.
-          byte_code: as `CheckedCall` has it.
-          data: of the inputs, where it is not the case's.
-        """
+        """The outputs of a call of its own; byte code as `CheckedCall` has it."""
         with CheckedCall(self, case, byte_code) as call:
             call.attach_all()
             return call.run(data or case.data)
@@ -106,14 +96,6 @@ class CheckedDevice:
 
 
 @dataclass(slots=True, eq=False)
-class Attached:
-    """A buffer that is registered, and perhaps attached."""
-
-    buffer: CheckedBuffer
-    handle: int
-
-
-@dataclass(slots=True, eq=False)
 class CheckedCall:
     """An invocation context with its buffers; a context manager.
 
@@ -121,15 +103,16 @@ class CheckedCall:
       byte_code: a `LiteRtMemBuffer*`; None for the case's, aligned.
       inputs, outputs: attached, by index.
       retired: registered and no longer attached.
+      wanted: what memory each tensor must have, by kind and index.
     """
 
     device: CheckedDevice
     case: Case
     byte_code: Any = None
     context: Any = None
-    inputs: list[Attached] = field(default_factory=list)
-    outputs: list[Attached] = field(default_factory=list)
-    retired: list[Attached] = field(default_factory=list)
+    inputs: list[CheckedBuffer] = field(default_factory=list)
+    outputs: list[CheckedBuffer] = field(default_factory=list)
+    retired: list[CheckedBuffer] = field(default_factory=list)
     wanted: dict[tuple[str, int], TensorBufferRequirements] = field(default_factory=dict)
 
     @property
@@ -153,26 +136,24 @@ class CheckedCall:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         statuses = []
         for name in KINDS:
-            for index, attached in enumerate(self.group(name)):
+            for index, buffer in enumerate(self.group(name)):
                 slot = f"detach_{name}"
-                statuses.append((slot, self.table.call(slot, self.context, index, attached.handle)))
-        for attached in [*self.inputs, *self.outputs, *self.retired]:
-            statuses.append(("unregister_tensor_buffer", self.unregister(attached)))
+                status = self.table.call(slot, self.context, index, buffer.registered)
+                statuses.append((slot, status))
+        for buffer in [*self.inputs, *self.outputs, *self.retired]:
+            slot = "unregister_tensor_buffer"
+            statuses.append((slot, self.table.call(slot, self.device.handle, buffer.registered)))
+            self.table.host.drop_buffer(buffer)
         destroy = "invocation_context_destroy"
         statuses.append((destroy, self.table.call(destroy, self.context)))
         if error is None:
             for function, status in statuses:
                 expect_ok(function, status)
 
-    def group(self, kind: str) -> list[Attached]:
+    def group(self, kind: str) -> list[CheckedBuffer]:
         """Its `input`s or `output`s."""
         return self.inputs if kind == "input" else self.outputs
 
@@ -180,34 +161,25 @@ class CheckedCall:
         self, kind: str, index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
         """Asks what memory a tensor must have."""
-        function = f"get_{kind}_requirements"
-        c_type = ffi.new("LiteRtRankedTensorType*")
-        to_c(tensor_type, c_type)
         made = ffi.new("LiteRtTensorBufferRequirements*")
-        self.table.succeed(function, self.context, index, c_type, made)
-        return self.table.host.requirements(made[0])
+        c_type = new_type(tensor_type)
+        self.table.succeed(f"get_{kind}_requirements", self.context, index, c_type, made)
+        return self.table.host.runtime.take_requirements(made[0])
 
     def make(self, kind: str, index: int, size: int | None = None) -> CheckedBuffer:
         """A buffer for a tensor, of the size that was asked for or another."""
-        types = self.case.types(kind)
-        wanted = self.wanted[kind, index]
+        tensor_type, wanted = self.case.types(kind)[index], self.wanted[kind, index]
         handlers = self.table.api.tensor_buffer_handlers_def
         size = wanted.size if size is None else size
-        return self.table.host.make_buffer(types[index], wanted, handlers, size)
+        return self.table.host.make_buffer(tensor_type, wanted, handlers, size)
 
-    def register(self, buffer: CheckedBuffer) -> Attached:
+    def register(self, buffer: CheckedBuffer) -> CheckedBuffer:
         """Makes a buffer known to the device, which must take it."""
         handle = ffi.new("LiteRtTensorBufferHandle*")
         passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
         self.table.succeed("register_tensor_buffer", self.device.handle, passed, handle)
-        return Attached(buffer, int(handle[0]))
-
-    def unregister(self, attached: Attached) -> int:
-        """Takes a buffer back from the device, and releases it."""
-        slot = "unregister_tensor_buffer"
-        status = self.table.call(slot, self.device.handle, attached.handle)
-        self.table.host.drop_buffer(attached.buffer)
-        return status
+        buffer.registered = int(handle[0])
+        return buffer
 
     def attach_all(self) -> None:
         """Gives each input and output a new buffer."""
@@ -215,15 +187,12 @@ class CheckedCall:
             for index in range(len(self.case.types(kind))):
                 self.attach(kind, index, self.register(self.make(kind, index)))
 
-    def attach(self, kind: str, index: int, attached: Attached) -> None:
+    def attach(self, kind: str, index: int, buffer: CheckedBuffer) -> None:
         """Attaches a buffer, in place of the one that is there."""
         group = self.group(kind)
-        if index < len(group):
-            self.retired.append(group[index])
-            group[index] = attached
-        else:
-            group.append(attached)
-        self.table.succeed(f"attach_{kind}", self.context, index, attached.handle)
+        self.retired += group[index : index + 1]
+        group[index : index + 1] = [buffer]
+        self.table.succeed(f"attach_{kind}", self.context, index, buffer.registered)
 
     def run(self, data: Sequence[bytes]) -> list[bytes]:
         """Writes the inputs, runs as LiteRT does, and reads the outputs."""
@@ -239,19 +208,17 @@ class CheckedCall:
 
     def write(self, data: Sequence[bytes]) -> None:
         """Fills the inputs' buffers."""
-        for attached, values in zip(self.inputs, data, strict=True):
-            attached.buffer.write(values)
+        for buffer, values in zip(self.inputs, data, strict=True):
+            buffer.write(values)
 
     def read(self) -> list[bytes]:
         """The outputs' values; nobody may have written beside any buffer."""
-        for attached in [*self.inputs, *self.outputs, *self.retired]:
-            if attached.buffer.memory is not None and (
-                damage := attached.buffer.memory.find_damage()
-            ):
+        for buffer in [*self.inputs, *self.outputs, *self.retired]:
+            if buffer.memory is not None and (damage := buffer.memory.find_damage()):
                 raise BrokenRuleError(f"after a run {damage}")
         return [
-            attached.buffer.read()[: tensor_type.size_bytes]
-            for attached, tensor_type in zip(self.outputs, self.case.outputs, strict=True)
+            buffer.read()[: tensor_type.size_bytes]
+            for buffer, tensor_type in zip(self.outputs, self.case.outputs, strict=True)
         ]
 
     def prepare_run(self) -> None:
@@ -265,19 +232,9 @@ class CheckedCall:
 
 
 def create_invocation(
-    device: CheckedDevice,
-    case: Case,
-    byte_code: Any,
-    *,
-    function: str = "",
+    device: CheckedDevice, case: Case, byte_code: Any, *, function: str = ""
 ) -> tuple[int, Any]:
-    """Calls `invocation_context_create`, as a case has it but for what is given.
-
-    Args:
-      device: to make it in.
-      case: the NPU call.
-      byte_code: a `LiteRtMemBuffer*`.
-      function: another name than the case's.
+    """Calls `invocation_context_create`, as a case has it but for the byte code and perhaps the function.
 
     Returns:
       The status, and what the out argument points at.
@@ -298,7 +255,7 @@ def create_invocation(
     return status, made[0]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class DispatchSubject(VendorSubject[CheckedTable]):
     """A vendor's dispatch library.
 
@@ -326,6 +283,11 @@ class DispatchSubject(VendorSubject[CheckedTable]):
             self._is_initialized = True
         return table
 
+    def need(self, *slots: str, missing: str = "the slot is NULL") -> None:
+        """Raises `UnseenError` where one of the slots is not filled."""
+        if not all(map(self.table.has, slots)):
+            raise UnseenError(missing)
+
     @property
     def case(self) -> Case:
         """The NPU call that the contract is checked with.
@@ -337,12 +299,9 @@ class DispatchSubject(VendorSubject[CheckedTable]):
             raise UnseenError("there is no byte code of the vendor's compiler to run")
         return self.cases[0]
 
-    @contextmanager
-    def device(self, case: Case | None = None) -> Iterator[CheckedDevice]:
+    def device(self, case: Case | None = None) -> CheckedDevice:
         """A device context with a case's assets."""
-        assets = {} if case is None else dict(case.assets)
-        with CheckedDevice(self.ready(), assets) as device:
-            yield device
+        return CheckedDevice(self.ready(), {} if case is None else case.assets)
 
     @contextmanager
     def call(self, case: Case | None = None) -> Iterator[CheckedCall]:
@@ -361,3 +320,10 @@ class DispatchSubject(VendorSubject[CheckedTable]):
     def other_data(self, seed: int) -> list[bytes]:
         """Other inputs for the first case."""
         return [make_data(tensor_type, seed) for tensor_type in self.case.inputs]
+
+
+def for_each_kind(
+    rule: str, run: Callable[..., None], needs: Sequence[str], case: str = "{}"
+) -> list[Check[DispatchSubject]]:
+    """A rule's checks for inputs and for outputs; `run` gets the kind by keyword."""
+    return [Check(rule, partial(run, kind=kind), case.format(kind), needs) for kind in KINDS]

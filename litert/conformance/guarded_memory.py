@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from functools import cache
 from typing import Any
 
 _CANARY = 0xA7
@@ -57,10 +56,6 @@ class GuardedMemory:
 
 
 def _protect(address: int, size: int, protection: int) -> None:
-    if _libc().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
         raise OSError(ctypes.get_errno(), "mprotect failed")
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from compiler_plugin.native.compiler_context import CompilerContext
-from compiler_plugin.native.graph_handles import GraphHandles
-from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.native_plugin import option_payloads
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
@@ -20,50 +19,19 @@ from litert.conformance.guarded_memory import GuardedMemory
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.status import Status
-from litert.model.graph import Op
 
 _OLD_VERSION, _OLD_SIZE = (1, 1), 1104
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class HandedList:
-    """An op list as the plugin gets it."""
-
-    handle: Any
-    ops: list[tuple[Op, int]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HostCall:
-    """Handles that are valid during one call of the plugin."""
-
-    _handles: GraphHandles
-
-    def handle(self, c_type: str, value: object) -> Any:
-        """An object's handle."""
-        return ffi.cast(c_type, self._handles.of(value))
-
-    def op_list(self) -> HandedList:
-        """A list for the plugin to push to."""
-        pushed = PushedOps()
-        return HandedList(self.handle("LiteRtOpList", pushed), pushed.ops)
-
-
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class PluginHost:
-    """A compiler context, and what the plugin is told.
-
-    Attributes:
-      manufacturer: whose plugin it is, for options.
-      compiler_options: that the plugin gets.
-    """
+    """A compiler context, and what the plugin of a manufacturer is told."""
 
     manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
     _context: CompilerContext = field(default_factory=lambda: CompilerContext("checked"))
     _kept: list[object] = field(default_factory=lambda: [load_symbols()])
-    _options: tuple[Any, Any] | None = None
 
     @property
     def table(self) -> Any:
@@ -90,21 +58,18 @@ class PluginHost:
         self._kept += [table, failing]
         return table
 
+    @cached_property
     def options(self) -> tuple[Any, Any]:
         """Environment options and options, as C has them."""
-        if self._options is None:
-            given = self.compiler_options
-            payloads = option_payloads(self.manufacturer, given)
-            options = options_table().put_options(payloads, given.custom_op_infos)
-            environment = options_table().put_environment(EnvironmentOptions())
-            self._options = (
-                ffi.cast("LiteRtEnvironmentOptions", environment),
-                ffi.cast("LiteRtOptions", options),
-            )
-        return self._options
+        given, table = self.compiler_options, options_table()
+        payloads = option_payloads(self.manufacturer, given)
+        return (
+            ffi.cast("LiteRtEnvironmentOptions", table.put_environment(EnvironmentOptions())),
+            ffi.cast("LiteRtOptions", table.put_options(payloads, given.custom_op_infos)),
+        )
 
     @contextmanager
-    def call(self) -> Iterator[HostCall]:
-        """For one call of the plugin."""
+    def call(self) -> Iterator[Callable[[str, object], Any]]:
+        """For one call of the plugin: gives an object's handle, of a type in C, that is valid during the call."""
         with self._context.showing(self):
-            yield HostCall(self._context.handles)
+            yield lambda c_type, value: ffi.cast(c_type, self._context.handles.of(value))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
+from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.plugin_library import FUNCTIONS, GET_REFUSAL, plugin_loading_flags
 from compiler_plugin.outline import Partition, extract, make_partition
 from compiler_plugin.partition import find_partitions
@@ -17,7 +18,7 @@ from litert.conformance.checks import BrokenRuleError, UnseenError
 from litert.conformance.plugin_host import PluginHost
 from litert.conformance.vendor_calls import (
     CallTrace,
-    VendorCalls,
+    VendorFunctions,
     VendorSubject,
     expect_ok,
     expect_status,
@@ -37,49 +38,15 @@ class NamedModel:
     model: Model
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class PluginFunctions(VendorCalls):
-    """What a plugin exports: cffi's function pointers by name."""
-
-    functions: Mapping[str, Any]
-
-    def has(self, name: str) -> bool:
-        """Whether a function is exported."""
-        return bool(self.functions.get(name))
-
-    def call(self, name: str, *arguments: Any) -> int:
-        """Calls a function that answers with a status, which is returned."""
-        return self.ask(name, self.functions[name], *arguments)
-
-    def call_plain(self, name: str, *arguments: Any) -> Any:
-        """Calls a function that answers with something else, or not at all."""
-        return self.trace.call(name, self.functions[name], *arguments)
-
-    def succeed(self, name: str, *arguments: Any) -> None:
-        """Calls a function, which must answer Ok."""
-        expect_ok(name, self.call(name, *arguments), self.error)
-
-    def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
-        """Calls a function that writes one answer, behind its other arguments."""
-        answer = ffi.new(f"{c_type}*")
-        self.succeed(name, *arguments, answer)
-        return answer[0]
-
-
-def load_functions(path: str, trace: CallTrace) -> PluginFunctions:
+def load_functions(path: str, trace: CallTrace) -> VendorFunctions:
     """Loads a plugin as LiteRT does."""
     library = open_library(path, plugin_loading_flags(), trace)
     found = {name: find_symbol(library, name) for name in (*FUNCTIONS, GET_REFUSAL)}
-    return PluginFunctions(trace=trace, kept=library, functions=found)
+    return VendorFunctions(found, trace, library)
 
 
 def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
-    """Text that the plugin gave.
-
-    Args:
-      pointer: to it.
-      what: gave it, for the finding.
-      limit: the most bytes; 0 for any number, none too.
+    """Text that `what` gave, of at most so many bytes and one at least; with a limit of 0 of any number.
 
     Raises:
       BrokenRuleError: it is NULL, too short or long, or not UTF-8.
@@ -93,8 +60,8 @@ def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
     return data
 
 
-@dataclass(slots=True, eq=False)
-class PluginSubject(VendorSubject[PluginFunctions]):
+@dataclass(eq=False)
+class PluginSubject(VendorSubject[VendorFunctions]):
     """A vendor's compiler plugin.
 
     Attributes:
@@ -110,17 +77,10 @@ class PluginSubject(VendorSubject[PluginFunctions]):
 
     @contextmanager
     def plugin(self, table: Any = None, *, options: bool = True) -> Iterator[Plugin]:
-        """A plugin of its own.
-
-        Args:
-          table: the context that it gets; None for the host's.
-          options: whether it gets the host's options, or NULL.
-        """
+        """A plugin of its own, with another context than the host's or without options, if so wished."""
         made = ffi.new("LiteRtCompilerPlugin*")
-        environment, given = self.host.options() if options else (ffi.NULL, ffi.NULL)
-        self.vendor.succeed(
-            "LiteRtCreateCompilerPlugin", table or self.host.table, made, environment, given
-        )
+        given = self.host.options if options else (ffi.NULL, ffi.NULL)
+        self.vendor.succeed("LiteRtCreateCompilerPlugin", table or self.host.table, made, *given)
         if not made[0]:
             raise BrokenRuleError("LiteRtCreateCompilerPlugin answers OK, and makes no plugin")
         try:
@@ -148,12 +108,16 @@ class PluginSubject(VendorSubject[PluginFunctions]):
         names = ", ".join(model.name for model in self.models)
         raise UnseenError(f"the plugin takes no op of {names}: give it a model with --model")
 
+    @property
+    def partition(self) -> Partition:
+        """The first that the plugin makes of `taken`."""
+        return self.partitions(self.taken)[0]
+
     @contextmanager
-    def compiled(self, number: int = 1) -> Iterator[tuple[Plugin, Result]]:
-        """A plugin of its own, and what it makes of the first partition, so many times in one compilation."""
-        partition = self.partitions(self.taken)[0]
-        with self.plugin() as plugin, plugin.compile(extract_all([partition] * number)) as result:
-            yield plugin, result
+    def compiled(self, number: int = 1) -> Iterator[Result]:
+        """What a plugin of its own makes of the first partition, so many times in one compilation."""
+        with self.plugin() as plugin, plugin.compile([self.partition] * number) as result:
+            yield result
 
 
 @dataclass(slots=True, eq=False)
@@ -164,7 +128,7 @@ class Plugin:
     handle: Any
 
     @property
-    def functions(self) -> PluginFunctions:
+    def functions(self) -> VendorFunctions:
         """The plugin's functions."""
         return self.subject.vendor
 
@@ -180,9 +144,7 @@ class Plugin:
 
     def soc_model(self) -> Any:
         """The SoC model to compile for, as C has it."""
-        chosen = self.subject.soc_model.encode()
-        if not chosen:
-            chosen = next(iter(self.soc_models()), b"")
+        chosen = self.subject.soc_model.encode() or next(iter(self.soc_models()), b"")
         return ffi.new("char[]", chosen) if chosen else ffi.NULL
 
     def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
@@ -191,24 +153,20 @@ class Plugin:
         Raises:
           BrokenRuleError: it fails, or takes what is no op of the subgraph, or one twice.
         """
-        name = "LiteRtCompilerPluginPartition"
-        host = self.subject.host
         soc = self.soc_model() if soc_model is None else soc_model
-        with host.call() as call:
-            pushed = call.op_list()
-            status = self.functions.call(
-                name, self.handle, soc, call.handle("LiteRtSubgraph", subgraph), pushed.handle
-            )
-            expect_ok(name, status, self.functions.error)
-            positions = {op: index for index, op in enumerate(subgraph.ops)}
-            found: dict[int, int] = {}
-            for op, partition_index in pushed.ops:
-                if op not in positions:
-                    raise BrokenRuleError(f"it takes {op!r}, which is of another subgraph")
-                if positions[op] in found:
-                    raise BrokenRuleError(f"it takes op {positions[op]} ({op.name}) twice")
-                found[positions[op]] = partition_index
-            return found
+        pushed = PushedOps()
+        with self.subject.host.call() as handle_of:
+            handles = handle_of("LiteRtSubgraph", subgraph), handle_of("LiteRtOpList", pushed)
+            self.functions.succeed("LiteRtCompilerPluginPartition", self.handle, soc, *handles)
+        positions = {op: index for index, op in enumerate(subgraph.ops)}
+        found: dict[int, int] = {}
+        for op, partition_index in pushed.ops:
+            if op not in positions:
+                raise BrokenRuleError(f"it takes {op!r}, which is of another subgraph")
+            if positions[op] in found:
+                raise BrokenRuleError(f"it takes op {positions[op]} ({op.name}) twice")
+            found[positions[op]] = partition_index
+        return found
 
     def refusal(self, index: int) -> bytes:
         """Why an op of the subgraph that was partitioned last was not taken; b"" for no reason.
@@ -239,17 +197,15 @@ class Plugin:
         """The status of a compilation, and what its out argument points at, which was NULL."""
         soc = self.soc_model() if soc_model is None else soc_model
         made = ffi.new("LiteRtCompiledResult*")
-        with self.subject.host.call() as call:
-            model = call.handle("LiteRtModel", model_of_all(partitions))
-            status = self.functions.call(
-                "LiteRtCompilerPluginCompile", self.handle, soc, model, made
-            )
-        return status, made[0]
+        with self.subject.host.call() as handle_of:
+            model = handle_of("LiteRtModel", model_of_all(partitions))
+            arguments = self.handle, soc, model, made
+            return self.functions.call("LiteRtCompilerPluginCompile", *arguments), made[0]
 
     @contextmanager
-    def compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> Iterator[Result]:
-        """A compiled result, which is destroyed in the end."""
-        status, made = self.try_compile(partitions, soc_model)
+    def compile(self, partitions: Sequence[Partition], soc_model: Any = None) -> Iterator[Result]:
+        """A compiled result, which is destroyed in the end; the plugin may change what it gets."""
+        status, made = self.try_compile([extract(each) for each in partitions], soc_model)
         expect_ok("LiteRtCompilerPluginCompile", status, self.functions.error)
         if not made:
             raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")
@@ -263,13 +219,17 @@ class Plugin:
 class Result:
     """What a compilation gave."""
 
-    functions: PluginFunctions
+    functions: VendorFunctions
     handle: Any
 
     def num_modules(self) -> int:
         """How many byte code modules there are."""
         name = "LiteRtCompiledResultNumByteCodeModules"
         return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
+
+    def modules(self) -> list[bytes]:
+        """The bytes of each module, copied."""
+        return [self.module(index) for index in range(self.num_modules())]
 
     def num_calls(self) -> int:
         """How many calls there are."""
@@ -278,22 +238,21 @@ class Result:
 
     def module(self, index: int) -> bytes:
         """A module's bytes, copied."""
-        name = "LiteRtGetCompiledResultByteCode"
-        address, size = ffi.new("const void**"), ffi.new("size_t*")
-        self.functions.succeed(name, self.handle, index, address, size)
-        if not address[0] or not size[0]:
-            raise BrokenRuleError(f"module {index} is empty: {size[0]} bytes at {address[0]}")
-        return bytes(ffi.buffer(address[0], size[0]))
+        return self._bytes("LiteRtGetCompiledResultByteCode", index, f"module {index} is empty")
 
     def call_info(self, index: int) -> tuple[bytes, int]:
         """The name and the module of a call."""
-        name = "LiteRtGetCompiledResultCallInfo"
-        info, size = ffi.new("const void**"), ffi.new("size_t*")
         module = ffi.new("LiteRtParamIndex*")
-        self.functions.succeed(name, self.handle, index, info, size, module)
-        if not info[0] or not size[0]:
-            raise BrokenRuleError(f"call {index} has no name: {size[0]} bytes at {info[0]}")
-        return bytes(ffi.buffer(info[0], size[0])), int(module[0])
+        name = "LiteRtGetCompiledResultCallInfo"
+        return self._bytes(name, index, f"call {index} has no name", module), int(module[0])
+
+    def _bytes(self, function: str, index: int, nothing: str, *more: Any) -> bytes:
+        """What a function gives the address and the size of; `nothing` is the finding where there are none."""
+        address, size = ffi.new("const void**"), ffi.new("size_t*")
+        self.functions.succeed(function, self.handle, index, address, size, *more)
+        if not address[0] or not size[0]:
+            raise BrokenRuleError(f"{nothing}: {size[0]} bytes at {address[0]}")
+        return bytes(ffi.buffer(address[0], size[0]))
 
 
 def model_of_all(partitions: Sequence[Subgraph]) -> Model:
@@ -304,8 +263,3 @@ def model_of_all(partitions: Sequence[Subgraph]) -> Model:
         codes |= dict.fromkeys(op.code for op in subgraph.ops)
         buffers |= dict.fromkeys(tensor.buffer for tensor in subgraph.tensors)
     return Model(list(partitions), operator_codes=list(codes), buffers=[Buffer(), *buffers])
-
-
-def extract_all(partitions: Sequence[Partition]) -> list[Subgraph]:
-    """Copies that a plugin may change."""
-    return [extract(partition) for partition in partitions]

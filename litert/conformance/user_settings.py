@@ -28,13 +28,7 @@ def find_refusal(
     options: CompilerOptions,
     models: Sequence[NamedModel],
 ) -> tuple[str, LiteRtError] | None:
-    """What of the user's settings the plugin refuses.
-
-    Args:
-      plugin: that is checked.
-      soc_model: to compile for; "" for the plugin's first.
-      options: with the user's assets and vendor options.
-      models: with the ops that there are assets for.
+    """What the plugin refuses of an SoC model ("" for its first), options, and models with ops that have assets.
 
     Returns:
       The flag, or a phrase for several of them, and the refusal; None where it takes all, or would serve nobody.
@@ -49,8 +43,7 @@ def find_refusal(
     if refusal is None:
         return None
     for flag, alone in _one_by_one(options):
-        own = _refusal(plugin, soc_model, alone, models)
-        if own is not None:
+        if own := _refusal(plugin, soc_model, alone, models):
             return flag, own
     return "these options and assets together", refusal
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from litert.abi.definitions import ffi
@@ -64,49 +65,68 @@ class LastError(logging.Handler):
 
 
 @dataclass(slots=True, eq=False)
-class VendorCalls:
-    """The functions of a vendor's library.
+class VendorFunctions:
+    """What a vendor's library has.
 
     Attributes:
+      functions: cffi's pointers by name; NULL or None for what is not there.
       kept: what has to live as long as they do.
       strange: what has answered with a number that is no status, each in a phrase.
       error: what a vendor in Python said last.
     """
 
+    functions: Mapping[str, Any]
     trace: CallTrace
     kept: object = None
     strange: list[str] = field(default_factory=list)
     error: LastError = field(default_factory=LastError)
 
-    def ask(self, name: str, function: Callable[..., int], *arguments: Any) -> int:
+    def has(self, name: str) -> bool:
+        """Whether a function is there."""
+        return bool(self.functions.get(name))
+
+    def call(self, name: str, *arguments: Any) -> int:
         """Calls a function that answers with a status, which is returned."""
         self.error.forget()
-        status = int(self.trace.call(name, function, *arguments))
+        status = int(self.call_plain(name, *arguments))
         if not _is_status(status):
             self.strange.append(f"{name} answers {status}")
         return status
 
+    def call_plain(self, name: str, *arguments: Any) -> Any:
+        """Calls a function that answers with something else, or not at all."""
+        if not self.has(name):
+            raise BrokenRuleError(f"{name} is NULL")
+        return self.trace.call(name, self.functions[name], *arguments)
 
-_Calls = TypeVar("_Calls", bound=VendorCalls)
+    def succeed(self, name: str, *arguments: Any) -> None:
+        """Calls a function, which must answer Ok."""
+        expect_ok(name, self.call(name, *arguments), self.error)
+
+    def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
+        """Calls a function that writes one answer, behind its other arguments."""
+        answer = ffi.new(f"{c_type}*")
+        self.succeed(name, *arguments, answer)
+        return answer[0]
 
 
-@dataclass(slots=True, eq=False)
-class VendorSubject(Generic[_Calls]):
-    """The library that is checked; it is loaded when the first check asks for it.
+_Functions = TypeVar("_Functions", bound=VendorFunctions)
+
+
+@dataclass(eq=False)
+class VendorSubject(Generic[_Functions]):
+    """The library that is checked.
 
     Attributes:
-      load: gives its functions; called once.
+      load: gives its functions; called once, when the first check asks for them.
     """
 
-    load: Callable[[], _Calls]
-    _vendor: _Calls | None = field(default=None, init=False)
+    load: Callable[[], _Functions]
 
-    @property
-    def vendor(self) -> _Calls:
+    @cached_property
+    def vendor(self) -> _Functions:
         """Its functions."""
-        if self._vendor is None:
-            self._vendor = self.load()
-        return self._vendor
+        return self.load()
 
 
 def check_statuses(subject: VendorSubject[Any]) -> None:
@@ -157,6 +177,12 @@ def expect_status(what: str, status: int, *allowed: Status) -> None:
     if status not in allowed:
         names = " or ".join(str(each.name) for each in allowed)
         raise BrokenRuleError(f"{what} answers {status_name(status)}, and not {names}")
+
+
+def expect_no_index(function: str, index: int, number: int, status: int, *others: Status) -> None:
+    """Raises where a function that was asked for an index behind the last does not say so, or one of `others`."""
+    what = f"{function} of index {index}, where there are {number},"
+    expect_status(what, status, Status.INVALID_ARGUMENT, Status.INDEX_OOB, *others)
 
 
 def status_name(number: int) -> str:

@@ -5,11 +5,12 @@ NULL is tried in each place where a function writes an answer, or needs a contex
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from litert.abi.definitions import ffi
-from litert.abi.tensor_types import to_c
-from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
+from litert.abi.tensor_types import new_type
+from litert.conformance.checks import Check, Rules, Stage, null_check
 from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject
 from litert.conformance.vendor_calls import check_statuses, expect_status
 from litert.core.status import Status
@@ -29,20 +30,12 @@ _PLACES = {
 
 
 def _refuses_null(subject: DispatchSubject, function: str, place: int) -> None:
-    if not subject.table.has(function):
-        raise UnseenError("the slot is NULL")
-    if not subject.cases and function not in _WITHOUT_CALL:
-        raise UnseenError("there is no byte code of the vendor's compiler to run")
-    if function in _WITHOUT_CALL:
-        table = subject.ready()
-        arguments = _arguments(subject, function, None)
+    subject.need(function)
+    with nullcontext() if function in _WITHOUT_CALL else subject.call() as call:
+        arguments = _arguments(subject, function, call)
         arguments[place] = ffi.NULL
-        status = table.call(function, *arguments)
-    else:
-        with subject.call() as call:
-            arguments = _arguments(subject, function, call)
-            arguments[place] = ffi.NULL
-            status = call.table.call(function, *arguments)
+        status = subject.ready().call(function, *arguments)
+        if call is not None:
             call.run(subject.case.data)  # nothing else was done
     expect_status("it", status, Status.INVALID_ARGUMENT)
 
@@ -71,22 +64,23 @@ def _arguments(subject: DispatchSubject, slot: str, call: CheckedCall | None) ->
         counts = [len(case.inputs), len(case.outputs)]
         return [table, device, 2, byte_code, function, *counts, made]
     if slot.endswith("_requirements"):
-        c_type = ffi.new("LiteRtRankedTensorType*")
-        to_c(case.outputs[0], c_type)
-        return [context, 0, c_type, ffi.new("LiteRtTensorBufferRequirements*")]
-    if slot == "register_tensor_buffer":
-        buffer = ffi.cast("LiteRtTensorBuffer", call.inputs[0].buffer.handle)
-        return [device, buffer, ffi.new("LiteRtTensorBufferHandle*")]
-    attached = call.outputs[0] if slot.endswith("output") else call.inputs[0]
+        made = ffi.new("LiteRtTensorBufferRequirements*")
+        return [context, 0, new_type(case.outputs[0]), made]
+    buffer = call.outputs[0] if slot.endswith("output") else call.inputs[0]
     return {
-        "unregister_tensor_buffer": [device, attached.handle],
+        "register_tensor_buffer": [
+            device,
+            ffi.cast("LiteRtTensorBuffer", buffer.handle),
+            ffi.new("LiteRtTensorBufferHandle*"),
+        ],
+        "unregister_tensor_buffer": [device, buffer.registered],
         "invocation_context_set_scheduling_info": [context, ffi.new("LiteRtSchedulingInfo*")],
         "start_metrics_collection": [context, 0],
         "stop_metrics_collection": [context, ffi.new("LiteRtDispatchMetrics*")],
         "invocation_context_set_options": [context, ffi.NULL],
     }.get(
         slot,
-        [context, 0, attached.handle] if slot.startswith(("attach", "detach")) else [context],
+        [context, 0, buffer.registered] if slot.startswith(("attach", "detach")) else [context],
     )
 
 

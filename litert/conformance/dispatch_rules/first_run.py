@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from litert.abi.definitions import ffi
-from litert.abi.tensor_types import to_c
+from litert.abi.tensor_types import new_type
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.dispatch_subject import (
     KINDS,
@@ -13,17 +14,18 @@ from litert.conformance.dispatch_subject import (
     DispatchSubject,
     create_invocation,
 )
-from litert.conformance.dispatch_table import METRICS_SLOTS, OPTIONAL_SLOTS, new_api
-from litert.conformance.vendor_calls import expect_ok, expect_status, expect_utf8
+from litert.conformance.dispatch_table import GET_API, METRICS_SLOTS, OPTIONAL_SLOTS, new_api
+from litert.conformance.vendor_calls import (
+    expect_no_index,
+    expect_ok,
+    expect_status,
+    expect_utf8,
+)
 from litert.core.status import Status
 
 _VERSION = (0, 1, 0)
 _BASIC, _ASYNC, _GRAPH = 1, 2, 4
 _PARTS = (("async_interface", _ASYNC, "Async"), ("graph_interface", _GRAPH, "Graph"))
-
-
-def _loads(subject: DispatchSubject) -> None:
-    _ = subject.vendor
 
 
 def _version(subject: DispatchSubject) -> None:
@@ -38,21 +40,15 @@ def _interface(subject: DispatchSubject) -> None:
     for slot in dir(table.api.interface):
         if slot not in OPTIONAL_SLOTS and not table.has(slot):
             raise BrokenRuleError(f"{slot} is NULL, and not optional")
-    if table.get_api is None:
-        return
     again = new_api()
-    expect_ok("LiteRtDispatchGetApi, called again,", table.fill(again))
+    expect_ok(f"{GET_API}, called again,", table.call_plain(GET_API, again))
     if again.interface != table.api.interface:
-        raise BrokenRuleError(
-            "LiteRtDispatchGetApi gives another `interface` when it is called again"
-        )
+        raise BrokenRuleError(f"{GET_API} gives another `interface` when it is called again")
 
 
 def _null_api(subject: DispatchSubject) -> None:
-    table = subject.vendor
-    if table.get_api is None:
-        raise UnseenError("the table was made in this process")
-    expect_status("LiteRtDispatchGetApi(NULL)", table.fill(ffi.NULL), Status.INVALID_ARGUMENT)
+    status = subject.vendor.call_plain(GET_API, ffi.NULL)
+    expect_status(f"{GET_API}(NULL)", status, Status.INVALID_ARGUMENT)
 
 
 def _no_options(subject: DispatchSubject) -> None:
@@ -71,20 +67,15 @@ def _compatibility(subject: DispatchSubject) -> None:
     table.succeed("check_runtime_compatibility", version[0], ffi.NULL, table.options)
 
 
-def _vendor_id(subject: DispatchSubject) -> None:
-    _check_text(subject, "get_vendor_id", may_be_empty=False)
-
-
-def _build_id(subject: DispatchSubject) -> None:
-    _check_text(subject, "get_build_id", may_be_empty=True)
-
-
-def _check_text(subject: DispatchSubject, slot: str, *, may_be_empty: bool) -> None:
+def _text(subject: DispatchSubject, slot: str) -> None:
     table = subject.ready()
-    first, second = table.text(slot), table.text(slot)
+    first, second = (
+        ffi.string(answer) if (answer := table.answer(slot, "const char*")) else None
+        for _ in range(2)
+    )
     if first is None:
         raise BrokenRuleError(f"{slot} answers OK, and gives NULL")
-    if not first and not may_be_empty:
+    if not first and slot == "get_vendor_id":
         raise BrokenRuleError(f"{slot} gives empty text")
     if first != second:
         raise BrokenRuleError(f"{slot} gives {first!r:.80} first, and then {second!r:.80}")
@@ -92,14 +83,14 @@ def _check_text(subject: DispatchSubject, slot: str, *, may_be_empty: bool) -> N
 
 
 def _basic(subject: DispatchSubject) -> None:
-    capabilities = subject.ready().capabilities()
+    capabilities = subject.ready().answer("get_capabilities", "int")
     if not capabilities & _BASIC:
         raise BrokenRuleError(f"the capabilities are {capabilities}, without Basic ({_BASIC})")
 
 
 def _parts(subject: DispatchSubject) -> None:
     table = subject.ready()
-    capabilities = table.capabilities()
+    capabilities = table.answer("get_capabilities", "int")
     for part, bit, name in _PARTS:
         interface = getattr(table.api, part)
         if bool(interface) != bool(capabilities & bit):
@@ -194,18 +185,11 @@ def _requirements_index(subject: DispatchSubject) -> None:
     case = subject.case
     with subject.device(case) as device, CheckedCall(device, case) as call:
         for kind in KINDS:
-            number = len(case.types(kind))
-            c_type = ffi.new("LiteRtRankedTensorType*")
-            to_c(case.outputs[0], c_type)
+            number, slot = len(case.types(kind)), f"get_{kind}_requirements"
             made = ffi.new("LiteRtTensorBufferRequirements*")
-            slot = f"get_{kind}_requirements"
+            c_type = new_type(case.outputs[0])
             status = call.table.call(slot, call.context, number, c_type, made)
-            expect_status(
-                f"{slot} of index {number}, where there are {number},",
-                status,
-                Status.INVALID_ARGUMENT,
-                Status.INDEX_OOB,
-            )
+            expect_no_index(slot, number, number, status)
 
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options")
@@ -223,15 +207,15 @@ _NULL_RUNTIME = Check(
 RULES = Rules(
     Stage.BEGINNING,
     (
-        Check("api.loads", _loads),
+        Check("api.loads", lambda subject: subject.vendor),
         Check("api.version", _version, needs=("api.loads",)),
         Check("api.interface", _interface, needs=("api.loads",)),
         Check("api.null", _null_api, needs=("api.loads",)),
         Check("initialize.no_options", _no_options, needs=_BASE[:2]),
         Check("initialize.again", _initialize_again, needs=_BASE),
         Check("runtime_compatibility.ours", _compatibility, needs=_BASE),
-        Check("ids.text", _vendor_id, needs=_BASE),
-        Check("ids.build", _build_id, needs=_BASE),
+        Check("ids.text", partial(_text, slot="get_vendor_id"), needs=_BASE),
+        Check("ids.build", partial(_text, slot="get_build_id"), needs=_BASE),
         Check("capabilities.basic", _basic, needs=_BASE),
         Check("capabilities.parts", _parts, needs=_BASE),
         Check("metrics.slots", _metrics_slots, needs=_BASE[:2]),

@@ -14,6 +14,7 @@ from litert.core.status import Status
 
 _GARBAGE = {"zeros": bytes(256), "text": b"no byte code of anybody's" * 20, "one byte": b"\x7f"}
 _MISPLACED = 13
+_MORE = {"an input more": (1, 0), "an output more": (0, 1), "an input less": (-1, 0)}
 
 
 def _byte_code_misplaced(subject: DispatchSubject) -> None:
@@ -43,9 +44,9 @@ def _function(subject: DispatchSubject) -> None:
         device.refuse(subject.case, byte_code, f"'{name}'", function=name)
 
 
-def _counts(subject: DispatchSubject, more_inputs: int, more_outputs: int) -> None:
+def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
     case = subject.case
-    counts = len(case.inputs) + more_inputs, len(case.outputs) + more_outputs
+    counts = len(case.inputs) + more[0], len(case.outputs) + more[1]
     other = replace(
         case,
         inputs=[case.inputs[index % len(case.inputs)] for index in range(counts[0])],
@@ -96,8 +97,7 @@ def _invocation_failure(subject: DispatchSubject) -> None:
 
 def _scheduling(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_scheduling_info"
-    if not subject.table.has(slot):
-        raise UnseenError("the slot is NULL")
+    subject.need(slot)
     with subject.call() as call:
         for mask in (0, 1, 2, 4, 8, 15):
             info = ffi.new("LiteRtSchedulingInfo*")
@@ -112,8 +112,7 @@ def _scheduling(subject: DispatchSubject) -> None:
 
 def _run_options(subject: DispatchSubject) -> None:
     slot = "invocation_context_set_options"
-    if not subject.table.has(slot):
-        raise UnseenError("the slot is NULL")
+    subject.need(slot)
     with subject.call() as call:
         status = call.table.call(slot, call.context, ffi.NULL)
         expect_status(f"{slot}(NULL)", status, Status.OK, Status.UNSUPPORTED)
@@ -130,17 +129,8 @@ RULES = Rules(
         Check("invocation.byte_code", _cut, "cut in half", RUNS),
         Check("invocation.function", _function, needs=RUNS),
         *(
-            Check(
-                "invocation.counts",
-                partial(_counts, more_inputs=inputs, more_outputs=outputs),
-                case,
-                RUNS,
-            )
-            for case, inputs, outputs in (
-                ("an input more", 1, 0),
-                ("an output more", 0, 1),
-                ("an input less", -1, 0),
-            )
+            Check("invocation.counts", partial(_counts, more=more), case, RUNS)
+            for case, more in _MORE.items()
         ),
         Check("invocation.many", _invocation_many, needs=RUNS_THE_SAME),
         Check("invocation.failure", _invocation_failure, needs=RUNS),

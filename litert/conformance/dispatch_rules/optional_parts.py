@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dispatch.event import Event
 from litert.abi.definitions import ffi
 from litert.conformance.case import Case
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.dispatch_subject import CheckedCall, CheckedDevice, DispatchSubject
-from litert.conformance.dispatch_table import METRICS_SLOTS
+from litert.conformance.dispatch_table import METRICS_SLOTS, REGISTER_ASSET
 from litert.conformance.vendor_calls import expect_ok, expect_status, status_name
 from litert.core.status import Status
 
@@ -21,27 +22,28 @@ _ODD_OFFSET = 13
 
 
 def _need_metrics(subject: DispatchSubject) -> None:
-    if not all(subject.table.has(slot) for slot in METRICS_SLOTS):
-        raise UnseenError("the vendor has no metrics")
+    subject.need(*METRICS_SLOTS, missing="the vendor has no metrics")
 
 
-def _collect(call: CheckedCall, data: list[bytes]) -> Any:
+def _need_assets(subject: DispatchSubject) -> None:
+    subject.need(REGISTER_ASSET, missing="the vendor takes no assets")
+
+
+def _collect(call: CheckedCall) -> Any:
     """Metrics of one run, which are to be destroyed."""
     call.table.succeed("start_metrics_collection", call.context, 0)
-    call.run(data)
-    metrics = ffi.new("LiteRtDispatchMetrics*")
-    call.table.succeed("stop_metrics_collection", call.context, metrics)
-    if not metrics[0]:
+    call.run(call.case.data)
+    metrics = call.table.answer("stop_metrics_collection", "LiteRtDispatchMetrics", call.context)
+    if not metrics:
         raise BrokenRuleError("stop_metrics_collection answers OK, and gives no object")
-    return metrics[0]
+    return metrics
 
 
 def _metrics_pair(subject: DispatchSubject) -> None:
     _need_metrics(subject)
     with subject.call() as call:
         for _ in range(2):
-            metrics = _collect(call, list(subject.case.data))
-            call.table.succeed("destroy_metrics", metrics)
+            call.table.succeed("destroy_metrics", _collect(call))
 
 
 def _metrics_order(subject: DispatchSubject) -> None:
@@ -55,45 +57,39 @@ def _metrics_order(subject: DispatchSubject) -> None:
 def _metrics_each(subject: DispatchSubject) -> None:
     _need_metrics(subject)
     with subject.call() as call:
-        metrics = _collect(call, list(subject.case.data))
-        number = ffi.new("int*", -1)
-        call.table.succeed("get_num_metrics", metrics, number)
-        if number[0] < 0:
-            raise BrokenRuleError(f"get_num_metrics gives {number[0]}")
-        for index in range(number[0]):
-            metric = ffi.new("LiteRtMetric*")
-            call.table.succeed("get_metric", metrics, index, metric)
+        metrics = _collect(call)
+        answer = ffi.new("int*", -1)
+        call.table.succeed("get_num_metrics", metrics, answer)
+        number = answer[0]
+        if number < 0:
+            raise BrokenRuleError(f"get_num_metrics gives {number}")
+        for index in range(number):
+            metric = call.table.answer("get_metric", "LiteRtMetric", metrics, index)
             if not metric.name or not ffi.string(metric.name):
-                raise BrokenRuleError(f"metric {index} of {number[0]} has no name")
-            if int(metric.value.type) not in _ANY_TYPES:
-                raise BrokenRuleError(
-                    f"metric {index} has a value of type {int(metric.value.type)}"
-                )
-        metric = ffi.new("LiteRtMetric*")
-        if not call.table.call("get_metric", metrics, number[0], metric):
-            raise BrokenRuleError(
-                f"get_metric of index {number[0]} answers OK: there are {number[0]}"
-            )
+                raise BrokenRuleError(f"metric {index} of {number} has no name")
+            kind = int(metric.value.type)
+            if kind not in _ANY_TYPES:
+                raise BrokenRuleError(f"metric {index} has a value of type {kind}")
+        if not call.table.call("get_metric", metrics, number, ffi.new("LiteRtMetric*")):
+            raise BrokenRuleError(f"get_metric of index {number} answers OK: there are {number}")
         call.table.succeed("destroy_metrics", metrics)
 
 
 def _async_events(subject: DispatchSubject) -> None:
     table = subject.ready()
-    if not table.capabilities() & _ASYNC:
+    if not table.answer("get_capabilities", "int") & _ASYNC:
         raise UnseenError("the vendor does not say Async")
     case = subject.case
     with subject.call() as call:
         expected = call.run(case.data)
-        for attached in call.outputs:
-            attached.buffer.write(b"\x55" * attached.buffer.size)
+        for buffer in call.outputs:
+            buffer.write(b"\x55" * buffer.size)
         events = ffi.new("LiteRtEvent[]", len(case.outputs))
-        call.table.succeed(
-            "invoke_async", call.context, len(case.outputs), events, part="async_interface"
-        )
+        table.succeed("invoke_async", call.context, len(case.outputs), events)
         for index, handle in enumerate(events):
             if not handle:
                 raise BrokenRuleError(f"invoke_async gives no event for output {index}")
-            table.host.event(handle).wait(_WAIT_S)
+            table.host.runtime.handles.get(handle, Event).wait(_WAIT_S)
         if call.read() != expected:
             raise BrokenRuleError("the outputs are others once the events are signalled")
 
@@ -102,8 +98,7 @@ def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[Disp
     """A check of all cases, since none says whether its op has an asset."""
 
     def check_all(subject: DispatchSubject) -> None:
-        if subject.table.register_asset is None:
-            raise UnseenError("the vendor takes no assets")
+        _need_assets(subject)
         if not subject.case.assets:
             raise UnseenError("the models that it was checked with have no assets")
         for case in subject.cases:
@@ -114,26 +109,26 @@ def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[Disp
 
 def _asset_lifetime(subject: DispatchSubject, case: Case) -> None:
     """Names are gone after the call; the bytes of another, closed device context are, too."""
-    expected = subject.run(case)
+    expected, when = subject.run(case), "once the asset's name is gone"
     with subject.device() as device:
         for name, data in case.assets.items():
             status = device.offer(name, data, forget_name=True)
-            expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
-        found = _run_when(device, case, "once the asset's name is gone")
+            expect_ok(f"{REGISTER_ASSET}('{name}')", status)
+        found = _run_when(device, case, when)
     if found != expected:
-        raise BrokenRuleError("the outputs are others, once the asset's name is gone")
+        raise BrokenRuleError(f"the outputs are others, {when}")
 
 
 def _asset_misplaced(subject: DispatchSubject, case: Case) -> None:
     """Behind other bytes, so many that nothing is aligned."""
-    expected = subject.run(case)
+    expected, when = subject.run(case), f"with each asset at offset {_ODD_OFFSET}"
     with subject.device() as device:
         for name, data in case.assets.items():
             status = device.offer(name, data, offset=_ODD_OFFSET)
-            expect_ok(f"LiteRtDispatchRegisterAsset('{name}', offset {_ODD_OFFSET})", status)
-        found = _run_when(device, case, f"with each asset at offset {_ODD_OFFSET}")
+            expect_ok(f"{REGISTER_ASSET}('{name}', offset {_ODD_OFFSET})", status)
+        found = _run_when(device, case, when)
     if found != expected:
-        raise BrokenRuleError(f"the outputs are others with each asset at offset {_ODD_OFFSET}")
+        raise BrokenRuleError(f"the outputs are others {when}")
 
 
 def _run_when(device: CheckedDevice, case: Case, when: str) -> list[bytes]:
@@ -145,12 +140,11 @@ def _run_when(device: CheckedDevice, case: Case, when: str) -> list[bytes]:
 
 
 def _asset_unknown(subject: DispatchSubject) -> None:
-    if subject.table.register_asset is None:
-        raise UnseenError("the vendor takes no assets")
+    _need_assets(subject)
     with subject.device(subject.cases[0] if subject.cases else None) as device:
         for name in ("no_op_has_this", "no_op_has_this/with/a/path.bin"):
             status = device.offer(name, b"bytes of no meaning")
-            expect_ok(f"LiteRtDispatchRegisterAsset('{name}')", status)
+            expect_ok(f"{REGISTER_ASSET}('{name}')", status)
 
 
 def _asset_again(subject: DispatchSubject, case: Case) -> None:
@@ -159,9 +153,8 @@ def _asset_again(subject: DispatchSubject, case: Case) -> None:
     with subject.device() as device:
         for name, data in case.assets.items():
             device.offer(name, _OTHER_BYTES)
-            for bytes_ in (data, data):
-                status = device.offer(name, bytes_)
-                if status:
+            for _ in range(2):
+                if status := device.offer(name, data):
                     raise BrokenRuleError(
                         f"'{name}' is answered by {status_name(status)} when it comes again"
                     )
@@ -192,11 +185,10 @@ def _offer_others(device: CheckedDevice, case: Case) -> None:
 
 
 def _asset_null(subject: DispatchSubject) -> None:
-    if subject.table.register_asset is None:
-        raise UnseenError("the vendor takes no assets")
+    _need_assets(subject)
     with subject.device() as device:
         name = ffi.new("char[]", b"asset")
-        status = device.table.offer_asset(ffi.NULL, name, device.keep(b"bytes"))
+        status = device.table.call_plain(REGISTER_ASSET, ffi.NULL, name, device.keep(b"bytes"))
         expect_status("it", status, Status.INVALID_ARGUMENT)
 
 
@@ -215,12 +207,7 @@ RULES = Rules(
         Check("register_asset.bytes", _with_each(_asset_misplaced), needs=_SAME),
         Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),
         Check("register_asset.again", _with_each(_asset_again), needs=_SAME),
-        Check(
-            "dispatch.null_arguments",
-            _asset_null,
-            "LiteRtDispatchRegisterAsset, argument 0",
-            _BASE[:3],
-        ),
+        Check("dispatch.null_arguments", _asset_null, f"{REGISTER_ASSET}, argument 0", _BASE[:3]),
         Check("register_asset.many", _with_each(_asset_many), needs=(*_SAME, "device.many")),
     ),
 )

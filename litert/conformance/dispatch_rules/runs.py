@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from litert.conformance.case import find_difference
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.dispatch_rules.first_run import RUNS, RUNS_THE_SAME
-from litert.conformance.dispatch_subject import KINDS, CheckedCall, DispatchSubject
+from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject, for_each_kind
 
 _OPEN_FILES, _ROUNDS = "/proc/self/fd", 6
 
@@ -18,8 +17,8 @@ def _written(subject: DispatchSubject) -> None:
     results = []
     with subject.call() as call:
         for pattern in patterns:
-            for attached in call.outputs:
-                attached.buffer.write(bytes([pattern]) * attached.buffer.size)
+            for buffer in call.outputs:
+                buffer.write(bytes([pattern]) * buffer.size)
             results.append(call.run(subject.case.data))
     for index, outputs in enumerate(zip(*results, strict=True)):
         kept = sum(found == patterns for found in zip(*outputs, strict=True))
@@ -67,11 +66,11 @@ def _missing_again(subject: DispatchSubject, kind: str) -> None:
     case = subject.case
     with subject.call() as call:
         expected = call.run(case.data)
-        attached = call.group(kind)[0]
-        call.table.succeed(f"detach_{kind}", call.context, 0, attached.handle)
+        handle = call.group(kind)[0].registered
+        call.table.succeed(f"detach_{kind}", call.context, 0, handle)
         if not call.table.call("invoke", call.context):
             raise BrokenRuleError(f"invoke answers OK when {kind} 0 is detached")
-        call.table.succeed(f"attach_{kind}", call.context, 0, attached.handle)
+        call.table.succeed(f"attach_{kind}", call.context, 0, handle)
         call.expect(expected, f"the outputs are others, once {kind} 0 is attached again")
 
 
@@ -83,7 +82,7 @@ def _unlocks(subject: DispatchSubject) -> None:
         call.run(case.data)
         if fault := device.table.host.take_lock_fault():
             raise BrokenRuleError(f"after a run {fault}")
-        call.table.succeed("detach_output", call.context, 0, call.outputs[0].handle)
+        call.table.succeed("detach_output", call.context, 0, call.outputs[0].registered)
         status = call.table.call("invoke", call.context)
         if status and (fault := device.table.host.take_lock_fault()):
             raise BrokenRuleError(f"after a run that fails, {fault}")
@@ -111,15 +110,7 @@ RULES = Rules(
         Check("invoke.values", _values, needs=(*RUNS, "invoke.written")),
         Check("invoke.repeatable", _repeatable, needs=RUNS),
         Check("invoke.missing", _missing, "nothing attached", RUNS),
-        *(
-            Check(
-                "invoke.missing",
-                partial(_missing_again, kind=kind),
-                f"a detached {kind}",
-                RUNS_THE_SAME,
-            )
-            for kind in KINDS
-        ),
+        *for_each_kind("invoke.missing", _missing_again, RUNS_THE_SAME, "a detached {}"),
         Check("invoke.unlocks", _unlocks, needs=RUNS),
         Check("device.closes", _closes, needs=RUNS),
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from litert.conformance.case import make_data
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage
 from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject
-from litert.core.errors import LiteRtError
 
 _NUM_THREADS = 3
 _LEAST_RUNS, _MOST_RUNS, _ENOUGH_S = 6, 1000, 0.5  # of each: short runs rarely meet
@@ -18,7 +18,6 @@ _LEAST_RUNS, _MOST_RUNS, _ENOUGH_S = 6, 1000, 0.5  # of each: short runs rarely 
 def _threads(subject: DispatchSubject) -> None:
     """The device context that they share gets one call at a time: only runs are side by side."""
     case = max(subject.cases or [subject.case], key=lambda case: case.outputs[0].size_bytes)
-    errors: list[str] = []
     start = threading.Barrier(_NUM_THREADS)
     with subject.device(case) as device, ExitStack() as stack:
         byte_code = device.keep(case.byte_code)
@@ -32,27 +31,19 @@ def _threads(subject: DispatchSubject) -> None:
             call.attach_all()
 
         def work(index: int) -> None:
-            try:
-                start.wait()
-                end = time.monotonic() + _ENOUGH_S
-                for number in range(_MOST_RUNS):
-                    if number >= _LEAST_RUNS and time.monotonic() > end:
-                        break
-                    if calls[index].run(data[index]) != expected[index]:
-                        raise BrokenRuleError("outputs differ from those of a run alone")
-            except threading.BrokenBarrierError:  # another thread has failed, and says why
-                return
-            except (BrokenRuleError, LiteRtError) as error:
-                errors.append(str(error))
-                start.abort()
+            start.wait()
+            end = time.monotonic() + _ENOUGH_S
+            for number in range(_MOST_RUNS):
+                if number >= _LEAST_RUNS and time.monotonic() > end:
+                    break
+                if calls[index].run(data[index]) != expected[index]:
+                    raise BrokenRuleError("outputs differ from those of a run alone")
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(_NUM_THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if errors:
-        raise BrokenRuleError(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {errors[0]}")
+        with ThreadPoolExecutor(_NUM_THREADS) as pool:
+            runs = [pool.submit(work, index) for index in range(_NUM_THREADS)]
+        error = next(filter(None, (run.exception() for run in runs)), None)
+    if error:
+        raise BrokenRuleError(f"{_NUM_THREADS} contexts in {_NUM_THREADS} threads: {error}")
 
 
 RULES = Rules(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.plugin_library import GET_REFUSAL
 from litert.abi.definitions import ffi
 from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
@@ -36,10 +37,9 @@ _OF_RESULT = {
 
 
 def _without_plugin(subject: PluginSubject, function: str, place: int) -> None:
-    environment, options = subject.host.options()
     arguments = {
         "LiteRtGetCompilerPluginVersion": [ffi.NULL],
-        "LiteRtCreateCompilerPlugin": [subject.host.table, ffi.NULL, environment, options],
+        "LiteRtCreateCompilerPlugin": [subject.host.table, ffi.NULL, *subject.host.options],
     }[function]
     _expect_refusal(subject, function, place, arguments)
 
@@ -48,49 +48,42 @@ def _with_plugin(subject: PluginSubject, function: str, place: int) -> None:
     if not subject.vendor.has(function):
         raise UnseenError(f"it does not export {function}")
     subgraph = subject.models[0].model.subgraphs[0]
-    with subject.plugin() as plugin, subject.host.call() as call:
-        arguments = {
+    with subject.plugin() as plugin, subject.host.call() as handle_of:
+        soc, handle = plugin.soc_model(), handle_of("LiteRtSubgraph", subgraph)
+        number, text = ffi.new("LiteRtParamIndex*"), ffi.new("const char**")
+        arguments: list[Any] = {
             "LiteRtGetCompilerPluginSupportedHardware": [ffi.new("LiteRtHwAccelerators*")],
-            "LiteRtGetNumCompilerPluginSupportedSocModels": [ffi.new("LiteRtParamIndex*")],
-            "LiteRtGetCompilerPluginSupportedSocModel": [0, ffi.new("const char**")],
-            "LiteRtGetCompilerPluginSDKVersion": [ffi.new("const char**")],
+            "LiteRtGetNumCompilerPluginSupportedSocModels": [number],
+            "LiteRtGetCompilerPluginSupportedSocModel": [0, text],
+            "LiteRtGetCompilerPluginSDKVersion": [text],
+            "LiteRtCompilerPluginCheckCompilerCompatibility": [*subject.host.options, soc],
             "LiteRtCompilerPluginRegisterAllTransformations": [
-                ffi.new("LiteRtTransformation**"),
-                ffi.new("LiteRtParamIndex*"),
+                ffi.new("LiteRtTransformation**"), number,
             ],
             "LiteRtCompilerPluginPartition": [
-                plugin.soc_model(),
-                call.handle("LiteRtSubgraph", subgraph),
-                call.op_list().handle,
+                soc, handle, handle_of("LiteRtOpList", PushedOps()),
             ],
-            GET_REFUSAL: [0, ffi.new("const char**")],
+            GET_REFUSAL: [0, text],
             "LiteRtCompilerPluginCompile": [
-                plugin.soc_model(),
-                call.handle("LiteRtModel", model_of_all([subgraph])),
+                soc, handle_of("LiteRtModel", model_of_all([subgraph])),
                 ffi.new("LiteRtCompiledResult*"),
             ],
-        }.get(function, [])
-        if function == "LiteRtCompilerPluginCheckCompilerCompatibility":
-            version = ffi.new("LiteRtApiVersion*", (0, 1, 0))[0]
-            whole: list[Any] = [version, plugin.handle, *subject.host.options(), plugin.soc_model()]
-        else:
-            whole = [plugin.handle, *arguments]
-        _expect_refusal(subject, function, place, whole)
+        }[function]  # fmt: skip
+        version = ffi.new("LiteRtApiVersion*", (0, 1, 0))[0]
+        before = [version] if function.endswith("CheckCompilerCompatibility") else []
+        _expect_refusal(subject, function, place, [*before, plugin.handle, *arguments])
         plugin.soc_models()  # nothing else was done
 
 
 def _with_result(subject: PluginSubject, function: str, place: int) -> None:
-    with subject.compiled() as (_, result):
+    with subject.compiled() as result:
+        number = ffi.new("LiteRtParamIndex*")
+        address, size = ffi.new("const void**"), ffi.new("size_t*")
         arguments: dict[str, list[Any]] = {
-            "LiteRtCompiledResultNumByteCodeModules": [ffi.new("LiteRtParamIndex*")],
-            "LiteRtGetCompiledResultByteCode": [0, ffi.new("const void**"), ffi.new("size_t*")],
-            "LiteRtGetNumCompiledResultCalls": [ffi.new("LiteRtParamIndex*")],
-            "LiteRtGetCompiledResultCallInfo": [
-                0,
-                ffi.new("const void**"),
-                ffi.new("size_t*"),
-                ffi.new("LiteRtParamIndex*"),
-            ],
+            "LiteRtCompiledResultNumByteCodeModules": [number],
+            "LiteRtGetCompiledResultByteCode": [0, address, size],
+            "LiteRtGetNumCompiledResultCalls": [number],
+            "LiteRtGetCompiledResultCallInfo": [0, address, size, number],
         }
         _expect_refusal(subject, function, place, [result.handle, *arguments[function]])
         result.num_modules()

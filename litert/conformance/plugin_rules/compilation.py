@@ -11,11 +11,11 @@ from compiler_plugin.snapshot import Snapshot
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.guarded_memory import GuardedMemory
-from litert.conformance.plugin_subject import NamedModel, PluginSubject, extract_all
-from litert.conformance.vendor_calls import expect_status
+from litert.conformance.models import custom_op_models
+from litert.conformance.plugin_subject import PluginSubject
+from litert.conformance.vendor_calls import expect_no_index, expect_status
 from litert.core.status import Status
 from litert.model.blob import Blob
-from litert.model.builder import ModelBuilder
 from litert.model.graph import Buffer, Subgraph
 
 _NOBODYS_OP = "litert_npu_conformance_op_of_nobody"
@@ -114,27 +114,21 @@ def _check_has_refusals(subject: PluginSubject) -> None:
 
 def _compile(subject: PluginSubject) -> None:
     _ = subject.taken  # there is something to compile
-    for model in subject.models:
-        partitions = subject.partitions(model)
-        if not partitions:
-            continue
-        with subject.plugin() as plugin, plugin.compile(extract_all(partitions)):
+    for partitions in filter(None, map(subject.partitions, subject.models)):
+        with subject.plugin() as plugin, plugin.compile(partitions):
             pass
 
 
 def _old_context(subject: PluginSubject) -> None:
-    taken = subject.taken
-    with (
-        subject.plugin(subject.host.old_table()) as plugin,
-        plugin.compile(extract_all(plugin.plan(taken))),
-    ):
+    taken, table = subject.taken, subject.host.old_table()
+    with subject.plugin(table) as plugin, plugin.compile(plugin.plan(taken)):
         pass
 
 
 def _slot_failure(subject: PluginSubject, slot: str) -> None:
     """A crash is what there is to be found; an answer of any kind will do."""
     named = subject.taken
-    partitions = extract_all(subject.partitions(named))
+    partitions = [extract(partition) for partition in subject.partitions(named)]
     with subject.plugin(subject.host.failing_table(slot)) as plugin:
         with suppress(BrokenRuleError):
             plugin.partition(named.model.subgraphs[0])
@@ -144,57 +138,50 @@ def _slot_failure(subject: PluginSubject, slot: str) -> None:
 
 
 def _compile_soc_model(subject: PluginSubject) -> None:
-    partition = subject.partitions(subject.taken)[0]
-    with subject.plugin() as plugin, plugin.compile([extract(partition)], ffi.NULL):
+    partition = subject.partition
+    with subject.plugin() as plugin, plugin.compile([partition], ffi.NULL):
         pass
 
 
 def _compile_repeatable(subject: PluginSubject) -> None:
-    partition = subject.partitions(subject.taken)[0]
+    partitions = [subject.partition]
     with subject.plugin() as plugin:
-        with plugin.compile([extract(partition)]) as first:
+        with plugin.compile(partitions) as first:
             before = first.module(0)
-            with plugin.compile([extract(partition)]) as second:
+            with plugin.compile(partitions) as second:
                 second.module(0)
             if first.module(0) != before:
                 raise BrokenRuleError("byte code changes when another result is made and destroyed")
-        with plugin.compile([extract(partition)]):
+        with plugin.compile(partitions):
             pass
 
 
 def _destroy_results(subject: PluginSubject) -> None:
-    partition = subject.partitions(subject.taken)[0]
+    partition = subject.partition
     with subject.plugin() as plugin:
-        with plugin.compile([extract(partition)]) as result:
+        with plugin.compile([partition]) as result:
             result.num_modules()
         plugin.soc_models()
-    with subject.compiled() as (_, result):
+    with subject.compiled() as result:
         result.num_modules()
 
 
 def _compile_failure(subject: PluginSubject) -> None:
-    taken = subject.partitions(subject.taken)[0]
-    bad = _model_of_nobody()
+    taken = subject.partition
+    (bad,) = custom_op_models([_NOBODYS_OP])
     with subject.plugin() as plugin:
-        status, made = plugin.try_compile([bad.model.subgraphs[0]])
+        status, made = plugin.try_compile(bad.model.subgraphs)
         if not status:
             subject.vendor.call_plain("LiteRtDestroyCompiledResult", made)
             raise UnseenError("compiling did not fail, not even for an op that nobody has")
         if made:
             raise BrokenRuleError(f"{_COMPILE} fails, and leaves a result behind")
-        with plugin.compile([extract(taken)]):
+        with plugin.compile([taken]):
             pass
 
 
-def _model_of_nobody() -> NamedModel:
-    builder = ModelBuilder()
-    x = builder.input("x", "float32", (1, 4))
-    builder.output(builder.custom(_NOBODYS_OP, [x], [("y", "float32", (1, 4))]))
-    return NamedModel(_NOBODYS_OP, builder.build())
-
-
 def _modules(subject: PluginSubject) -> None:
-    with subject.compiled() as (_, result):
+    with subject.compiled() as result:
         if not result.num_modules():
             raise BrokenRuleError("a result of one partition has 0 byte code modules")
 
@@ -209,42 +196,33 @@ def _nothing(subject: PluginSubject) -> None:
 
 
 def _byte_code(subject: PluginSubject) -> None:
-    with subject.compiled() as (_, result):
-        first = [result.module(index) for index in range(result.num_modules())]
-        if [result.module(index) for index in range(result.num_modules())] != first:
+    with subject.compiled() as result:
+        if result.modules() != result.modules():
             raise BrokenRuleError("a module's bytes are others when they are asked for again")
 
 
 def _result_index(subject: PluginSubject) -> None:
-    with subject.compiled() as (_, result):
+    with subject.compiled() as result:
         number = result.num_modules()
+        answers = ffi.new("const void**"), ffi.new("size_t*")
         for index in (number, number + _FAR_INDEX):
-            status = subject.vendor.call(
-                _BYTE_CODE, result.handle, index, ffi.new("const void**"), ffi.new("size_t*")
-            )
-            expect_status(
-                f"{_BYTE_CODE} of index {index}, where there are {number},",
-                status,
-                Status.INVALID_ARGUMENT,
-                Status.INDEX_OOB,
-            )
+            status = subject.vendor.call(_BYTE_CODE, result.handle, index, *answers)
+            expect_no_index(_BYTE_CODE, index, number, status)
 
 
 def _calls(subject: PluginSubject) -> None:
     for number in (1, 2):
-        with subject.compiled(number) as (_, result):
+        with subject.compiled(number) as result:
             if result.num_calls() != number:
                 raise BrokenRuleError(f"{number} subgraphs give {result.num_calls()} calls")
 
 
 def _call_info(subject: PluginSubject) -> None:
-    with subject.compiled(2) as (_, result):
+    with subject.compiled(2) as result:
         infos = [result.call_info(index) for index in range(2)]
         for index, (name, module) in enumerate(infos):
-            if module >= result.num_modules():
-                raise BrokenRuleError(
-                    f"call {index} is in module {module} of {result.num_modules()}"
-                )
+            if module >= (number := result.num_modules()):
+                raise BrokenRuleError(f"call {index} is in module {module} of {number}")
             if b"\0" in name:
                 raise BrokenRuleError(f"the name of call {index} has a zero byte: {name!r:.80}")
         if infos[0] == infos[1]:

@@ -8,7 +8,7 @@ from compiler_plugin.native.plugin_library import FUNCTIONS
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.plugin_subject import PluginSubject, text_of
-from litert.conformance.vendor_calls import expect_status
+from litert.conformance.vendor_calls import expect_no_index, expect_status
 from litert.core.status import Status
 
 _VERSION = (0, 1, 0)
@@ -18,6 +18,9 @@ _FAR_INDEX = 1000
 _NO_VERSION = (99, 0, 0)
 _CREATE, _DESTROY = "LiteRtCreateCompilerPlugin", "LiteRtDestroyCompilerPlugin"
 _COMPATIBLE = "LiteRtCompilerPluginCheckCompilerCompatibility"
+_REFUSALS = (
+    Status.OK, Status.UNSUPPORTED_COMPILER_VERSION, Status.UNSUPPORTED, Status.WRONG_VERSION,
+)  # fmt: skip
 
 
 def _symbols(subject: PluginSubject) -> None:
@@ -35,8 +38,7 @@ def _version(subject: PluginSubject) -> None:
 
 def _manufacturer(subject: PluginSubject) -> None:
     name = "LiteRtGetCompilerPluginSocManufacturer"
-    first = text_of(subject.vendor.call_plain(name), name, _NAME_BYTES)
-    second = text_of(subject.vendor.call_plain(name), name, _NAME_BYTES)
+    first, second = (text_of(subject.vendor.call_plain(name), name, _NAME_BYTES) for _ in range(2))
     if first != second:
         raise BrokenRuleError(f"{name} gives {first!r} first, and then {second!r}")
 
@@ -79,18 +81,13 @@ def _create_failure(subject: PluginSubject) -> None:
 
 def _create_without_context(subject: PluginSubject) -> tuple[Any, int]:
     made = ffi.new("LiteRtCompilerPlugin*")
-    environment, options = subject.host.options()
-    status = subject.vendor.call(_CREATE, ffi.NULL, made, environment, options)
+    status = subject.vendor.call(_CREATE, ffi.NULL, made, *subject.host.options)
     return made[0], status
 
 
 def _null_context(subject: PluginSubject) -> None:
     _, status = _create_without_context(subject)
     expect_status("it", status, Status.INVALID_ARGUMENT)
-
-
-def _destroy_null(subject: PluginSubject) -> None:
-    subject.vendor.call_plain(_DESTROY, ffi.NULL)
 
 
 def _hardware(subject: PluginSubject) -> None:
@@ -121,13 +118,7 @@ def _soc_index(subject: PluginSubject) -> None:
         number = len(plugin.soc_models())
         for index in (number, number + _FAR_INDEX):
             status = subject.vendor.call(name, plugin.handle, index, ffi.new("const char**"))
-            expect_status(
-                f"{name} of index {index}, where there are {number},",
-                status,
-                Status.INVALID_ARGUMENT,
-                Status.INDEX_OOB,
-                Status.UNSUPPORTED,
-            )
+            expect_no_index(name, index, number, status, Status.UNSUPPORTED)
 
 
 def _sdk_version(subject: PluginSubject) -> None:
@@ -138,31 +129,19 @@ def _sdk_version(subject: PluginSubject) -> None:
 
 def _is_compatible(subject: PluginSubject) -> None:
     version = ffi.new("LiteRtApiVersion*", _VERSION)[0]
-    environment, options = subject.host.options()
     with subject.plugin() as plugin:
+        arguments = version, plugin.handle, *subject.host.options
         for soc_model in (plugin.soc_model(), ffi.NULL):
-            subject.vendor.succeed(
-                _COMPATIBLE, version, plugin.handle, environment, options, soc_model
-            )
+            subject.vendor.succeed(_COMPATIBLE, *arguments, soc_model)
 
 
 def _refuses(subject: PluginSubject) -> None:
     strange = ffi.new("char[]", b"no such model")
-    environment, options = subject.host.options()
     with subject.plugin() as plugin:
         for numbers, soc in ((_NO_VERSION, plugin.soc_model()), (_VERSION, strange)):
             version = ffi.new("LiteRtApiVersion*", numbers)[0]
-            status = subject.vendor.call(
-                _COMPATIBLE, version, plugin.handle, environment, options, soc
-            )
-            expect_status(
-                _COMPATIBLE,
-                status,
-                Status.OK,
-                Status.UNSUPPORTED_COMPILER_VERSION,
-                Status.UNSUPPORTED,
-                Status.WRONG_VERSION,
-            )
+            arguments = version, plugin.handle, *subject.host.options, soc
+            expect_status(_COMPATIBLE, subject.vendor.call(_COMPATIBLE, *arguments), *_REFUSALS)
 
 
 _BASE = ("plugin.symbols", "create.ok", "create.again")
@@ -184,7 +163,7 @@ RULES = Rules(
         Check("create.no_options", _no_options, needs=_BASE),
         _NULL_CONTEXT,
         Check("create.failure", _create_failure, needs=(*_BASE, _NULL_CONTEXT.key)),
-        Check("destroy.null", _destroy_null, needs=_BASE),
+        Check("destroy.null", lambda s: s.vendor.call_plain(_DESTROY, ffi.NULL), needs=_BASE),
         Check("hardware.npu", _hardware, needs=_BASE),
         Check("sdk_version.text", _sdk_version, needs=_BASE),
         Check("compatibility.ours", _is_compatible, needs=_BASE),

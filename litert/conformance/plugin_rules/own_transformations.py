@@ -50,14 +50,14 @@ def _ask(subject: PluginSubject, entry: Any, model: Model, subgraph: Subgraph, o
     """Asks a pattern about an op."""
     name = ffi.string(entry.name).decode()
     builder = GraphBuilder(model, subgraph)
-    with subject.host.call() as call:
-        call.handle("LiteRtSubgraph", subgraph)
+    with subject.host.call() as handle_of:
+        handle_of("LiteRtSubgraph", subgraph)
         status = subject.vendor.trace.call(
             f"pattern '{name}'",
             entry.pattern,
             subject.host.table,
-            call.handle("LiteRtBuilder", builder),
-            call.handle("LiteRtOp", op),
+            handle_of("LiteRtBuilder", builder),
+            handle_of("LiteRtOp", op),
         )
     expect_status(f"pattern '{name}' at {op.name}", status, Status.OK, Status.PATTERN_NO_MATCH)
     if status and builder.is_used:
