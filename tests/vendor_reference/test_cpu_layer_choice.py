@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.child import call_in_child
 from tests.vendor_reference.cpu_layers import library, prelu
-from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
+from vendor_reference.cpu_layer.choice import Choice, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.cpu_layer.library_worker import ask
 from vendor_reference.executable.cpu_op import CPU_OP, CpuOp, CpuOperand, MemoryLayout
@@ -49,8 +48,12 @@ def request(path: Path, *ops: CpuOp, producers: Any = None, op_name: str = "Doub
         "op_name": op_name,
         "ops": [CPU_OP.dump(op) for op in ops],
         "producers": producers or [[None] * len(op.inputs) for op in ops],
-        "patterns": [asdict(Patterns.of(op)) for op in ops],
+        "patterns": [{"inputs": _shapes(op.inputs), "outputs": _shapes(op.outputs)} for op in ops],
     }
+
+
+def _shapes(operands: Sequence[CpuOperand | None]) -> list[Any]:
+    return [operand and operand.tensor_type.shape for operand in operands]
 
 
 def in_child(path: Path, *ops: CpuOp, timeout_s: float = 30) -> list[Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -23,11 +23,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from tests.vendor_reference.cpu_layers import build, compiler, library, prelu
-from vendor_reference.cpu_layer import abi
 from vendor_reference.cpu_layer.__main__ import include_folder
-from vendor_reference.cpu_layer.kernel import TensorPlace
+from vendor_reference.cpu_layer.definitions import ffi
+from vendor_reference.cpu_layer.definitions_generator import TARGET, declarations, generate
 from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
-from vendor_reference.cpu_layer.marshal import simplest_config
+from vendor_reference.cpu_layer.marshal import TensorPlace, simplest_config
 from vendor_reference.executable.cpu_op import CpuOp, CpuOperand, MemoryLayout
 
 NCHW8C = MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))
@@ -65,18 +65,21 @@ def test_the_header_compiles_without_a_warning(tmp_path: Path, compile_: Sequenc
     )
 
 
+def test_the_definitions_are_those_of_the_header(tmp_path: Path) -> None:
+    generate(str(tmp_path / "definitions.py"))
+    assert (tmp_path / "definitions.py").read_bytes() == Path(TARGET).read_bytes()
+
+
 def test_structs_are_those_of_the_c_compiler(tmp_path: Path) -> None:
     lines, expected = [], []
-    structs = [s for s in vars(abi).values() if isinstance(s, type(ctypes.Structure))]
-    structs.remove(ctypes.Structure)
-    assert len(structs) == 10
-    for struct in structs:
-        name = str(struct.__doc__).strip("`.")  # the header's
+    names = re.findall(r"^\} (\w+);", declarations(), flags=re.M)
+    assert len(names) == 10
+    for name in names:
         lines.append(f'printf("%zu\\n", sizeof({name}));')
-        expected.append(ctypes.sizeof(struct))
-        for field in struct._fields_:
-            lines.append(f'printf("%zu\\n", offsetof({name}, {field[0]}));')
-            expected.append(getattr(struct, field[0]).offset)
+        expected.append(ffi.sizeof(name))
+        for field, member in ffi.typeof(name).fields:
+            lines.append(f'printf("%zu\\n", offsetof({name}, {field}));')
+            expected.append(member.offset)
     source, program = tmp_path / "sizes.c", tmp_path / "sizes"
     body = "\n".join(lines)
     source.write_text(

@@ -12,42 +12,53 @@ import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
-from dataclasses import replace
+from enum import IntEnum
+from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
-from vendor_reference.cpu_layer.abi import (
-    ENTRY,
-    VERSION,
-    CallStatus,
-    LibraryStruct,
-    LogCallback,
-    TensorTypeStruct,
-)
+from vendor_reference.cpu_layer.definitions import ffi
 from vendor_reference.cpu_layer.elf import check_shared_object
-from vendor_reference.cpu_layer.kernel import Kernel, TensorPlace, place_tensors
 from vendor_reference.cpu_layer.marshal import (
     ConfigMemory,
     MessageRoom,
     OpMemory,
-    fill_type,
+    TensorPlace,
+    place_tensors,
+    set_shapes,
     simplest_config,
+    type_values,
 )
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 
 _LOG = logging.getLogger(__name__)
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+_ENTRY = "litert_npu_get_cpu_layer_library"
+_VERSION: int = ffi.integer_const("LITERT_NPU_CPU_LAYER_VERSION")
+_TABLE = "LiteRtNpuCpuLayerLibrary"
+_OPTIONAL = ("set_log_callback", "get_output_shapes", "destroy")
 _MOST = 1 << 10  # types, implementations, configurations: more are a mistake
 _HINT = "See litert_npu/cpu_layer.h; python -m vendor_reference.cpu_layer prints its folder."
+_LOAD_HINT = "It must need no other libraries than the system's, and have all its functions."
+
+
+class CallStatus(IntEnum):
+    """What functions of a library answer."""
+
+    OK = 0
+    ERROR = 1
+    INVALID_ARGUMENT = 2
+    NOT_IMPLEMENTED = 3
+    OUT_OF_MEMORY = 4
+
 
 _STATUSES = {
     CallStatus.INVALID_ARGUMENT: Status.INVALID_ARGUMENT,
     CallStatus.NOT_IMPLEMENTED: Status.UNSUPPORTED,
     CallStatus.OUT_OF_MEMORY: Status.MEMORY_ALLOCATION_FAILURE,
 }
-_LOAD_HINT = "It must need no other libraries than the system's, and have all its functions."
 
 
 class ConfigurationRefusedError(Exception):
@@ -71,34 +82,30 @@ class CpuLayerLibrary:
     """
 
     def __init__(self, data: memoryview, where: str) -> None:
-        """Loads a library, and asks it who it is.
-
-        Args:
-          data: the shared object.
-          where: its file's name, for messages.
+        """Loads a shared object, and asks it who it is; `where` is its file's name, for messages.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING; NOT_FOUND, without the entry; UNSUPPORTED_RUNTIME_VERSION;
             INVALID_ARGUMENT.
         """
         self._where = where
-        loaded = load_shared_object(data, where)
+        loaded = _load_shared_object(data, where)
         try:
-            entry = getattr(loaded, ENTRY)
+            entry = getattr(loaded, _ENTRY)
         except AttributeError:
             raise LiteRtError(
-                Status.NOT_FOUND, f"the library exports no function '{ENTRY}'", where, _HINT
+                Status.NOT_FOUND, f"the library exports no function '{_ENTRY}'", where, _HINT
             ) from None
         entry.restype = ctypes.c_void_p
         entry.argtypes = (ctypes.c_uint32,)
-        self.table = self._check_table(entry(VERSION))
+        self.table = self._check_table(entry(_VERSION))
         self.name = self._text(self.table.name, "name")
         self.version = self._text(self.table.version, "version")
         self._lock = threading.Lock()
         if self.table.set_log_callback:
-            self.table.set_log_callback(ctypes.cast(_LOG_CALLBACK, ctypes.c_void_p), None)
+            self.table.set_log_callback(_log, ffi.NULL)
             # Its own threads may outlive the interpreter.
-            atexit.register(self.table.set_log_callback, None, None)
+            atexit.register(self.table.set_log_callback, ffi.NULL, ffi.NULL)
 
     def __str__(self) -> str:
         return f"library '{self.name}' {self.version}"
@@ -123,20 +130,16 @@ class CpuLayerLibrary:
         """
         if not self.table.get_output_shapes:
             return None
-        outputs = [
-            replace(o, tensor_type=RankedTensorType.of(o.tensor_type.element_type, tuple(shape)))
-            for o, shape in zip(op.outputs, known, strict=True)
-        ]
-        memory, message = OpMemory(replace(op, outputs=tuple(outputs))), MessageRoom()
-        types = (TensorTypeStruct * len(op.outputs))()
-        for struct, operand, shape in zip(types, op.outputs, known, strict=True):
-            fill_type(struct, operand.tensor_type.element_type, shape)
+        patterned = op.with_output_shapes(known)
+        memory, message = OpMemory(patterned), MessageRoom()
+        outputs = [type_values(o.tensor_type) for o in patterned.outputs]
+        types = ffi.new("LiteRtNpuTensorType[]", outputs)
         with self._lock:
             status = self.table.get_output_shapes(memory.struct, types, message.struct)
-        self._check(status, "get_output_shapes", message, op)
+        self.check(status, "get_output_shapes", message, op)
         shapes = []
         for index, (struct, shape) in enumerate(zip(types, known, strict=True)):
-            dims = tuple(struct.dims[: len(shape)])
+            dims = tuple(struct.dims[0 : len(shape)])
             if struct.rank != len(shape) or any(not 0 <= d < 2**31 for d in dims):
                 raise self._lie(f"get_output_shapes: output {index} of rank {struct.rank}, {dims}")
             shapes.append(dims)
@@ -148,9 +151,7 @@ class CpuLayerLibrary:
         with self._lock:
             count = self.table.get_num_implementations(memory.struct, message.struct)
         if not count:
-            raise self.failure(
-                "get_num_implementations", CallStatus.NOT_IMPLEMENTED, message, op.name
-            )
+            raise self._failure("get_num_implementations", CallStatus.NOT_IMPLEMENTED, message, op)
         self._count(count, "get_num_implementations")
         with self._lock:
             names = [
@@ -173,7 +174,7 @@ class CpuLayerLibrary:
                 status = self.table.get_configuration(
                     memory.struct, implementation, index, config.struct, message.struct
                 )
-            self._check(status, call, message, op)
+            self.check(status, call, message, op)
             try:
                 found.append(config.read(op))
             except ValueError as error:
@@ -188,14 +189,7 @@ class CpuLayerLibrary:
         inputs: Sequence[TensorPlace | None],
         outputs: Sequence[TensorPlace],
     ) -> Kernel:
-        """Makes a kernel.
-
-        Args:
-          op: that it is for.
-          implementation: of the op.
-          config: with all layouts settled.
-          inputs: None for one that is left out; data only of constants.
-          outputs: without data.
+        """Makes a kernel, with all layouts of `config` settled; of the places only those of constants have data.
 
         Raises:
           ConfigurationRefusedError: the library asks for another configuration.
@@ -204,7 +198,7 @@ class CpuLayerLibrary:
         memory, message, given = OpMemory(op), MessageRoom(), ConfigMemory(config)
         structs = place_tensors(op.inputs, config.inputs, inputs)
         results = place_tensors(op.outputs, config.outputs, outputs)
-        handle = ctypes.c_void_p()
+        handle = ffi.new("void**")
         with self._lock:
             status = self.table.init(
                 memory.struct,
@@ -221,11 +215,15 @@ class CpuLayerLibrary:
             except ValueError as error:
                 raise self._lie(f"init: what it asks for: {error}") from None
             raise ConfigurationRefusedError(message.take(), left if left != config else None)
-        self._check(status, "init", message, op)
-        return Kernel(self.table, self.failure, op.name, handle.value, structs, results)
+        self.check(status, "init", message, op)
+        return Kernel(self, op, handle[0], structs, results)
 
-    def failure(self, call: str, status: int, message: MessageRoom, op_name: str) -> LiteRtError:
-        """The error of a function that failed for an op."""
+    def check(self, status: int, call: str, message: MessageRoom, op: CpuOp) -> None:
+        """Raises the error of a function that failed for an op."""
+        if status != CallStatus.OK:
+            raise self._failure(call, status, message, op)
+
+    def _failure(self, call: str, status: int, message: MessageRoom, op: CpuOp) -> LiteRtError:
         said = message.take()
         try:
             known = CallStatus(status)
@@ -235,38 +233,30 @@ class CpuLayerLibrary:
         return LiteRtError(
             _STATUSES.get(known, Status.RUNTIME_FAILURE),
             f"{self}, {call}: {what}",
-            f"{self._where}, op '{op_name}'",
+            f"{self._where}, op '{op.name}'",
         )
 
-    def _check(self, status: int, call: str, message: MessageRoom, op: CpuOp) -> None:
-        if status != CallStatus.OK:
-            raise self.failure(call, status, message, op.name)
-
-    def _check_table(self, address: int | None) -> LibraryStruct:
+    def _check_table(self, address: int | None) -> Any:
         if not address:
-            raise LiteRtError(
-                Status.UNSUPPORTED_RUNTIME_VERSION,
-                f"the library has no interface of version {VERSION}",
-                self._where,
-                "Build it with this version's litert_npu/cpu_layer.h.",
-            )
-        table = LibraryStruct.from_address(address)
-        if table.interface_version != VERSION or table.size < ctypes.sizeof(LibraryStruct):
-            raise LiteRtError(
-                Status.UNSUPPORTED_RUNTIME_VERSION,
+            raise self._other_version(f"the library has no interface of version {_VERSION}")
+        table = ffi.cast(f"{_TABLE}*", address)
+        size = ffi.sizeof(_TABLE)
+        if table.interface_version != _VERSION or table.size < size:
+            raise self._other_version(
                 f"the library's interface is of version {table.interface_version} ({table.size} bytes), this "
-                f"is version {VERSION} ({ctypes.sizeof(LibraryStruct)} bytes)",
-                self._where,
-                "Build it with this version's litert_npu/cpu_layer.h.",
+                f"is version {_VERSION} ({size} bytes)"
             )
-        optional = ("set_log_callback", "get_output_shapes", "destroy")
-        for field in LibraryStruct._fields_[4:]:
-            if field[0] not in optional and not getattr(table, field[0]):
-                raise self._lie(f"the library's table has no function '{field[0]}'")
+        for name, _ in ffi.typeof(_TABLE).fields[4:]:
+            if name not in _OPTIONAL and not getattr(table, name):
+                raise self._lie(f"the library's table has no function '{name}'")
         return table
 
-    def _text(self, value: bytes | None, what: str) -> str:
-        text = (value or b"").decode("utf-8", "replace")
+    def _other_version(self, what: str) -> LiteRtError:
+        hint = "Build it with this version's litert_npu/cpu_layer.h."
+        return LiteRtError(Status.UNSUPPORTED_RUNTIME_VERSION, what, self._where, hint)
+
+    def _text(self, value: Any, what: str) -> str:
+        text = _decode(value)
         if not text or not text.isprintable():
             raise self._lie(f"{what}: {text!r} is no name")
         return text
@@ -280,27 +270,56 @@ class CpuLayerLibrary:
         return LiteRtError(Status.INVALID_ARGUMENT, what, self._where, _HINT)
 
 
-def _log(user_data: int | None, level: int, message: bytes | None) -> None:
+class Kernel:
+    """A kernel that `init` made; for one thread at a time. It ends with this object."""
+
+    def __init__(
+        self, library: CpuLayerLibrary, op: CpuOp, handle: Any, inputs: Any, outputs: Any
+    ) -> None:
+        self._library = library
+        self._op = op
+        self._handle = handle
+        self._message = MessageRoom()
+        self._inputs = inputs
+        self._outputs = outputs
+        if library.table.destroy:
+            end = weakref.finalize(self, library.table.destroy, handle)
+            end.atexit = False  # nothing of it outlives the process
+
+    def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
+        """Says that what it runs on is smaller than in `init`, which its configuration allows."""
+        set_shapes(self._inputs, op.inputs, config.inputs)
+        set_shapes(self._outputs, op.outputs, config.outputs)
+
+    def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Runs it on addresses; 0 for no bytes, or an input that is left out.
+
+        Raises:
+          LiteRtError: with what the library says.
+        """
+        for structs, addresses in ((self._inputs, inputs), (self._outputs, outputs)):
+            for struct, address in zip(structs, addresses, strict=True):
+                struct.data = ffi.cast("void*", address)
+        status = self._library.table.execute(
+            self._handle, self._inputs, self._outputs, self._message.struct
+        )
+        self._library.check(status, "execute", self._message, self._op)
+
+
+def _decode(text: Any) -> str:
+    """C's text, which need not be UTF-8; "" for NULL."""
+    return str(ffi.string(text), "utf-8", "replace") if text else ""
+
+
+@ffi.callback("LiteRtNpuLogCallback")  # type: ignore[untyped-decorator]
+def _log(user_data: Any, level: int, message: Any) -> None:
     """What a library says goes to Python's log; it may do so from a thread of its own."""
     known = _LEVELS[min(max(level, 0), len(_LEVELS) - 1)]
-    _LOG.log(known, "%s", (message or b"").decode("utf-8", "replace").rstrip())
+    _LOG.log(known, "%s", _decode(message).rstrip())
 
 
-_LOG_CALLBACK = LogCallback(_log)
-"""Libraries keep it as long as the process lives."""
-
-
-def load_shared_object(data: memoryview, where: str) -> ctypes.CDLL:
-    """Loads a shared object; it stays loaded as long as the process lives.
-
-    Args:
-      data: all of the file.
-      where: its name, for messages.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED_RUNTIME_VERSION, for what is none of this machine's;
-        DYNAMIC_LOADING, with the loader's words; FILE_IO.
-    """
+def _load_shared_object(data: memoryview, where: str) -> ctypes.CDLL:
+    """Loads a shared object; it stays loaded as long as the process lives."""
     check_shared_object(data, where)
     try:
         return _load_from_memory(data)

@@ -10,8 +10,7 @@ from typing import Any
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
-from vendor_reference.cpu_layer.choice import Choice, Patterns, choose
+from vendor_reference.cpu_layer.choice import Choice, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, MemoryLayout
 
@@ -34,18 +33,17 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
     """
     where = request["file_name"]
     library, layer_type = _load(request)
-    types = library.layer_types()
-    yield {"library": str(library), "layer_types": list(types), "layer_type": layer_type}
+    types = list(library.layer_types())
+    yield {"library": str(library), "layer_types": types, "layer_type": layer_type}
     choices: list[Choice] = []
     known: dict[object, Choice] = {}
     asked = zip(request["ops"], request["producers"], request["patterns"], strict=True)
     for value, producers, pattern in asked:
         op = _op(value, layer_type, where)
-        patterns = Patterns(pattern["inputs"], pattern["outputs"])
-        incoming = [_incoming(producer, choices) for producer in producers]
+        incoming = [p and choices[p[0]].config.outputs[p[1]].layout for p in producers]
         same = (replace(op, name=""), tuple(incoming), repr(pattern))
         if same not in known:
-            known[same] = _choose(library, op, incoming, patterns, where)
+            known[same] = _choose(library, op, incoming, pattern, where)
         choices.append(known[same])
         yield {
             "implementation": choices[-1].implementation,
@@ -113,35 +111,24 @@ def _choose_type(op_name: str, types: Sequence[str], where: str) -> str:
     )
 
 
-def _incoming(producer: Sequence[int] | None, choices: Sequence[Choice]) -> MemoryLayout | None:
-    if producer is None:
-        return None
-    op, output = producer
-    return choices[op].config.outputs[output].layout
-
-
 def _choose(
     library: CpuLayerLibrary,
     op: CpuOp,
     incoming: Sequence[MemoryLayout | None],
-    patterns: Patterns,
+    pattern: Mapping[str, Sequence[Any]],
     where: str,
 ) -> Choice:
-    said = library.output_shapes(op, patterns.outputs)
-    shapes = said or [operand.tensor_type.shape for operand in op.outputs]
-    for index, (shape, known) in enumerate(zip(shapes, patterns.outputs, strict=True)):
+    said = library.output_shapes(op, pattern["outputs"])
+    for index, (shape, known) in enumerate(zip(said or (), pattern["outputs"], strict=False)):
         if any(k not in (-1, d) for k, d in zip(known, shape, strict=True)):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{library}: output {index} has shape {list(shape)}, the model says {list(known)}",
                 f"{where}, op '{op.name}'",
             )
-    outputs = [
-        replace(o, tensor_type=RankedTensorType.of(o.tensor_type.element_type, shape))
-        for o, shape in zip(op.outputs, shapes, strict=True)
-    ]
     try:
-        return choose(library, replace(op, outputs=tuple(outputs)), incoming, patterns)
+        patterns = [*pattern["inputs"], *pattern["outputs"]]
+        return choose(library, op.with_output_shapes(said) if said else op, incoming, patterns)
     except LiteRtError as error:
         raise LiteRtError(
             error.status, error.what, f"{where}, op '{op.name}'", error.hint

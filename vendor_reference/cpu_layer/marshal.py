@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from litert.core.element_type import ElementType
+from litert.core.tensor_type import RankedTensorType
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
-from vendor_reference.cpu_layer.abi import (
-    MAX_RANK,
-    ConfigStruct,
-    MessageStruct,
-    OperandStruct,
-    OpStruct,
-    OptionStruct,
-    OptionType,
-    TensorConfigStruct,
-    TensorStruct,
-    TensorTypeStruct,
-)
+from vendor_reference.cpu_layer.definitions import ffi
 from vendor_reference.executable.cpu_op import (
+    MAX_RANK,
     CpuConfig,
     CpuOp,
     CpuOperand,
@@ -31,20 +22,31 @@ from vendor_reference.executable.cpu_op import (
 
 _MESSAGE_SIZE = 4096
 _ALIGNMENT = 16
+_INT, _FLOAT, _TEXT = range(3)  # kLiteRtNpuOptionInt and so on
+
+_Values = Mapping[str, Any]
+"""A struct's fields as cffi takes them; those that are left out are 0, or stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorPlace:
+    """Where a tensor's elements lie: `strides` and `offset` as `CpuPlace` has them; `data` is an address, or 0."""
+
+    strides: Sequence[int] = ()
+    offset: int = 0
+    data: int = 0
 
 
 class MessageRoom:
     """Room for what a library says of a failure."""
 
     def __init__(self) -> None:
-        self._text = ctypes.create_string_buffer(_MESSAGE_SIZE)
-        self.struct = MessageStruct(
-            ctypes.cast(self._text, ctypes.POINTER(ctypes.c_char)), _MESSAGE_SIZE
-        )
+        self._text = ffi.new("char[]", _MESSAGE_SIZE)
+        self.struct = ffi.new("LiteRtNpuMessage*", (self._text, _MESSAGE_SIZE))
 
     def take(self) -> str:
         """What was said, and clears it; "" for nothing."""
-        said = self._text.raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip()
+        said: str = ffi.string(self._text).decode("utf-8", "replace").strip()
         self._text[0] = b"\0"
         return said
 
@@ -57,41 +59,85 @@ class OpMemory:
     """
 
     def __init__(self, op: CpuOp) -> None:
-        inputs = (OperandStruct * len(op.inputs))()
-        outputs = (OperandStruct * len(op.outputs))()
-        kept: list[Any] = [inputs, outputs]
-        for struct, operand in zip((*inputs, *outputs), op.operands, strict=True):
-            if operand is not None:
-                kept += _fill_operand(struct, operand)
-        room = ctypes.create_string_buffer(len(op.options) + _ALIGNMENT)
-        address = -(-ctypes.addressof(room) // _ALIGNMENT) * _ALIGNMENT
-        ctypes.memmove(address, op.options, len(op.options))
-        options, memory = _options(op.options)
-        self._kept = [*kept, room, options, *memory]
-        self.struct = OpStruct(
-            op.layer_type.encode(),
-            op.name.encode("utf-8", "replace"),
-            len(inputs),
-            len(outputs),
-            inputs,
-            outputs,
-            len(op.options),
-            address if op.options else None,
-            len(options),
-            options,
+        self._kept: list[object] = []
+        options = self._options(op.options)
+        self.struct = self._new(
+            "LiteRtNpuOp*",
+            {
+                "layer_type": self._new("char[]", op.layer_type.encode()),
+                "name": self._new("char[]", op.name.encode("utf-8", "replace")),
+                "num_inputs": len(op.inputs),
+                "num_outputs": len(op.outputs),
+                "inputs": self._new("LiteRtNpuOperand[]", list(map(self._operand, op.inputs))),
+                "outputs": self._new("LiteRtNpuOperand[]", list(map(self._operand, op.outputs))),
+                "options_size": len(op.options),
+                "options_data": self._aligned(op.options) if op.options else ffi.NULL,
+                "num_options": len(options),
+                "options": self._new("LiteRtNpuOption[]", options),
+            },
         )
+
+    def _new(self, c_type: str, values: object) -> Any:
+        memory = ffi.new(c_type, values)
+        self._kept.append(memory)
+        return memory
+
+    def _aligned(self, data: bytes) -> Any:
+        room = self._new("char[]", len(data) + _ALIGNMENT)
+        place = room + -int(ffi.cast("uintptr_t", room)) % _ALIGNMENT
+        ffi.memmove(place, data, len(data))
+        return place
+
+    def _operand(self, operand: CpuOperand | None) -> _Values:
+        if operand is None:
+            return {}
+        return {
+            "type": type_values(operand.tensor_type),
+            "is_present": 1,
+            "is_constant": operand.is_constant,
+            "num_scales": len(operand.scales),
+            "quantized_dimension": operand.dimension,
+            "scales": self._new("float[]", operand.scales),
+            "zero_points": self._new("int64_t[]", operand.zero_points),
+        }
+
+    def _options(self, data: bytes) -> list[_Values]:
+        """The entries of a FlexBuffer map that are numbers or texts."""
+        root = find_flexbuffer_options(data)
+        return [
+            {"key": self._new("char[]", key.encode()), **values}
+            for key, value in (root if isinstance(root, Mapping) else {}).items()
+            if (values := self._option_values(value))
+        ]
+
+    def _option_values(self, value: FlexValue) -> _Values:
+        if isinstance(value, str):
+            text = value.encode()
+            return {"type": _TEXT, "count": len(text), "values": self._new("char[]", text)}
+        is_array = isinstance(value, Sequence) and not isinstance(value, bytes)
+        items = value if isinstance(value, Sequence) and is_array else (value,)
+        numbers = [item for item in items if isinstance(item, (bool, int, float))]
+        if len(numbers) < len(items):
+            return {}
+        is_whole = all(isinstance(n, int) and -(2**63) <= n < 2**63 for n in numbers)
+        return {
+            "type": _INT if is_whole else _FLOAT,
+            "is_array": is_array,
+            "count": len(numbers),
+            "values": self._new("int64_t[]" if is_whole else "double[]", numbers),
+        }
 
 
 class ConfigMemory:
     """A configuration as `LiteRtNpuConfig`, which a library may change."""
 
     def __init__(self, config: CpuConfig) -> None:
-        self._inputs = (TensorConfigStruct * len(config.inputs))()
-        self._outputs = (TensorConfigStruct * len(config.outputs))()
-        structs = (*self._inputs, *self._outputs)
-        for struct, tensor in zip(structs, config.tensors, strict=True):
-            _fill_config(struct, tensor)
-        self.struct = ConfigStruct(self._inputs, self._outputs, config.dynamic_batch)
+        c_type = "LiteRtNpuTensorConfig[]"
+        self._inputs = ffi.new(c_type, list(map(_config_values, config.inputs)))
+        self._outputs = ffi.new(c_type, list(map(_config_values, config.outputs)))
+        self.struct = ffi.new(
+            "LiteRtNpuConfig*", (self._inputs, self._outputs, config.dynamic_batch)
+        )
 
     def read(self, op: CpuOp) -> CpuConfig:
         """The configuration as it is now.
@@ -124,98 +170,61 @@ def simplest_config(op: CpuOp) -> CpuConfig:
     )
 
 
-def fill_type(struct: TensorTypeStruct, element_type: ElementType, shape: Sequence[int]) -> None:
-    """Writes a `LiteRtNpuTensorType`."""
-    struct.element_type = element_type
-    struct.rank = len(shape)
-    struct.dims[: len(shape)] = list(shape)
+def type_values(tensor_type: RankedTensorType) -> _Values:
+    """A `LiteRtNpuTensorType`."""
+    shape = list(tensor_type.shape)
+    return {"element_type": tensor_type.element_type, "rank": len(shape), "dims": shape}
 
 
-def fill_tensor(
-    struct: TensorStruct,
-    operand: CpuOperand,
-    config: TensorConfig,
-    strides: Sequence[int] = (),
-    offset: int = 0,
-) -> None:
-    """Writes a `LiteRtNpuTensor`, without data.
+def place_tensors(
+    operands: Sequence[CpuOperand | None],
+    configs: Sequence[TensorConfig | None],
+    places: Sequence[TensorPlace | None],
+) -> Any:
+    """Structs `LiteRtNpuTensor`; those that are left out stay zero.
 
-    Args:
-      struct: all zero.
-      operand: of the op.
-      config: with its layout settled.
-      strides: in elements, of each memory dimension; none where nothing lies between the elements.
-      offset: of the first element, in elements.
+    Without strides, nothing lies between the elements.
     """
-    assert config.layout is not None
-    shape = operand.tensor_type.shape
-    dims = config.layout.dims(shape)
-    fill_type(struct.type, config.element_type, shape)
-    struct.memory_rank = len(dims)
-    struct.memory_dims[: len(dims)] = list(dims)
-    struct.strides[: len(dims)] = list(strides or config.layout.strides(shape))
-    struct.offset = offset
+    structs = ffi.new("LiteRtNpuTensor[]", len(operands))
+    set_shapes(structs, operands, configs)
+    for struct, operand, config, place in zip(structs, operands, configs, places, strict=True):
+        if operand is not None and config is not None and place is not None:
+            assert config.layout is not None
+            strides = place.strides or config.layout.strides(operand.tensor_type.shape)
+            struct.strides[0 : len(strides)] = list(strides)
+            struct.offset = place.offset
+            struct.data = ffi.cast("void*", place.data)
+    return structs
 
 
-def _fill_operand(struct: OperandStruct, operand: CpuOperand) -> Sequence[object]:
-    fill_type(struct.type, operand.tensor_type.element_type, operand.tensor_type.shape)
-    struct.is_present = 1
-    struct.is_constant = operand.is_constant
-    struct.num_scales = len(operand.scales)
-    struct.quantized_dimension = operand.dimension
-    scales = (ctypes.c_float * len(operand.scales))(*operand.scales)
-    zero_points = (ctypes.c_int64 * len(operand.scales))(*operand.zero_points)
-    struct.scales, struct.zero_points = scales, zero_points
-    return scales, zero_points
+def set_shapes(
+    structs: Any, operands: Sequence[CpuOperand | None], configs: Sequence[TensorConfig | None]
+) -> None:
+    """Sets types and shapes of `LiteRtNpuTensor` structs; their strides stay."""
+    for struct, operand, config in zip(structs, operands, configs, strict=True):
+        if operand is not None and config is not None:
+            assert config.layout is not None  # it is settled
+            shape = operand.tensor_type.shape
+            dims = config.layout.dims(shape)
+            struct.type = {**type_values(operand.tensor_type), "element_type": config.element_type}
+            struct.memory_rank = len(dims)
+            struct.memory_dims[0 : len(dims)] = list(dims)
 
 
-def _options(data: bytes) -> tuple[Any, list[Any]]:
-    """The entries of a FlexBuffer map that are numbers or texts, and what they point to."""
-    root = find_flexbuffer_options(data)
-    found, kept = [], []
-    for key, value in (root if isinstance(root, Mapping) else {}).items():
-        values = _option_values(value)
-        if values is None:
-            continue
-        kept.append(values)
-        option_type, is_array, count, memory = values
-        option = OptionStruct(key.encode(), option_type, is_array, count, ctypes.addressof(memory))
-        found.append(option)
-    return (OptionStruct * len(found))(*found), kept
-
-
-def _option_values(value: FlexValue) -> tuple[OptionType, bool, int, Any] | None:
-    if isinstance(value, str):
-        text = value.encode()
-        return OptionType.TEXT, False, len(text), ctypes.create_string_buffer(text)
-    is_array = isinstance(value, Sequence) and not isinstance(value, bytes)
-    items = value if isinstance(value, Sequence) and is_array else (value,)
-    numbers = [item for item in items if isinstance(item, (bool, int, float))]
-    if len(numbers) < len(items):
-        return None
-    whole = [n for n in numbers if isinstance(n, int) and -(2**63) <= n < 2**63]
-    if len(whole) == len(numbers):
-        return OptionType.INT, is_array, len(whole), (ctypes.c_int64 * len(whole))(*whole)
-    return OptionType.FLOAT, is_array, len(numbers), (ctypes.c_double * len(numbers))(*numbers)
-
-
-def _fill_config(struct: TensorConfigStruct, tensor: TensorConfig | None) -> None:
-    struct.in_place = -1
+def _config_values(tensor: TensorConfig | None) -> _Values:
     if tensor is None:
-        return
-    struct.element_type = tensor.element_type
-    struct.in_place = tensor.in_place
-    struct.needs_constant = tensor.needs_constant
-    struct.takes_view = tensor.takes_view
-    if tensor.layout is not None:
-        struct.layout.rank = len(tensor.layout.order)
-        struct.layout.order[: struct.layout.rank] = list(tensor.layout.order)
-        struct.layout.block[: struct.layout.rank] = list(tensor.layout.blocks)
+        return {"in_place": -1}
+    layout = tensor.layout or MemoryLayout((), ())
+    return {
+        "element_type": tensor.element_type,
+        "in_place": tensor.in_place,
+        "needs_constant": tensor.needs_constant,
+        "takes_view": tensor.takes_view,
+        "layout": (len(layout.order), layout.order, layout.blocks),
+    }
 
 
-def _read_config(
-    struct: TensorConfigStruct, operand: CpuOperand, which: str, num_inputs: int
-) -> TensorConfig:
+def _read_config(struct: Any, operand: CpuOperand, which: str, num_inputs: int) -> TensorConfig:
     own = operand.tensor_type
     try:
         element_type = ElementType(struct.element_type) or own.element_type
@@ -230,7 +239,9 @@ def _read_config(
     if not 0 <= rank <= MAX_RANK:
         raise ValueError(f"{which} in memory of {rank} dimensions")
     if rank or not own.shape:
-        layout = MemoryLayout(tuple(struct.layout.order[:rank]), tuple(struct.layout.block[:rank]))
+        layout = MemoryLayout(
+            tuple(struct.layout.order[0:rank]), tuple(struct.layout.block[0:rank])
+        )
         if mistake := layout.find_mistake(len(own.shape)):
             raise ValueError(f"{which}: {mistake}")
     return TensorConfig(

@@ -17,10 +17,9 @@ import pyopencl as cl
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Shapes
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
 from vendor_reference.cpu_layer.choice import alike_configurations
-from vendor_reference.cpu_layer.kernel import Kernel, TensorPlace
-from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary
+from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary, Kernel
+from vendor_reference.cpu_layer.marshal import TensorPlace
 from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
 from vendor_reference.device.recent import Recent
 from vendor_reference.device.stopwatch import HostTime
@@ -165,11 +164,7 @@ class CpuLauncher:
             for p in self._task.outputs
         )
         said = self._ask(op) if is_asked else None
-        if said is None:
-            return op
-        return replace(
-            op, outputs=tuple(_reshaped(o, s) for o, s in zip(op.outputs, said, strict=True))
-        )
+        return op if said is None else op.with_output_shapes(said)
 
     def _ask(self, op: CpuOp) -> Sequence[tuple[int, ...]] | None:
         """The shapes of all outputs; the library is told what the model knows of them."""
@@ -253,14 +248,9 @@ def _operands(
     return [
         operand
         if operand is None or place is None or place.shape is None
-        else _reshaped(operand, shapes(place.shape))
+        else operand.with_shape(shapes(place.shape))
         for operand, place in zip(operands, places, strict=True)
     ]
-
-
-def _reshaped(operand: CpuOperand, shape: Sequence[int]) -> CpuOperand:
-    own = operand.tensor_type
-    return replace(operand, tensor_type=RankedTensorType.of(own.element_type, tuple(shape)))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ As plain data both stand in executables and in the IR, and go between the compil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from litert.core.checked_json import JsonNode
@@ -124,6 +124,11 @@ class CpuOperand:
     zero_points: tuple[int, ...] = ()
     dimension: int = 0
 
+    def with_shape(self, shape: Sequence[int]) -> CpuOperand:
+        """The same with another shape."""
+        tensor_type = RankedTensorType.of(self.tensor_type.element_type, tuple(shape))
+        return replace(self, tensor_type=tensor_type)
+
 
 @dataclass(frozen=True, slots=True)
 class CpuOp:
@@ -146,6 +151,11 @@ class CpuOp:
     def operands(self) -> Sequence[CpuOperand | None]:
         """Its inputs, then its outputs."""
         return (*self.inputs, *self.outputs)
+
+    def with_output_shapes(self, shapes: Sequence[Sequence[int]]) -> CpuOp:
+        """The same op with other shapes of its outputs."""
+        outputs = [o.with_shape(s) for o, s in zip(self.outputs, shapes, strict=True)]
+        return replace(self, outputs=tuple(outputs))
 
 
 @dataclass(frozen=True, slots=True)
