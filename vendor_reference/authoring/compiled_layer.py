@@ -21,12 +21,18 @@ from litert.model.writer import write_model
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, find_reader, read_layer
 from vendor_reference.custom_layers.companion_files import AssetFiles
-from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.byte_code import read_executable
-from vendor_reference.executable.executable import Executable, Function, Program
+from vendor_reference.executable.executable import (
+    CpuTask,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
 
 _VENDOR = "Reference"
 _MOST_BESIDE = 1000
@@ -38,12 +44,7 @@ class LayerOptions:
 
     Attributes:
       path: of the asset.
-      soc_model: "" for the default.
-      asset_root: the folder that files named by the asset may lie in; "" for the asset's own.
-      allow_native_assets: whether machine code of the asset may run.
-      shape_bounds: the largest shape of each input of dynamic shape, by name.
-      vendor_options: of the reference vendor, by name.
-      check_kernels: whether the device here builds the kernels, to see that they are right.
+      shape_bounds: may name tensors that an op has not.
     """
 
     path: str
@@ -60,11 +61,6 @@ class CompiledLayer:
     """A layer in a compiled file of one op.
 
     Attributes:
-      subject: the op.
-      options: that it was compiled with.
-      report: `apply_plugin`'s.
-      byte_code: the module.
-      executable: what is in it.
       function: the NPU call as the device here runs it; its inputs are those of the subject's model, and likewise
         its outputs.
       assets: embedded in the file, companions included.
@@ -77,6 +73,28 @@ class CompiledLayer:
     executable: Executable
     function: Function
     assets: Sequence[Asset]
+
+    @property
+    def task(self) -> KernelTask | CpuTask:
+        """The task that runs the user's code: others reorder and convert for it."""
+        programs = self.executable.programs
+        return next(
+            task
+            for task in self.function.tasks
+            if isinstance(task, CpuTask) or programs[task.program].sources
+        )
+
+    def find_kernel(self) -> tuple[KernelTask, Program]:
+        """The task that runs the user's kernel, and the program that has it.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
+        """
+        task = self.task
+        if isinstance(task, KernelTask):
+            return task, self.executable.programs[task.program]
+        what = "the layer is no OpenCL kernel"
+        raise LiteRtError(Status.UNSUPPORTED, what, task.asset.file_name)
 
     def text(self, program: Program) -> ProgramText:
         """What the OpenCL compiler gets for a program.
@@ -99,7 +117,10 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
         model_path, output_path = os.path.join(folder, "op.tflite"), os.path.join(folder, "npu")
         write_model(subject.model, model_path)
         report = apply_plugin(model_path, output_path, _apply_options(subject, options))
-        _check_taken(report, options.path)
+        if report.cpu_ops or len(report.calls) != 1:
+            reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in report.cpu_ops))
+            what = f"the NPU does not take the op: {reasons}"
+            raise LiteRtError(Status.UNSUPPORTED, what, options.path)
         with read_model(output_path) as compiled:
             calls = [op for op in compiled.ops() if is_dispatch_op(op)]
             module = compiled.byte_code[0]
@@ -110,14 +131,15 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
             yield CompiledLayer(subject, options, report, module.blob, executable, function, assets)
 
 
-def load_layer(options: LayerOptions, op_name: str) -> CustomLayer:
-    """The layer as its description has it.
+def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerFile]:
+    """The layer as its description has it, and the description.
 
     Raises:
       LiteRtError: what is wrong with the file.
     """
     with MappedFile(options.path) as file:
-        return read_layer(op_name, options.path, file.view, options.asset_root)
+        layer = read_layer(op_name, options.path, file.view, options.asset_root)
+        return layer, AssetFiles(options.path, options.asset_root).asset(file.view)
 
 
 def described_names(path: str, asset_root: str) -> Sequence[str]:
@@ -140,7 +162,7 @@ def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
     """
     folder = os.path.dirname(os.path.realpath(path))
     try:
-        layer = load_layer(LayerOptions(path, asset_root=asset_root), op_name)
+        layer, _ = load_layer(LayerOptions(path, asset_root=asset_root), op_name)
     except LiteRtError:
         with os.scandir(folder) as entries:
             beside = sorted(entry.path for entry in entries if entry.is_file())
@@ -173,9 +195,3 @@ def _function_here(executable: Executable, name: str) -> Function:
     if function is with_fp16:
         return function
     return with_fp16 if choose_device().info.has_fp16 else function
-
-
-def _check_taken(report: Report, path: str) -> None:
-    if report.cpu_ops or len(report.calls) != 1:
-        reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in report.cpu_ops))
-        raise LiteRtError(Status.UNSUPPORTED, f"the NPU does not take the op: {reasons}", path)

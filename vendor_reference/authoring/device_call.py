@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,16 +35,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class GuardedTensor:
-    """A tensor's memory.
-
-    Attributes:
-      tensor_type: of what it holds.
-      array: it as NumPy has it.
-      buffer: it as a vendor gets it.
-    """
+    """A tensor's memory, which begins with zeros; `array` is it as NumPy has it, `buffer` as a vendor gets it."""
 
     def __init__(self, tensor_type: RankedTensorType) -> None:
-        """Allocates it, filled with zeros."""
         size = tensor_type.size_bytes
         self._memory: Array = np.full(size + 2 * _GUARD_BYTES + ALIGNMENT, _GUARD, np.uint8)
         place = self._memory.ctypes.data + _GUARD_BYTES
@@ -91,11 +85,7 @@ class CallTimes:
 
 
 class DeviceCall:
-    """A function that is ready to run.
-
-    Attributes:
-      inputs, outputs: its memory.
-    """
+    """A function that is ready to run, and the memory of its inputs and outputs."""
 
     def __init__(
         self, call: Call, inputs: Sequence[GuardedTensor], outputs: Sequence[GuardedTensor]
@@ -105,16 +95,12 @@ class DeviceCall:
         self.outputs = outputs
 
     def run(self) -> None:
-        """Runs it once.
-
-        Raises:
-          LiteRtError: the vendor's.
-        """
+        """Runs it once."""
         self._call.invoke()
 
     def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> CallTimes:
         """Runs it so often, after a few runs that are not measured."""
-        times = CallTimes({}, [])
+        times = CallTimes(defaultdict(list), [])
         for number in range(repeat + warm_ups):
             begin = time.perf_counter()
             self._call.invoke()
@@ -123,16 +109,16 @@ class DeviceCall:
             if number >= warm_ups:
                 times.calls.append(call_s)
                 for name, seconds in kernels.items():
-                    times.kernels.setdefault(name, []).append(seconds)
+                    times.kernels[name].append(seconds)
         return times
 
     def _measure_kernels(self) -> dict[str, float]:
         self._call.start_metrics(detail=1)
         self._call.invoke()
-        found: dict[str, float] = {}
+        found: dict[str, float] = defaultdict(float)
         for metric in self._call.stop_metrics():
             if task := _TASK_METRIC.fullmatch(metric.name):
-                found[task[1]] = found.get(task[1], 0.0) + float(metric.value) / 1e6
+                found[task[1]] += float(metric.value) / 1e6
         return found
 
 
@@ -143,13 +129,7 @@ def load_call(
     assets: Sequence[Asset] = (),
     allow_native_assets: bool = False,
 ) -> Iterator[DeviceCall]:
-    """Opens the reference vendor's device with a function on it.
-
-    Args:
-      byte_code: the module that it is in.
-      function: to load.
-      assets: that its programs name.
-      allow_native_assets: whether machine code in them may run.
+    """Opens the reference vendor's device with a function of a module on it.
 
     Raises:
       LiteRtError: the vendor's: there is no device, a program does not build.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
-from litert.core.status import Status
 from litert.model.graph import Op
 from vendor_reference.authoring.compiled_layer import CompiledLayer, load_layer
 from vendor_reference.compiler.built_kernels import find_built, program_key
@@ -24,12 +23,12 @@ from vendor_reference.custom_layers.kernel_spec import (
 )
 from vendor_reference.custom_layers.value_sources import OpValues
 from vendor_reference.drivers.device_choice import choose_device
-from vendor_reference.executable.executable import HOLE, Argument, CpuTask, KernelTask, Program
+from vendor_reference.executable.executable import HOLE, Argument, KernelTask, Program
 from vendor_reference.executable.kernel_signature import KernelSignature
 from vendor_reference.executable.source_text import fill_program, hole_values
 
 _SHAPE = re.compile(r"\bs([0-9]+)\[")
-_DEFINE = re.compile(r"#define ((\w+)\S*)(?: (.*))?")
+_DEFINE = re.compile(r"^#define ((\w+)\S*)(?: (.*))?$", re.M)
 _OWN = "// Custom Layer User Defines"
 
 
@@ -51,12 +50,10 @@ class KernelListing:
     """A kernel as one op gets it.
 
     Attributes:
-      entry: its name.
       global_size: numbers, and formulas of what a run tells.
       local_size: likewise; empty where the driver chooses.
       defines: the layer's own, names and values.
       text: all that the OpenCL compiler gets.
-      build_options: likewise.
     """
 
     entry: str
@@ -81,48 +78,21 @@ class KernelListing:
             yield f"build options: {self.build_options}"
 
 
-def find_layer_task(compiled: CompiledLayer) -> KernelTask | CpuTask:
-    """The task that runs the user's code: others reorder and convert for it."""
-    return next(
-        task
-        for task in compiled.function.tasks
-        if isinstance(task, CpuTask) or compiled.executable.programs[task.program].sources
-    )
-
-
-def find_kernel_task(compiled: CompiledLayer) -> KernelTask:
-    """The task that runs the user's kernel.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
-    """
-    task = find_layer_task(compiled)
-    if isinstance(task, KernelTask):
-        return task
-    raise LiteRtError(Status.UNSUPPORTED, "the layer is no OpenCL kernel", task.asset.file_name)
-
-
 def list_kernel(compiled: CompiledLayer) -> KernelListing:
-    """What the kernel of a compiled layer gets.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
-    """
-    task = find_kernel_task(compiled)
-    program = compiled.executable.programs[task.program]
+    """What the kernel of a compiled layer gets; raises what `find_kernel` does."""
+    task, program = compiled.find_kernel()
     declared = find_signature(_sample(compiled, program), task.entry)
-    defines = _read_defines(program.prelude)
-    bound = _describe_arguments(compiled, task, defines)
+    builtin, _, own = program.prelude.partition(_OWN)
     arguments = [
         ArgumentLine(str(declared.arguments[i]) if declared else "", text)
-        for i, text in enumerate(bound)
+        for i, text in enumerate(_describe_arguments(compiled, task, builtin))
     ]
     return KernelListing(
         task.entry,
         arguments,
         _shown_sizes(compiled, task.global_size),
         _shown_sizes(compiled, task.local_size or ()),
-        defines.own,
+        [(found[1], (found[3] or "").strip()) for found in _DEFINE.finditer(own)],
         _text(compiled, program),
         program.build_options,
     )
@@ -156,56 +126,23 @@ def find_signature(program: Program, entry: str) -> KernelSignature | None:
     return built.kernels.get(entry) if built else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Defines:
-    """What a prelude defines.
-
-    Attributes:
-      builtin: by name: `INPUT0_TYPE` is `float`.
-      own: of the layer, in order: names and values.
-    """
-
-    builtin: Mapping[str, str]
-    own: Sequence[tuple[str, str]]
-
-    def numbers(self, name: str) -> Sequence[int]:
-        """The elements of a built-in array, such as `INPUT0_DIMS`; none where it is not defined."""
-        _, _, elements = self.builtin.get(name, "").partition("{")
-        return [int(n) for n in re.findall(r"-?\d+", elements)]
-
-    def format(self, tensor: str) -> str:
-        """The memory order of `INPUT0`: `BFYX`; "" where no define says it."""
-        start = f"{tensor}_FORMAT_"
-        return next((name[len(start) :] for name in self.builtin if name.startswith(start)), "")
-
-
-def _read_defines(prelude: str) -> _Defines:
-    """Reads a prelude that this vendor's compiler has written."""
-    first, _, second = prelude.partition(_OWN)
-    builtin = {m[2]: (m[3] or "").strip() for m in _define_lines(first)}
-    return _Defines(builtin, [(m[1], (m[3] or "").strip()) for m in _define_lines(second)])
-
-
-def _define_lines(text: str) -> list[re.Match[str]]:
-    return [found for line in text.split("\n") if (found := _DEFINE.fullmatch(line))]
-
-
-def _describe_arguments(
-    compiled: CompiledLayer, task: KernelTask, defines: _Defines
-) -> Sequence[str]:
+def _describe_arguments(compiled: CompiledLayer, task: KernelTask, prelude: str) -> Sequence[str]:
     op = compiled.subject.op
-    layer = load_layer(compiled.options, op.name)
+    layer, _ = load_layer(compiled.options, op.name)
     bindings = list[KernelArgument](layer.kernel.arguments)
     if not bindings:
         bindings += (TensorArgument(False, index) for index in range(len(op.inputs)))
         bindings += (TensorArgument(True, index) for index in range(len(op.outputs)))
+    defines = {found[2]: (found[3] or "").strip() for found in _DEFINE.finditer(prelude)}
     return [
         _describe(binding, argument, op, defines)
         for binding, argument in zip(bindings, task.arguments, strict=True)
     ]
 
 
-def _describe(binding: KernelArgument, argument: Argument, op: Op, defines: _Defines) -> str:
+def _describe(
+    binding: KernelArgument, argument: Argument, op: Op, defines: Mapping[str, str]
+) -> str:
     if isinstance(binding, TensorArgument):
         return _describe_tensor(binding, op, defines)
     if isinstance(binding, DataArgument):
@@ -222,14 +159,15 @@ def _describe(binding: KernelArgument, argument: Argument, op: Op, defines: _Def
     return f"{place} for {kind}: {argument.size_bytes} bytes"
 
 
-def _describe_tensor(binding: TensorArgument, op: Op, defines: _Defines) -> str:
+def _describe_tensor(binding: TensorArgument, op: Op, defines: Mapping[str, str]) -> str:
     """The op's tensor, and how the kernel sees it."""
     tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
     name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
-    numbers = defines.numbers(f"{name}_DIMS")
-    dims = "x".join(map(str, numbers)) if len(numbers) == 4 else "that a run tells,"
-    seen = f"B,F,Y,X {dims} of {defines.builtin.get(f'{name}_TYPE', '?')}"
-    order = defines.format(name)
+    numbers = re.findall(r"-?\d+", defines.get(f"{name}_DIMS", "").partition("{")[2])
+    dims = "x".join(numbers) if len(numbers) == 4 else "that a run tells,"
+    seen = f"B,F,Y,X {dims} of {defines.get(f'{name}_TYPE', '?')}"
+    format_ = f"{name}_FORMAT_"
+    order = next((n.removeprefix(format_) for n in defines if n.startswith(format_)), "")
     origin = ", constant" if tensor is not None and tensor.is_constant else ""
     type_text = tensor.type if tensor is not None else "left out"
     return f"{binding}: {type_text}{origin}; {seen}, in memory {order}"

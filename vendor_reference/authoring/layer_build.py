@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.blob import MappedFile
-from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
+from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer, load_layer
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.custom_layers.asset_reader import read_layer
-from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import LayerType
 from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.program_text import ProgramText
@@ -29,11 +26,9 @@ from vendor_reference.executable.binary_layer import (
 
 @dataclass(frozen=True, slots=True)
 class BuiltLayer:
-    """A layer compiled ahead.
+    """A layer compiled ahead, and its bytes.
 
     Attributes:
-      layer: what the file holds.
-      data: its bytes.
       devices: that it was compiled for, in words.
       failures: devices and drivers that it was not compiled for, each with the reason.
       num_programs: different ones, by shapes and options of the ops.
@@ -52,33 +47,21 @@ class BuiltLayer:
             for file in self.layer.files.values()
         )
         programs = "1 program" if self.num_programs == 1 else f"{self.num_programs} programs"
-        return "\n".join(
-            [
-                f"{path}: {programs}, {len(self.data)} bytes",
-                *(f"  for {device}" for device in self.devices),
-                *(f"  not for {failure}" for failure in self.failures),
-                f"  files: {files}",
-            ]
-        )
+        lines = [f"{path}: {programs}, {len(self.data)} bytes"]
+        lines += [f"  for {device}" for device in self.devices]
+        lines += [f"  not for {failure}" for failure in self.failures]
+        return "\n".join([*lines, f"  files: {files}"])
 
 
 class _LayerProgram(NamedTuple):
-    """A program of the layer; `needs_fp16` says whether only devices with fp16 arithmetic run it."""
-
     text: ProgramText
-    needs_fp16: bool
+    needs_fp16: bool  # only devices with fp16 arithmetic run it
 
 
 def build_layer(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject], with_source: bool
 ) -> BuiltLayer:
     """Compiles a layer for each op and each device that works, simulators apart, or those that are asked for.
-
-    Args:
-      options: the layer.
-      op_name: name of the ops that it is for.
-      subjects: the ops.
-      with_source: whether its sources go into the file.
 
     Raises:
       LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel, or one whose source is its only description;
@@ -134,9 +117,7 @@ def _none_left(path: str, first: LiteRtError, failures: Sequence[str]) -> LiteRt
 
 def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, PackedFile]:
     """The description first, then sources and headers, in the order that programs have them."""
-    with MappedFile(options.path) as file:
-        layer = read_layer(op_name, options.path, file.view, options.asset_root)
-        description = AssetFiles(options.path, options.asset_root).asset(file.view)
+    layer, description = load_layer(options, op_name)
     if layer.type is not LayerType.OCL or any(f.packed_in is not None for f in layer.files()):
         raise LiteRtError(
             Status.UNSUPPORTED,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from litert.core.errors import LiteRtError
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_listing import KernelListing, find_layer_task, list_kernel
+from vendor_reference.authoring.kernel_listing import KernelListing, list_kernel
 from vendor_reference.authoring.narrow_indices import find_narrow_index_notes
 from vendor_reference.authoring.subject import Subject, describe_op
 from vendor_reference.executable.executable import CpuTask
@@ -18,7 +18,6 @@ class SubjectReport:
     """How a layer fits one op.
 
     Attributes:
-      title, types: of the op.
       kernel: what the kernel gets; None where it does not come to that.
       notes: what is legal, and may be a mistake.
       problem: why the layer does not fit; "" where it does.
@@ -74,7 +73,7 @@ def check_subject(options: LayerOptions, subject: Subject) -> SubjectReport:
     try:
         with compile_layer(subject, options) as compiled:
             found.notes = [*compiled.report.notes, *compiled.report.warnings]
-            task = find_layer_task(compiled)
+            task = compiled.task
             if isinstance(task, CpuTask):
                 found.notes.append(
                     f"{task.entry}, on the CPU: implementation {task.implementation}"

@@ -16,10 +16,10 @@ import numpy as np
 
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
-from litert.model.graph import Model, Op, Tensor
+from litert.model.graph import Model, Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer
 from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_call
-from vendor_reference.authoring.kernel_listing import find_layer_task
+from vendor_reference.custom_layers.value_sources import stored_constant
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
@@ -39,36 +39,20 @@ class RunningLayer:
     """A compiled layer on the device, with memory of its own for each place that its kernels use.
 
     Attributes:
-      compiled: the layer.
-      op: that it runs.
-      entry: the kernel's name.
+      call: runs it, and looks at nothing.
     """
 
     def __init__(self, compiled: CompiledLayer, call: DeviceCall) -> None:
-        task = find_layer_task(compiled)
-        self.op: Op = compiled.subject.op
-        self.entry = task.entry
+        self.entry = compiled.task.entry
         self.compiled = compiled
-        self._call = call
+        self.call = call
         # Others are places between its kernels.
-        self._outputs = call.outputs[: len(self.op.outputs)]
+        self._outputs = call.outputs[: len(compiled.subject.op.outputs)]
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
         """Sets the inputs that are no constants, in the order of the subject's model, to arrays of their types."""
-        for memory, array in zip(self._call.inputs, arrays, strict=True):
+        for memory, array in zip(self.call.inputs, arrays, strict=True):
             memory.array[...] = array
-
-    def inputs(self) -> list[Array]:
-        """The inputs that are no constants, as they are set."""
-        return [memory.array for memory in self._call.inputs]
-
-    def run_once(self) -> None:
-        """Runs the layer, and looks at nothing.
-
-        Raises:
-          LiteRtError: the device's.
-        """
-        self._call.run()
 
     def run(self) -> tuple[list[Array], list[str]]:
         """Runs the layer twice, on outputs that hold something else each time.
@@ -79,15 +63,15 @@ class RunningLayer:
         Raises:
           LiteRtError: the device's.
         """
-        before = [memory.content() for memory in self._call.inputs]
+        before = [memory.content() for memory in self.call.inputs]
         contents: list[list[bytes]] = []
         for fill in _FILLS:
-            for memory in self._call.outputs:
+            for memory in self.call.outputs:
                 memory.fill(fill)
-            self._call.run()
+            self.call.run()
             contents.append([memory.content() for memory in self._outputs])
         problems = list(self._damages())
-        for index, (memory, old) in enumerate(zip(self._call.inputs, before, strict=True)):
+        for index, (memory, old) in enumerate(zip(self.call.inputs, before, strict=True)):
             if memory.content() != old:
                 problems.append(f"the kernel changes its input {index}")
         for index, (memory, first, second) in enumerate(zip(self._outputs, *contents, strict=True)):
@@ -97,12 +81,12 @@ class RunningLayer:
     def measure_kernel(self, repeat: int) -> list[float]:
         """How long the kernel takes on the device, in seconds, for each of some runs; it prints nothing."""
         with quiet():
-            return self._call.measure(repeat, warm_ups=0).kernels[self.entry]
+            return self.call.measure(repeat, warm_ups=0).kernels[self.entry]
 
     def _damages(self) -> Iterator[str]:
-        names = [f"input {index}" for index in range(len(self._call.inputs))]
+        names = [f"input {index}" for index in range(len(self.call.inputs))]
         names += [f"output {index}" for index in range(len(self._outputs))]
-        for index, memory in enumerate((*self._call.inputs, *self._call.outputs)):
+        for index, memory in enumerate((*self.call.inputs, *self.call.outputs)):
             place = memory.damage()
             if place is not None:
                 size = memory.tensor_type.size_bytes
@@ -123,11 +107,7 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
 
 
 def separate_places(compiled: CompiledLayer) -> CompiledLayer:
-    """The same layer with its places behind its outputs; those that are one place in the plan stay one.
-
-    Args:
-      compiled: of fixed shapes.
-    """
+    """A layer of fixed shapes with its places behind its outputs; one place in the plan stays one."""
     function = compiled.function
     assert not function.shapes
     places: dict[tuple[ArgumentKind, int, int], int] = {}
@@ -186,15 +166,9 @@ def freeze_shapes(model: Model) -> None:
 
 
 def constant_value(tensor: Tensor) -> Array:
-    """A constant's numbers; those of a DEQUANTIZE as real numbers, as kernels get them.
-
-    Args:
-      tensor: a constant, or what a DEQUANTIZE makes of one.
-    """
-    stored = tensor if tensor.is_constant else None
-    if stored is None:
-        assert tensor.producer is not None and tensor.producer.inputs[0] is not None
-        stored = tensor.producer.inputs[0]
+    """A constant's numbers; those that a DEQUANTIZE makes of one as real numbers, as kernels get them."""
+    stored = stored_constant(tensor)
+    assert stored is not None
     numbers = np.frombuffer(stored.data, stored.element_type.numpy_dtype).reshape(stored.shape)
     quantization = stored.quantization
     if stored is tensor or quantization is None or not quantization.scale:

@@ -99,18 +99,18 @@ class Speed:
 
 
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
-    """Measures a layer, and then the device's limits.
+    """Measures a layer whose inputs are set, and then the device's limits.
 
     Args:
-      running: the layer, with its inputs set.
+      running: the layer.
       repeat: how many runs count.
-      flops: operations of a run, in output 0's B, F, Y, X; None is not known.
+      flops: operations of a run, in output 0's B, F, Y, X.
     """
     with quiet(), load_compiled(running.compiled) as call:
-        for memory, array in zip(call.inputs, running.inputs(), strict=True):
-            memory.array[...] = array
+        for memory, given in zip(call.inputs, running.call.inputs, strict=True):
+            memory.array[...] = given.array
         timing = call.measure(repeat)
-    op = running.op
+    op = running.compiled.subject.op
     times = [seconds * 1e6 for seconds in timing.kernels[running.entry]]
     kernel_s = max(median(times) / 1e6, 1e-9)
     others = [times for kernel, times in timing.kernels.items() if kernel != running.entry]
@@ -153,12 +153,9 @@ def _best_s(entry: str, text: str, items: int, floats: int, has_input: bool = Fa
     tensor_type = RankedTensorType.of(ElementType.FLOAT32, (floats,))
     output = Argument(ArgumentKind.OUTPUT, 0)
     arguments = [Argument(ArgumentKind.INPUT, 0), output] if has_input else [output]
-    function = Function(
-        "limit",
-        [tensor_type] if has_input else [],
-        [tensor_type],
-        [KernelTask("limit", 0, entry, arguments, [items])],
-    )
+    task = KernelTask("limit", 0, entry, arguments, [items])
+    inputs = [tensor_type] if has_input else []
+    function = Function("limit", inputs, [tensor_type], [task])
     executable = Executable(SOC_MODELS[0].name, [function], [Program(text, ())], [])
     with load_call(write_executable(executable), function) as call:
         return min(call.measure(_REPEAT).kernels[entry])

@@ -13,7 +13,7 @@ import numpy as np
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_listing import find_kernel_task, find_signature
+from vendor_reference.authoring.kernel_listing import find_signature
 from vendor_reference.authoring.layer_run import Array, RunningLayer, run_on_device
 from vendor_reference.authoring.local_size_edit import copy_with_local_size
 from vendor_reference.authoring.local_sizes import LocalSize
@@ -27,7 +27,7 @@ class TuneStart:
     """A layer before it is tuned.
 
     Attributes:
-      global_sizes: for each op.
+      global_sizes: of each op.
       local_size: that it has; empty is the driver's choice.
       most_items: in a group, that the device takes of this kernel.
       measured: index of the op with the most work items: it is measured.
@@ -45,15 +45,14 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
     Raises:
       LiteRtError: what is wrong with the layer; UNSUPPORTED, for ops whose sizes have other numbers of dimensions.
     """
-    global_sizes: list[list[int]] = []
+    global_sizes: list[LocalSize] = []
     local_sizes: list[LocalSize] = []
     most_items = []
     for subject in subjects:
         with compile_layer(subject, options) as compiled:
-            task = find_kernel_task(compiled)
-            program = compiled.executable.programs[task.program]
+            task, program = compiled.find_kernel()
             signature = find_signature(program, task.entry)
-            global_sizes.append([int(str(size)) for size in task.global_size])
+            global_sizes.append(tuple(int(str(size)) for size in task.global_size))
             local_sizes.append(tuple(int(str(size)) for size in task.local_size or ()))
             most_items.append(signature.max_group_size if signature else 256)
     what = "ops whose global sizes have other numbers of dimensions"

@@ -15,7 +15,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
-from vendor_reference.custom_layers.companion_files import AssetFiles
 
 _ARRAY = r"\[[^\[\]]*\]"
 _JSON_LOCAL = re.compile(rf'"local"\s*:\s*{_ARRAY}')
@@ -39,9 +38,7 @@ def copy_with_local_size(
     Raises:
       LiteRtError: UNSUPPORTED, if the description has no place for a local size.
     """
-    layer = load_layer(options, op_name)
-    with MappedFile(options.path) as file:
-        description = AssetFiles(options.path, options.asset_root).asset(file.view)
+    layer, description = load_layer(options, op_name)
     files = {file.path: file.data for file in layer.files()}
     files[description.path] = edit_local_size(options.path, op_name, sizes)
     with TemporaryDirectory(prefix="litert-npu-layer-") as folder:
@@ -87,7 +84,7 @@ def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -
     Args:
       text: of the description.
       suffix: `.json` or `.xml`.
-      op_name: of the layer, where the file has several.
+      op_name: of the layer, where an XML file has several.
       sizes: one for each dimension; none for the driver's choice.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import gcd, log2, prod
 from statistics import median
@@ -28,22 +28,14 @@ def find_candidates(
       most: how many candidates there may be.
     """
     common = [gcd(*sizes) for sizes in zip(*global_sizes, strict=True)]
-    groups = [
-        group
-        for group in product(*(list(_divisors(size, most_items)) for size in common))
-        if prod(group) <= most_items
-    ]
+    divisors = [_divisors(size, most_items) for size in common]
+    groups = [group for group in product(*divisors) if prod(group) <= most_items]
     groups.sort(key=lambda group: (abs(log2(prod(group) / _LIKELY_ITEMS)), [-n for n in group]))
     return [(), *groups[: most - 1]]
 
 
 def is_clearly_better(new_s: Sequence[float], old_s: Sequence[float]) -> bool:
-    """Whether times are better than others, and not by chance.
-
-    Args:
-      new_s: times, in turn with `old_s`.
-      old_s: as many.
-    """
+    """Whether times are better than others, which were taken in turn with them, and not by chance."""
     wins = sum(new < old for new, old in zip(new_s, old_s, strict=True))
     gain_s = median(old_s) - median(new_s)
     is_gain = gain_s >= max(_LEAST_GAIN * median(old_s), _LEAST_GAIN_S)
@@ -55,12 +47,8 @@ def local_text(size: Sequence[int]) -> str:
     return " x ".join(map(str, size)) if size else "driver's"
 
 
-def _divisors(size: int, most: int) -> Iterator[int]:
+def _divisors(size: int, most: int) -> list[int]:
     """Powers of two that divide a size, and the size itself."""
-    number = 1
-    while number <= min(size, most):
-        if size % number == 0:
-            yield number
-        number *= 2
-    if size <= most and size & (size - 1):
-        yield size
+    powers = (1 << bit for bit in range(size.bit_length()))
+    found = {number for number in (*powers, size) if 0 < number <= most and size % number == 0}
+    return sorted(found)

@@ -18,6 +18,7 @@ from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
 from vendor_reference.authoring.subject import Subject, check_alike, describe_op
+from vendor_reference.custom_layers.value_sources import OpValues
 
 KINDS = ("cl", "json", "xml")
 
@@ -29,13 +30,10 @@ _SMALL = 1 << 16  # a 4-byte word below it is likely an int32, and as a float32 
 
 @dataclass(frozen=True, slots=True)
 class OptionEntry:
-    """An option of the op.
+    """An option of the op: a define of the kernel, and its values in the ops, for a comment.
 
     Attributes:
-      define: what the kernel calls it.
       source: where the description finds it: as in JSON.
-      shown: its values in the ops, for a comment.
-      type: of the define.
     """
 
     define: str
@@ -57,14 +55,7 @@ def new_layer(
     model: str,
     vendor_options: Mapping[str, str],
 ) -> dict[str, str]:
-    """The files of a skeleton, by name.
-
-    Args:
-      kind: of `KINDS`.
-      op_name: name of the ops.
-      subjects: the different ones.
-      model: path of the model that they are in, for the commands.
-      vendor_options: likewise, by name.
+    """The files of a skeleton, by name; the model's path and the options are for the commands in them.
 
     Raises:
       LiteRtError: UNSUPPORTED, for ops that no one kernel can be for.
@@ -115,15 +106,11 @@ def _options(ops: Sequence[Op]) -> Iterator[OptionEntry]:
     if not isinstance(found, Mapping):
         yield from _fields(data)
         return
+    values = [OpValues(op).options() for op in ops]
     for key, value in found.items():
-        shown = ", ".join(dict.fromkeys(str(_option(op, key)) for op in ops))
+        shown = ", ".join(dict.fromkeys(str(options.get(key, "absent")) for options in values))
         if kind := _define_type(value):
             yield OptionEntry(c_name(key).upper(), {"option": key}, f"{shown:.60}", kind)
-
-
-def _option(op: Op, key: str) -> object:
-    found = find_flexbuffer_options(bytes(op.custom_options or b""))
-    return found.get(key, "absent") if isinstance(found, Mapping) else "absent"
 
 
 def _define_type(value: FlexValue) -> str:

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
-from vendor_reference.authoring.kernel_listing import find_kernel_task
 from vendor_reference.authoring.layer_run import Array, run_on_device
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.device.program_text import show_place
@@ -35,7 +34,7 @@ from vendor_reference.drivers.installation import find_installations
 from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
 
 _KERNEL = re.compile(r"Kernel: (.*)")
-_ENTITY = re.compile(r"(?:Entity|First entity|Second entity):\s*Global\(([\d,]+)\)")
+_ENTITY = re.compile(r"(?:Entity|First entity|Second entity):\s*Global\(([\d,]+)\).*")
 _PLACE = re.compile(r"At line (\d+) \(column (\d+)\) of (.*?):?")
 _ADDRESS = re.compile(r" address 0x([0-9A-Fa-f]+)")
 _OFFSET_BITS = 48
@@ -112,13 +111,7 @@ def simulated_device() -> Iterator[str]:
 def sanitize(
     subject: Subject, options: LayerOptions, arrays: Sequence[Array], log_path: str
 ) -> tuple[list[KernelFault], str]:
-    """Runs a layer once on the simulated device.
-
-    Args:
-      subject: the op.
-      options: the layer.
-      arrays: its inputs that are no constants.
-      log_path: from `simulated_device`.
+    """Runs a layer once on the simulated device, whose log is at a path.
 
     Returns:
       What the kernel does that it must not; and the program's text, for the lines.
@@ -127,23 +120,18 @@ def sanitize(
       LiteRtError: what is wrong with the layer.
     """
     with compile_layer(subject, options) as compiled:
-        task = find_kernel_task(compiled)
-        program = compiled.executable.programs[task.program]
+        task, program = compiled.find_kernel()
         with run_on_device(compiled) as running:
             running.set_inputs(arrays)
-            running.run_once()
+            running.call.run()
         text = compiled.text(program).text
     with open(log_path, encoding="utf-8", errors="replace") as stream:
         faults = read_log(stream.read())
-    return [_in_own_kernel(fault, task.entry) for fault in faults], text
-
-
-def _in_own_kernel(fault: KernelFault, entry: str) -> KernelFault:
-    """A fault as it is; one in a kernel that reorders is about what the author's has not written."""
-    if fault.kernel == entry:
-        return fault
-    what = f"{fault.what}, where a kernel reorders what '{entry}' has not written"
-    return replace(fault, what=what, places=())
+    for index, fault in enumerate(faults):
+        if fault.kernel != task.entry:
+            what = f"{fault.what}, where a kernel reorders what '{task.entry}' has not written"
+            faults[index] = replace(fault, what=what, places=())
+    return faults, text
 
 
 def has_simulator() -> bool:
@@ -184,17 +172,13 @@ def _faults(log: str) -> Iterator[KernelFault]:
 
 def _fault(what: str, details: Sequence[str]) -> KernelFault:
     def found(pattern: re.Pattern[str]) -> list[re.Match[str]]:
-        return [match for detail in details if (match := pattern.match(detail))]
+        return [match for detail in details if (match := pattern.fullmatch(detail))]
 
     return KernelFault(
         _ADDRESS.sub(lambda match: _offset(match[1]), what),
         found(_KERNEL)[0][1],
         [match[1] for match in found(_ENTITY)],
-        [
-            Place(match[3], int(match[1]), int(match[2]))
-            for detail in details
-            if (match := _PLACE.fullmatch(detail))
-        ],
+        [Place(match[3], int(match[1]), int(match[2])) for match in found(_PLACE)],
     )
 
 

@@ -19,6 +19,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
+from vendor_reference.custom_layers.value_sources import stored_constant
 
 _TYPES = {t.mlir: t for t in ElementType} | {t.name.lower(): t for t in ElementType}
 _TYPE = re.compile(r"((?:\d+x)*)([a-z]\w*)")
@@ -109,21 +110,18 @@ def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]
       op_name: from `choose_op_name`.
       model: stays open as long as the subjects.
     """
-    found: dict[object, tuple[str, Op, Subgraph, int]] = {}
+    alike: dict[object, list[tuple[str, Op, Subgraph]]] = {}
     name = os.path.basename(choice.model)
     for index, subgraph in enumerate(model.subgraphs):
         place = f" of subgraph {index}" if index else ""
         for position, op in enumerate(subgraph.ops):
             is_meant = not choice.op.isdecimal() or (int(choice.op) == position and not index)
             if op.name == op_name and is_meant:
-                first = found.get(key := _kind(op))
-                title = first[0] if first else f"op {position}{place} of {name}"
-                found[key] = (
-                    (title, first[1], first[2], first[3] + 1) if first else (title, op, subgraph, 0)
-                )
+                title = f"op {position}{place} of {name}"
+                alike.setdefault(_kind(op), []).append((title, op, subgraph))
     return [
-        Subject(title + (f", and {more} like it" if more else ""), _isolate(op, subgraph))
-        for title, op, subgraph, more in found.values()
+        Subject(title + (f", and {len(more)} like it" if more else ""), _isolate(op, subgraph))
+        for (title, op, subgraph), *more in alike.values()
     ]
 
 
@@ -181,12 +179,8 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     """An op of a model as a model of its own, with the constant DEQUANTIZE ops before it.
 
     Bytes are shared: the model that the op is in must stay open.
-
-    Args:
-      op: of the subgraph.
-      subgraph: is not changed.
     """
-    wanted = {op} | {t.producer for t in op.inputs if t and _is_dequantized_constant(t.producer)}
+    wanted = {op} | {t.producer for t in op.inputs if t and stored_constant(t)}
     positions = [index for index, other in enumerate(subgraph.ops) if other in wanted]
     copy = extract(make_partition(op.name, subgraph, positions, set(op.outputs)))
     model = Model(subgraphs=[copy])
@@ -233,15 +227,6 @@ def _parse_type(text: str, flag: str) -> RankedTensorType:
         )
     shape = tuple(int(size) for size in found[1].split("x") if size)
     return RankedTensorType.of(element_type, shape)
-
-
-def _is_dequantized_constant(op: Op | None) -> bool:
-    return (
-        op is not None
-        and op.name == "DEQUANTIZE"
-        and op.inputs[0] is not None
-        and op.inputs[0].is_constant
-    )
 
 
 def _op_at(model: Model, index: int, path: str) -> Op:

@@ -18,7 +18,7 @@ from litert.core.status import Status
 from litert.model.builtin_options import read_builtin_options
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
-from litert.model.graph import Op
+from litert.model.graph import Op, Tensor
 from litert.model.raw_options import RawField, read_raw_fields
 
 Scalar: TypeAlias = bool | int | float | str
@@ -185,14 +185,8 @@ def find_data_input(op: Op, name: str) -> int:
     """
     names: dict[int, list[str]] = {}
     for index, tensor in enumerate(op.inputs):
-        if tensor is None:
-            continue
-        if tensor.is_constant:
-            names[index] = [tensor.name]
-        elif tensor.producer is not None and tensor.producer.name == "DEQUANTIZE":
-            stored = tensor.producer.inputs[0]
-            if stored is not None and stored.is_constant:
-                names[index] = [tensor.name, stored.name]
+        if tensor is not None and (stored := stored_constant(tensor)):
+            names[index] = [tensor.name, stored.name]
     for index, own in names.items():
         if name in own:
             return index
@@ -213,6 +207,15 @@ def find_data_input(op: Op, name: str) -> int:
         f"op '{op.name}'",
         "Give the tensor's name, or its last part.",
     )
+
+
+def stored_constant(tensor: Tensor) -> Tensor | None:
+    """The constant that a tensor is, or that a DEQUANTIZE makes it of; None for what a run tells."""
+    if tensor.is_constant:
+        return tensor
+    producer = tensor.producer
+    stored = producer.inputs[0] if producer and producer.name == "DEQUANTIZE" else None
+    return stored if stored is not None and stored.is_constant else None
 
 
 def _last_part(name: str) -> str:
