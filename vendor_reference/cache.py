@@ -61,23 +61,13 @@ def make_cache_folder(part: str) -> str:
 def keep_file(
     part: str, name: str, data: Iterable[bytes], names: re.Pattern[str], limit_bytes: int
 ) -> None:
-    """Writes a file of the cache, and removes the least recently used ones where they grow too large.
-
-    Args:
-      part: its folder.
-      name: of the file.
-      data: its bytes, in pieces.
-      names: of all files of the folder that are ours.
-      limit_bytes: of these files together.
+    """Writes a file of a part, and removes the least recently used ones of `names` where they grow too large.
 
     Raises:
       OSError: there is no place for it.
       LiteRtError: it cannot be written.
     """
-    from litert.model.atomic_file import (
-        open_atomic,  # both here: what is found needs neither
-        trim_folder,
-    )
+    from litert.model.atomic_file import open_atomic, trim_folder  # what is found needs neither
 
     folder = make_cache_folder(part)
     path = os.path.join(folder, name)

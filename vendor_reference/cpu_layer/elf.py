@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from functools import cache
 
 from litert.core.errors import LiteRtError
@@ -61,12 +62,10 @@ def _is_cut(data: memoryview) -> bool:
 
 @cache
 def _own_header() -> bytes | None:
-    try:
-        with open("/proc/self/exe", "rb") as file:
-            header = file.read(_HEADER)
-    except OSError:
-        return None
-    return header if header[:4] == b"\x7fELF" else None
+    with suppress(OSError), open("/proc/self/exe", "rb") as file:
+        header = file.read(_HEADER)
+        return header if header[:4] == b"\x7fELF" else None
+    return None
 
 
 def _machine(header: bytes) -> int:

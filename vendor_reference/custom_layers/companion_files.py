@@ -27,10 +27,7 @@ class AssetFiles:
     def __init__(self, path: str, root: str = "") -> None:
         """Takes the folder that the asset really lies in: a link to an asset brings its neighbours.
 
-        Args:
-          path: of the asset.
-          root: that files named by the asset may lie in; "" for the asset's own folder, which it also is for an
-            asset outside of the root.
+        Files named by the asset may lie in the root; without one, or for an asset outside of it, in that folder.
 
         Raises:
           LiteRtError: NOT_FOUND, if the root is no folder.

@@ -109,29 +109,8 @@ def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
     return _expand(scan.tokens, scan, {}, 0)
 
 
-def certain_tokens(given: str, texts: Sequence[str]) -> Sequence[Token]:
-    """The tokens of the texts; a macro that they define in several ways stays as it is.
-
-    Args:
-      given: text in front of them: its macros hold, whatever the texts define.
-      texts: as `kernel_tokens` takes them.
-    """
-    before = _Scan()
-    _read(given, before)
-    scan = _Scan(dict(before.macros))
-    for text in texts:
-        _read(text, scan)
-    for name in scan.unsure - set(before.macros):
-        del scan.macros[name]
-    return _expand(scan.tokens, scan, {}, 0)
-
-
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
-    """The kernels that the texts define, in order, each once.
-
-    Args:
-      texts: as `kernel_tokens` takes them.
-    """
+    """The kernels that texts, as `kernel_tokens` takes them, define, in order, each once."""
     tokens = kernel_tokens(texts)
     return list(dict.fromkeys(tokens[index].text for index in find_kernels(tokens)))
 
@@ -278,29 +257,33 @@ def _declared_name(tokens: Sequence[Token], index: int) -> int | None:
 def types_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[str] | None:
     """The type of each parameter, `half*`; "" where the text does not tell it, as where an `#if` decides.
 
+    A macro that the texts define in several ways stays as it is.
+
     Args:
-      given: what the compiler gets in front of the texts.
+      given: what the compiler gets in front of the texts: its macros hold, whatever the texts define.
       texts: included files before those that include them.
       kernel: its name.
 
     Returns:
       None, if there is no such kernel, or several with different numbers of parameters.
     """
-    tokens = certain_tokens(given, texts)
+    before = _Scan()
+    _read(given, before)
+    scan = _Scan(dict(before.macros))
+    for text in texts:
+        _read(text, scan)
+    for name in scan.unsure - set(before.macros):
+        del scan.macros[name]
+    tokens = _expand(scan.tokens, scan, {}, 0)
     named = _named_types(tokens)
-    found: Sequence[str] | None = None
-    for at in find_kernels(tokens):
-        if tokens[at].text == kernel:
-            parameters = split_arguments(tokens[at + 2 : find_closing(tokens, at + 1)])
-            types = [_type(parameter, named) for parameter in parameters]
-            if found is not None and len(found) != len(types):
-                return None
-            found = types if found is None else _common(found, types)
-    return found
-
-
-def _common(first: Sequence[str], second: Sequence[str]) -> Sequence[str]:
-    return [one if one == other else "" for one, other in zip(first, second, strict=True)]
+    found = [
+        [_type(p, named) for p in split_arguments(tokens[at + 2 : find_closing(tokens, at + 1)])]
+        for at in find_kernels(tokens)
+        if tokens[at].text == kernel
+    ]
+    if len(set(map(len, found))) != 1:
+        return None
+    return [types[0] if len(set(types)) == 1 else "" for types in zip(*found, strict=True)]
 
 
 def _named_types(tokens: Sequence[Token]) -> Mapping[str, str]:

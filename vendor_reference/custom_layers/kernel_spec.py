@@ -63,8 +63,8 @@ class ShapeArgument:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarArgument:
-    """A number, passed by value: where it comes from, or its bytes."""
+class _NumberArgument:
+    """Where numbers come from, or their bytes."""
 
     element_type: ElementType
     source: ValueSource
@@ -76,18 +76,16 @@ class ScalarArgument:
         return self.source
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantArgument:
-    """Numbers that kernels read from memory: where they come from, or their bytes."""
+class ScalarArgument(_NumberArgument):
+    """A number, passed by value."""
 
-    element_type: ElementType
-    source: ValueSource
+    __slots__ = ()
 
-    @property
-    def data(self) -> bytes:
-        """The bytes that the frontend has put in."""
-        assert isinstance(self.source, bytes)
-        return self.source
+
+class ConstantArgument(_NumberArgument):
+    """Numbers that kernels read from memory."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

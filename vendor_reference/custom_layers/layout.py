@@ -104,7 +104,8 @@ def bfyx(
         below, above = lower_padding or (0,) * rank, upper_padding or (0,) * rank
         padded = [low + n + up for low, n, up in zip(below, shape, above, strict=True)]
         lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
-        _check_middle([*zip(below, above, strict=True)][2:-2], shape)
+        if any((*below[2:-2], *above[2:-2])):
+            raise _no_view(shape, "it is padded inside of what Y stands for")
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
 
@@ -179,11 +180,6 @@ def _fold_padding(padding: Sequence[int], padded: Sequence[Size]) -> Dims:
         for dims in letter_dims(len(padding)).values()
     )
     return b, f, y, x
-
-
-def _check_middle(paddings: Sequence[tuple[int, int]], shape: Sequence[Size]) -> None:
-    if any(padding != (0, 0) for padding in paddings):
-        raise _no_view(shape, "it is padded inside of what Y stands for")
 
 
 def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from litert.core.element_type import ElementType
@@ -75,9 +75,7 @@ class OpValues:
 
     def __init__(self, op: Op) -> None:
         self._op = op
-        self._options = bytes(op.custom_options) if op.custom_options else b""
-        self._entries: Mapping[str, FlexValue] | None = None
-        self._is_map = False
+        self._options = bytes(op.custom_options or b"")
 
     def resolve(self, source: ValueSource) -> Value:
         """The value of a source.
@@ -96,20 +94,17 @@ class OpValues:
 
     def options(self) -> Mapping[str, FlexValue]:
         """The entries of a FlexBuffer map, or of a builtin op's options; empty where they are something else."""
-        if self._entries is None:
-            root = (
-                _find_options(self._options)
-                if self._op.is_custom
-                else read_builtin_options(self._op)
-            )
-            self._is_map = isinstance(root, Mapping)
-            self._entries = root if isinstance(root, Mapping) else {}
-        return self._entries
+        return self._root if isinstance(self._root, Mapping) else {}
 
     def num_other_bytes(self) -> int:
         """Bytes of options that are no FlexBuffer map: a C struct, mostly."""
-        self.options()
-        return 0 if self._is_map else len(self._options)
+        return 0 if isinstance(self._root, Mapping) else len(self._options)
+
+    @cached_property
+    def _root(self) -> FlexValue | Mapping[str, FlexValue] | None:
+        return (
+            _find_options(self._options) if self._op.is_custom else read_builtin_options(self._op)
+        )
 
     def _option(self, source: FlexOption) -> Value:
         entries = self.options()
@@ -155,10 +150,8 @@ class OpValues:
         return LiteRtError(Status.INVALID_ARGUMENT, what, f"op '{self._op.name}'", hint)
 
 
-@lru_cache(maxsize=256)
-def _find_options(options: bytes) -> FlexValue | None:
-    """A FlexBuffer's root; ops of a network have mostly the same."""
-    return find_flexbuffer_options(options)
+# Ops of a network have mostly the same.
+_find_options = lru_cache(maxsize=256)(find_flexbuffer_options)
 
 
 def as_value(value: FlexValue) -> Value | None:
@@ -195,18 +188,12 @@ def find_data_input(op: Op, name: str) -> int:
         return found[0]
     has = ", ".join(f"'{own[0]}'" for own in names.values()) or "none"
     if found:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"several constant inputs could be the data '{name}': the op has {has}",
-            f"op '{op.name}'",
-            "Give the whole name.",
-        )
-    raise LiteRtError(
-        Status.NOT_FOUND,
-        f"no constant input is named '{name}', as the layer's data is: the op has {has}",
-        f"op '{op.name}'",
-        "Give the tensor's name, or its last part.",
-    )
+        status, hint = Status.INVALID_ARGUMENT, "Give the whole name."
+        what = f"several constant inputs could be the data '{name}': the op has {has}"
+    else:
+        status, hint = Status.NOT_FOUND, "Give the tensor's name, or its last part."
+        what = f"no constant input is named '{name}', as the layer's data is: the op has {has}"
+    raise LiteRtError(status, what, f"op '{op.name}'", hint)
 
 
 def stored_constant(tensor: Tensor) -> Tensor | None:

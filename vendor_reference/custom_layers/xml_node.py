@@ -17,18 +17,11 @@ _MOST_DIGITS = 9
 
 @dataclass(slots=True)
 class LayerPlace:
-    """The layer that is being read, for messages.
-
-    Attributes:
-      path: of the file, for errors.
-      file_name: without its folder, for notes.
-      name: of the layer, once it is known.
-      notes: what has been said of it.
-    """
+    """The layer that is being read: errors have its file's path, notes the file's name."""
 
     path: str
     file_name: str
-    name: str = ""
+    name: str = ""  # until it is known
     notes: list[str] = field(default_factory=list)
 
 

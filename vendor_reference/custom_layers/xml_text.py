@@ -21,6 +21,7 @@ _MOST_ELEMENTS = 100_000
 _MOST_DEPTH = 50
 _NAME = re.compile(r"[^\W\d][\w:.\-]*")
 _SPACE = re.compile(r"[ \t\r\n]*")
+_END = re.compile(r"[ \t\r\n]*>")
 _VALUE = re.compile(r"""[ \t\r\n]*=[ \t\r\n]*(?:"([^"]*)"|'([^']*)')""")
 _DOCTYPE_PART = re.compile(r"""<!--.*?(?:-->|\Z)|"[^"]*"|'[^']*'|<!ENTITY|[][>]""", re.DOTALL)
 _EXTERNAL = re.compile(r"\b(?:SYSTEM|PUBLIC)\b")
@@ -183,11 +184,10 @@ class _Parser:
         element = self._open.pop()
         if element.name != name:
             raise self._error(f"</{name}> where </{element.name}> should be (line {element.line})")
-        space = _SPACE.match(self._text, self._at)
-        assert space is not None
-        if not self._text.startswith(">", space.end()):
+        end = _END.match(self._text, self._at)
+        if end is None:
             raise self._error(f"</{name}> has no end '>'")
-        self._at = space.end() + 1
+        self._at = end.end()
 
     def _name(self, start: int, otherwise: str) -> str:
         found = _NAME.match(self._text, start)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 
 from litert.core.codec import BOOLEAN, TEXT, integer, record
 
@@ -64,14 +66,8 @@ DEVICE_INFO = record(
 """A device as plain data."""
 
 _MODEL = (
-    "vendor_id",
-    "cpu family",
-    "model",
-    "stepping",
-    "CPU implementer",
-    "CPU part",
-    "CPU variant",
-)
+    "vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant",
+)  # fmt: skip
 _INSTRUCTIONS = ("flags", "Features")
 
 
@@ -81,22 +77,15 @@ def describe_processor() -> str:
 
     Drivers name a CPU by its brand alone ("AMD EPYC"), which may have AVX-512 or not.
     """
-    fields = dict(_read_cpuinfo())
+    fields: dict[str, str] = {}
+    # Of the first CPU alone: to read the lines of all takes long on a large machine.
+    with (
+        suppress(OSError),
+        open("/proc/cpuinfo", encoding="utf-8", errors="replace", buffering=1024) as lines,
+    ):
+        for line in takewhile(lambda line: ":" in line, lines):
+            name, _, value = line.partition(":")
+            fields[name.strip()] = value.strip()
     model = " ".join(fields[name] for name in _MODEL if name in fields)
     instructions = sorted(" ".join(fields.get(name, "") for name in _INSTRUCTIONS).split())
     return f"{model} {hashlib.sha256(' '.join(instructions).encode()).hexdigest()[:8]}"
-
-
-def _read_cpuinfo() -> Sequence[tuple[str, str]]:
-    """The lines of the first CPU; to read those of all takes long on a large machine."""
-    found = []
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace", buffering=1024) as lines:
-            for line in lines:
-                name, colon, value = line.partition(":")
-                if not colon:
-                    break
-                found.append((name.strip(), value.strip()))
-    except OSError:
-        pass
-    return found

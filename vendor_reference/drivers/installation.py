@@ -44,10 +44,10 @@ def find_installations() -> Sequence[Installation]:
     """All installed drivers, each library once; those that can be loaded come first."""
     found: dict[str, Installation] = {}
     for installation in (*_registered(), *_unregistered()):
-        key = (
-            os.path.realpath(installation.library) if installation.library else installation.origin
+        library = installation.library
+        found.setdefault(
+            os.path.realpath(library) if library else installation.origin, installation
         )
-        found.setdefault(key, installation)
     return sorted(found.values(), key=lambda installation: bool(installation.problem))
 
 
@@ -64,7 +64,7 @@ def _registered() -> Iterator[Installation]:
         yield _installation(vendors, "OCL_ICD_VENDORS")
         return
     if vendors != _SYSTEM_FOLDER and not os.path.exists(vendors):
-        yield Installation(driver_of_library(""), "", "OCL_ICD_VENDORS", f"there is no {vendors}")
+        yield _broken("OCL_ICD_VENDORS", f"there is no {vendors}")
         return
     pyopencl = find_spec("pyopencl")
     package = (pyopencl.submodule_search_locations or ()) if pyopencl else ()
@@ -79,13 +79,17 @@ def _read_registration(path: str) -> Installation:
             library = file.readline(_LONGEST_NAME).strip()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        return Installation(driver_of_library(""), "", path, f"it cannot be read: {reason}")
+        return _broken(path, f"it cannot be read: {reason}")
     if not library:
-        return Installation(driver_of_library(""), "", path, "it names no library")
+        return _broken(path, "it names no library")
     beside = os.path.join(os.path.dirname(path), library)
     if os.sep not in library and os.path.exists(beside):
         library = beside
     return _installation(library, path)
+
+
+def _broken(origin: str, problem: str) -> Installation:
+    return Installation(driver_of_library(""), "", origin, problem)
 
 
 def _installation(library: str, origin: str) -> Installation:

@@ -65,12 +65,7 @@ _proofs: dict[str, Proof] = {}
 
 
 def prove(installation: Installation, *, again: bool = False) -> Proof:
-    """Tries a driver, or recalls what came of it.
-
-    Args:
-      installation: of the driver.
-      again: whether it is tried in any case.
-    """
+    """Tries a driver, or recalls what came of it, if it is not to be tried again."""
     if installation.problem:
         return Proof(installation, (), installation.problem)
     key = _key(installation)
@@ -89,13 +84,8 @@ def call_compiler(
 ) -> Iterator[object]:
     """Calls a generator function that compiles kernels: `call_in_child`, with half of the machine's memory.
 
-    Where it crashes, hangs or takes more memory, the driver is tried again: the kernel may not be at fault.
-
-    Args:
-      target: as there.
-      argument: as there.
-      timeout_s: as there.
-      library: of the driver that compiles.
+    Where it crashes, hangs or takes more memory, the driver of that library is tried again: the kernel may not be
+    at fault.
 
     Raises:
       LiteRtError: as there; COMPILATION, if the driver fails whatever it is to compile.

@@ -24,13 +24,6 @@ class PackedFiles(AssetFiles):
     """Reads files out of a binary layer."""
 
     def __init__(self, path: str, layer: BinaryLayer, packed: bytes) -> None:
-        """Takes a binary layer.
-
-        Args:
-          path: of the `.bin` file.
-          layer: what is in it.
-          packed: its bytes.
-        """
         super().__init__(path)
         self._folder = posixpath.dirname(layer.description)
         self._layer = layer

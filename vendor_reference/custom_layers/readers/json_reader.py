@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from litert.core.checked_json import JsonNode
+from litert.core.codec import BOOLEAN, Codec, Renamed, enumeration, integer, named, record
 from litert.core.output_shape import read_formula, read_output_shape
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
 from vendor_reference.custom_layers.cl_types import CL_TYPES, FIELD_TYPES, NUMBER_TYPES
 from vendor_reference.custom_layers.companion_files import AssetFiles
-from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile, ShapeKernel
+from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, ShapeKernel
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     DataArgument,
@@ -55,13 +56,34 @@ _LAYER_FIELDS = (
 _PORTS = ("input", "output")
 _ARGUMENTS = (*_PORTS, "data", "shape", "scalar", "constant", "local", "internal")
 _TENSOR_FIELDS = ("format", "type", "strided")
-_TENSOR_TYPES = {t.name.lower(): t for t in CL_TYPES}
-_FORMATS = {f.value: f for f in Format}
 _SOURCES = ("value", "option", "field", "quantization")
 _DEFINE_TYPES = ("int", "float", "int[]", "float[]")
-_MOST_PORTS = 65_535
 _MOST_SHAVES = 1024
 _MOST_ELEMENTS = 1 << 20
+
+_PORT = integer(0, 65_535)
+_NUMBER_TYPE = named(NUMBER_TYPES)
+_TENSORS = {
+    kind: record(
+        TensorArgument,
+        fixed={"is_output": kind == "output"},
+        index=Renamed(kind, _PORT),
+        format=enumeration(Format),
+        element_type=Renamed("type", named({t.name.lower(): t for t in CL_TYPES})),
+        is_strided=Renamed("strided", BOOLEAN),
+    )
+    for kind in _PORTS
+}
+_ELEMENTS = Renamed("type", _NUMBER_TYPE)
+_SIZE = Codec(lambda node: read_formula(node).text)
+_LOCAL = record(LocalArgument, element_type=_ELEMENTS, size=_SIZE)
+_INTERNAL = record(InternalArgument, element_type=_ELEMENTS, size=_SIZE)
+_STRUCT_FIELD = record(
+    StructField,
+    element_type=Renamed("type", named(FIELD_TYPES)),
+    offset=integer(0, 2**31 - 1),
+    count=integer(1, _MOST_ELEMENTS),
+)
 
 
 class JsonReader(DescriptionReader):
@@ -114,34 +136,26 @@ def _several(fields: Fields) -> Mapping[str, Fields]:
     return layers
 
 
-def _read_layer(fields: Mapping[str, JsonNode], op_name: str, files: AssetFiles) -> CustomLayer:
-    """Reads a layer, with its sources and what they include.
-
-    Args:
-      fields: those of `_LAYER_FIELDS` that it has.
-      op_name: name of the ops that it is for.
-      files: where its sources lie.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with element and reason; NOT_FOUND or FILE_IO, for its files.
-    """
+def _read_layer(fields: Fields, op_name: str, files: AssetFiles) -> CustomLayer:
+    """Reads a layer of `_LAYER_FIELDS`, with its sources and what they include."""
     if "description" in fields:
         fields["description"].text()
     sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
     named = [files.read(n.text(), n.path) for n in _items(fields, "headers")]
     shape_kernel = None
-    if "shape_kernel" in fields:
-        shape_kernel = _shape_kernel(fields["shape_kernel"], files, sources)
+    if node := fields.get("shape_kernel"):
+        parts = node.fields(("entry",), ("sources",))
+        own = [files.read(n.text(), n.path) for n in _items(parts, "sources", 1)]
+        shape_kernel = ShapeKernel(_identifier(parts["entry"]), own or sources)
         if "output_shapes" in fields:
-            what = "a second way to find shapes, beside output_shapes"
-            raise fields["shape_kernel"].error(what)
+            raise node.error("a second way to find shapes, beside output_shapes")
     more = shape_kernel.sources if shape_kernel else ()
     included = files.headers([*sources, *more, *named])
     shaves = fields.get("max_num_shaves")
     shapes = fields.get("output_shapes")
     kernel = KernelSpec(
         _layer_name(fields),
-        tuple(_argument(n) for n in fields["arguments"].items(1)) if "arguments" in fields else (),
+        tuple(_argument(n) for n in _items(fields, "arguments", 1)),
         where=files.file_name,
         entry=_identifier(fields["entry"]) if "entry" in fields else "",
         build_options=_line(fields["build_options"]) if "build_options" in fields else "",
@@ -159,71 +173,41 @@ def _read_layer(fields: Mapping[str, JsonNode], op_name: str, files: AssetFiles)
     )
 
 
-def _layer_name(fields: Mapping[str, JsonNode]) -> str:
+def _layer_name(fields: Fields) -> str:
     """The name that a layer has; "" where it has none."""
-    if "name" not in fields:
-        return ""
-    name = _line(fields["name"])
-    if not name:
-        raise fields["name"].error("an empty name")
-    return name
+    return _name(fields["name"]) if "name" in fields else ""
 
 
-def _items(fields: Mapping[str, JsonNode], name: str) -> Sequence[JsonNode]:
-    return fields[name].items() if name in fields else ()
-
-
-def _shape_kernel(node: JsonNode, files: AssetFiles, sources: Sequence[LayerFile]) -> ShapeKernel:
-    fields = node.fields(("entry",), ("sources",))
-    entry = _identifier(fields["entry"])
-    if "sources" in fields:
-        sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
-    return ShapeKernel(entry, sources)
+def _items(fields: Fields, name: str, least: int = 0) -> Sequence[JsonNode]:
+    return fields[name].items(least) if name in fields else ()
 
 
 def _argument(node: JsonNode) -> KernelArgument:
     fields = node.fields((), (*_ARGUMENTS, *_TENSOR_FIELDS))
     kind = _only(node, fields, _ARGUMENTS)
-    value = fields[kind]
-    if kind in _PORTS:
-        return _tensor(fields, kind)
+    if kind in _TENSORS:
+        return _TENSORS[kind].read(node)
     for name in _TENSOR_FIELDS:
         if name in fields:
             raise fields[name].error("this is for an 'input' or 'output' alone")
+    value = fields[kind]
+    if kind == "local":
+        return _LOCAL.read(value)
+    if kind == "internal":
+        return _INTERNAL.read(value)
     if kind == "data":
-        name = _line(value)
-        if not name:
-            raise value.error("an empty name")
-        return DataArgument(name)
+        return DataArgument(_name(value))
     if kind == "shape":
-        return ShapeArgument(*_port(value))
-    if kind in ("local", "internal"):
-        parts = value.fields(("type", "size"))
-        binding = LocalArgument if kind == "local" else InternalArgument
-        return binding(
-            NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)], read_formula(parts["size"]).text
-        )
+        return ShapeArgument(*_port(value, value.fields((), _PORTS)))
     parts = value.fields(("type",), (*_SOURCES, "default"))
-    element_type = NUMBER_TYPES[parts["type"].text(NUMBER_TYPES)]
-    source = _value_source(value, parts)
-    return (ScalarArgument if kind == "scalar" else ConstantArgument)(element_type, source)
+    make = ScalarArgument if kind == "scalar" else ConstantArgument
+    return make(_NUMBER_TYPE.read(parts["type"]), _value_source(value, parts))
 
 
-def _tensor(fields: Mapping[str, JsonNode], kind: str) -> TensorArgument:
-    return TensorArgument(
-        kind == "output",
-        fields[kind].integer(0, _MOST_PORTS),
-        _FORMATS[fields["format"].text(_FORMATS)] if "format" in fields else Format.ANY,
-        _TENSOR_TYPES[fields["type"].text(_TENSOR_TYPES)] if "type" in fields else None,
-        fields["strided"].boolean() if "strided" in fields else False,
-    )
-
-
-def _port(node: JsonNode) -> tuple[bool, int]:
+def _port(node: JsonNode, fields: Fields) -> tuple[bool, int]:
     """Whether it is an output, and which."""
-    ports = node.fields((), _PORTS)
-    kind = _only(node, ports, _PORTS)
-    return kind == "output", ports[kind].integer(0, _MOST_PORTS)
+    kind = _only(node, fields, _PORTS)
+    return kind == "output", _PORT.read(fields[kind])
 
 
 def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
@@ -238,7 +222,7 @@ def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
     return defines
 
 
-def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource:
+def _value_source(node: JsonNode, fields: Fields) -> ValueSource:
     kind = _only(node, fields, _SOURCES)
     if "default" in fields and kind != "option":
         raise fields["default"].error("a default is for an 'option' alone")
@@ -249,16 +233,9 @@ def _value_source(node: JsonNode, fields: Mapping[str, JsonNode]) -> ValueSource
         default = _value(fields["default"]) if "default" in fields else None
         return FlexOption(value.text(), default)
     if kind == "field":
-        parts = value.fields(("type", "offset"), ("count",))
-        return StructField(
-            FIELD_TYPES[parts["type"].text(FIELD_TYPES)],
-            parts["offset"].integer(0, 2**31 - 1),
-            parts["count"].integer(1, _MOST_ELEMENTS) if "count" in parts else None,
-        )
+        return _STRUCT_FIELD.read(value)
     parts = value.fields(("parameter",), _PORTS)
-    port = _only(value, parts, _PORTS)
-    parameter = parts["parameter"].text(("scale", "zero_point"))
-    return QuantizationOf(parameter, port == "output", parts[port].integer(0, _MOST_PORTS))
+    return QuantizationOf(parts["parameter"].text(("scale", "zero_point")), *_port(value, parts))
 
 
 def _value(node: JsonNode) -> Value:
@@ -281,22 +258,29 @@ def _scalar(node: JsonNode) -> Scalar:
 
 def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
     fields = node.fields((), ("global", "local", "of"))
-    sizes = [read_formula(n) for n in fields["global"].items(1, 3)] if "global" in fields else []
-    local = [read_formula(n) for n in fields["local"].items(1, 3)] if "local" in fields else []
+    sizes, local = (
+        tuple(read_formula(n).text for n in fields[name].items(1, 3)) if name in fields else ()
+        for name in ("global", "local")
+    )
     if local and len(local) != max(len(sizes), 1):
         raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
-    return replace(
-        kernel,
-        global_size=tuple(formula.text for formula in sizes),
-        local_size=tuple(formula.text for formula in local),
-        sizes_of=TensorArgument(*_port(fields["of"])) if "of" in fields else kernel.sizes_of,
-    )
+    kernel = replace(kernel, global_size=sizes, local_size=local)
+    if of := fields.get("of"):
+        kernel = replace(kernel, sizes_of=TensorArgument(*_port(of, of.fields((), _PORTS))))
+    return kernel
 
 
 def _identifier(node: JsonNode) -> str:
     name = node.text()
     if not name.isascii() or not name.isidentifier():
         raise node.error(f"{name!r} is not a name in C")
+    return name
+
+
+def _name(node: JsonNode) -> str:
+    name = _line(node)
+    if not name:
+        raise node.error("an empty name")
     return name
 
 
@@ -307,7 +291,7 @@ def _line(node: JsonNode) -> str:
     return text
 
 
-def _only(node: JsonNode, fields: Mapping[str, JsonNode], names: Sequence[str]) -> str:
+def _only(node: JsonNode, fields: Fields, names: Sequence[str]) -> str:
     """The one of `names` that is there."""
     given = [name for name in names if name in fields]
     if len(given) != 1:

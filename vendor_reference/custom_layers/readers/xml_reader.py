@@ -123,11 +123,7 @@ class _XmlLayer:
     sources: Sequence[tuple[str, int]]
 
     def with_files(self, op_name: str, files: AssetFiles) -> CustomLayer:
-        """The layer for an op, with its sources and what they include.
-
-        Raises:
-          LiteRtError: NOT_FOUND, FILE_IO or INVALID_ARGUMENT, with line and file.
-        """
+        """The layer for an op, with its sources and what they include."""
         sources = [files.read(name, f"line {line}, <Source>") for name, line in self.sources]
         headers = files.headers(sources)
         names = _names_in([*sources, *headers])
@@ -143,16 +139,7 @@ class _XmlLayer:
 
 
 def _read_layer(element: XmlElement, path: str, file_name: str) -> _XmlLayer:
-    """Reads a `<CustomLayer>`.
-
-    Args:
-      element: of that name.
-      path: of the file, for errors.
-      file_name: without its folder, for notes.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with line, element and reason.
-    """
+    """Reads a `<CustomLayer>`; errors have the file's path, notes its name."""
     place = LayerPlace(path, file_name)
     node = XmlNode(element, place)
     node.note_unknown(_ATTRIBUTES, _CHILDREN)

@@ -10,7 +10,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from glob import glob
 
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import Driver, SandboxNeeds
@@ -72,31 +74,12 @@ def _installed() -> Iterator[str]:
     Not by `importlib.metadata`, whose import takes as long as the rest of a command's start.
     """
     for folder in dict.fromkeys(sys.path):
-        for distribution in _distributions(folder):
-            for path in _files(distribution):
-                if path.rpartition("/")[2] == _LIBRARY:
-                    yield os.path.normpath(os.path.join(folder, path))
-
-
-def _files(distribution: str) -> Sequence[str]:
-    """Relative to the folder of packages."""
-    try:
-        with open(os.path.join(distribution, "RECORD"), encoding="utf-8") as record:
-            return [line.split(",", 1)[0] for line in record]
-    except OSError:
-        return ()
-
-
-def _distributions(folder: str) -> Sequence[str]:
-    try:
-        names = os.listdir(folder or ".")
-    except OSError:
-        return ()
-    return [
-        os.path.join(folder, name)
-        for name in names
-        if name.startswith("intel_opencl_rt-") and name.endswith(".dist-info")
-    ]
+        for record in glob("intel_opencl_rt-*.dist-info/RECORD", root_dir=folder or "."):
+            with suppress(OSError), open(os.path.join(folder, record), encoding="utf-8") as lines:
+                for line in lines:
+                    path = line.partition(",")[0]
+                    if path.rpartition("/")[2] == _LIBRARY:
+                        yield os.path.normpath(os.path.join(folder, path))
 
 
 DRIVER = Intel()
