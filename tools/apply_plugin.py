@@ -5,25 +5,16 @@ This module imports next to nothing, so that it is there, and guards against Ctr
 
 from __future__ import annotations
 
-import sys
+import gc
 from collections.abc import Sequence
 
-from .process_start import end_on_signals, open_standard_streams, say_interrupted
+from .process_start import run_process
 
 
 def run() -> None:
     """The command, in a process of its own."""
-    open_standard_streams()
-    try:
-        import gc
-
-        gc.set_threshold(100_000)  # imports and a model make many objects, and no garbage
-        end_on_signals()
-        status = guarded_main(sys.argv)
-        gc.freeze()  # the collections at exit find nothing to do: a tenth of a small model's time
-    except KeyboardInterrupt:  # while the guard was imported
-        status = say_interrupted()
-    sys.exit(status)
+    gc.set_threshold(100_000)  # imports and a model make many objects, and no garbage
+    run_process(guarded_main)
 
 
 def guarded_main(argv: Sequence[str]) -> int:
@@ -34,32 +25,14 @@ def guarded_main(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
-
-    Args:
-      argv: with the program's name.
-
-    Returns:
-      The exit status.
+    """Runs a command line, its first word being the program's name; returns the exit status.
 
     Raises:
       LiteRtError: with no output written.
     """
-    from .apply_command_line import define_flags, execute, help_text, parse, read_command
+    from .apply_command_line import execute
 
-    values = define_flags()
-    rest = parse(values, argv)
-    if values.help:
-        from .console import print_text
-
-        print_text(help_text(values), sys.stdout)
-        return 0
-    if values.debug:
-        import logging
-
-        logging.basicConfig(level=logging.DEBUG)
-    execute(read_command(values, rest))
-    return 0
+    return execute(argv)
 
 
 if __name__ == "__main__":

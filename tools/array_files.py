@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
 from .destinations import write_file
-from .pictures import PICTURES, Range, read_picture, write_picture
+from .pictures import PICTURES, Array, Range, read_picture, write_picture
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,27 +47,20 @@ class TensorSpec:
 class InputArray:
     """An input's value, and where it comes from: a path, or `random`."""
 
-    value: np.ndarray[Any, Any]
+    value: Array
     origin: str
 
 
 def read_inputs(
     texts: Sequence[str], specs: Sequence[TensorSpec], value_range: Range
 ) -> dict[str, InputArray]:
-    """Reads inputs from files.
+    """Reads inputs from files; those that no file gives are left out.
 
     Args:
       texts: `[input=]file`, an input by name or index; without one it is the next that has none. A .npz
         without one gives every input that it has a key for: its name, `in<index>` or `arr_<index>`.
       specs: of all inputs.
       value_range: what black and white are, in a picture for an input of real numbers.
-
-    Returns:
-      By name; inputs that no file gives are not there.
-
-    Raises:
-      LiteRtError: NOT_FOUND or FILE_IO for a file, INVALID_ARGUMENT for what is in it or for an input that is not
-        there or given twice.
     """
     found: dict[str, InputArray] = {}
     for text in texts:
@@ -98,9 +91,6 @@ def complete_inputs(
     """Adds random values for the inputs that are not given: the same for the same seed.
 
     Real numbers are in the range, integers of 8 bits any, larger ones from 0 to 99.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for an element type that NumPy has not.
     """
     return {
         spec.name: given.get(spec.name)
@@ -109,12 +99,12 @@ def complete_inputs(
     }
 
 
-def _random(spec: TensorSpec, seed: int, index: int, value_range: Range) -> np.ndarray[Any, Any]:
+def _random(spec: TensorSpec, seed: int, index: int, value_range: Range) -> Array:
     import numpy as np
 
     generator = np.random.default_rng([seed, index])
     dtype = _dtype(spec)
-    value: np.ndarray[Any, Any]
+    value: Array
     if dtype.kind in "iu" and dtype.itemsize == 1:
         limits = np.iinfo(dtype)
         value = generator.integers(limits.min, limits.max, spec.shape, dtype, endpoint=True)
@@ -125,19 +115,8 @@ def _random(spec: TensorSpec, seed: int, index: int, value_range: Range) -> np.n
     return np.asarray(value, dtype)
 
 
-def find_arrays(
-    path: str, specs: Sequence[TensorSpec], prefix: str
-) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of a .npz that are for one of the tensors.
-
-    Args:
-      path: of the file.
-      specs: of the tensors.
-      prefix: `in` or `out`: keys may be `in0`, in place of a name.
-
-    Raises:
-      LiteRtError: NOT_FOUND, FILE_IO, or INVALID_ARGUMENT for a file that is none.
-    """
+def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
+    """The arrays of a .npz for tensors: their keys are names, or `in0` or `out0`, as the prefix says."""
     arrays = _load(path)
     if not isinstance(arrays, dict):
         raise _bad_input(path, "one array, not a .npz of named ones")
@@ -168,7 +147,7 @@ def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | N
     return None, text
 
 
-def _read_one(path: str, spec: TensorSpec, value_range: Range) -> np.ndarray[Any, Any]:
+def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
     if path.lower().endswith(PICTURES):
         return read_picture(path, _dtype(spec), spec.shape, value_range)
     loaded = _load(path)
@@ -179,7 +158,7 @@ def _read_one(path: str, spec: TensorSpec, value_range: Range) -> np.ndarray[Any
     return loaded
 
 
-def _load(path: str) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
+def _load(path: str) -> Array | dict[str, Array]:
     import numpy as np
 
     try:
@@ -196,8 +175,7 @@ def _load(path: str) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise _bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", path) from error
+        raise file_error(error, "cannot read", path) from error
 
 
 def _dtype(spec: TensorSpec) -> np.dtype[Any]:
@@ -228,28 +206,19 @@ _SUFFIXES = (".npy", ".npz", ".png")
 
 
 def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tuple[str, list[str]]]:
-    """Says which outputs go to which file, before anything is run.
+    """Says which outputs go to which file, before anything is run: paths, each with names of outputs.
 
     Args:
       texts: `[output=]file`, an output by name or index; without one a .npz takes all of them, and another file
         the next that has none.
       specs: of all outputs.
-
-    Returns:
-      Paths, each with names of outputs.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for an output that is not there, or a file of another kind.
     """
     plan: list[tuple[str, list[str]]] = []
     for text in texts:
         spec, path = split_target(text, specs)
         if not path.lower().endswith(_SUFFIXES):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                "outputs are written to .npy, .npz and .png files",
-                path,
-            )
+            what = "outputs are written to .npy, .npz and .png files"
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
         if spec is not None:
             names = [spec.name]
         elif path.lower().endswith(".npz"):
@@ -258,38 +227,25 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
             taken = {name for _, names in plan for name in names}
             names = [s.name for s in specs if s.name not in taken][:1]
             if not names:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT, f"all {len(specs)} outputs have a file already", path
-                )
+                what = f"all {len(specs)} outputs have a file already"
+                raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
         plan.append((path, names))
     return plan
 
 
 def write_outputs(
     plan: Sequence[tuple[str, Sequence[str]]],
-    outputs: Mapping[str, np.ndarray[Any, Any]],
+    outputs: Mapping[str, Array],
     value_range: Range,
     sources: Sequence[str],
 ) -> None:
-    """Writes files, each of which appears when it is complete.
-
-    Args:
-      plan: paths, each with names of outputs.
-      outputs: by name.
-      value_range: the numbers that are black and white in a picture.
-      sources: files that no output may replace.
-
-    Raises:
-      LiteRtError: FILE_IO; INVALID_ARGUMENT, for an output that is a source, or a picture of none.
-    """
+    """Writes files, each of which appears when it is complete; none may replace one of the sources."""
     for path, names in plan:
         chosen = {name: outputs[name] for name in names}
         write_file(path, partial(_write, path, chosen, value_range), sources)
 
 
-def _write(
-    path: str, arrays: Mapping[str, np.ndarray[Any, Any]], value_range: Range, file: BinaryIO
-) -> None:
+def _write(path: str, arrays: Mapping[str, Array], value_range: Range, file: BinaryIO) -> None:
     import numpy as np
 
     if path.lower().endswith(".npz"):

@@ -16,22 +16,14 @@ from litert.model.reader import read_model
 
 from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
 from .command import Command
-from .command_line import REPORT, SEED, split_arguments
-from .console import (
-    PrintedReport,
-    ProgressBar,
-    count_text,
-    name_text,
-    native_output_to_stderr,
-)
+from .command_line import REPORT, SEED, Flags, split_arguments
+from .comparison import compare
+from .console import PrintedReport, ProgressBar, count_text, name_text, native_output_to_stderr
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .stock_model import StockModel
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
     from litert.compiled_model import CompiledModel
-    from litert.runtime.metrics import CallMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +65,9 @@ class Timing:
         import numpy as np
 
         p50, p90, p99 = np.percentile(times_s, [50, 90, 99])
-        return cls(
-            len(times_s),
-            float(np.mean(times_s)),
-            float(np.std(times_s)),
-            float(min(times_s)),
-            float(p50),
-            float(p90),
-            float(p99),
-            float(max(times_s)),
-        )
+        mean, deviation = np.mean(times_s), np.std(times_s)
+        numbers = (mean, deviation, min(times_s), p50, p90, p99, max(times_s))
+        return cls(len(times_s), *map(float, numbers))
 
     def __str__(self) -> str:
         numbers = (self.p50_s, self.p90_s, self.p99_s, self.min_s, self.mean_s, self.deviation_s)
@@ -149,8 +134,9 @@ class BenchmarkReport(PrintedReport):
         yield f"  loaded in {self.load_s:.3f} s, first run {self.first_s * 1e3:.3f} ms"
         yield f"  here   {self.model}"
         for call in self.calls:
-            yield (f"  NPU call {name_text(call.name)}, {call.runs_per_run:g} a run: {call.timing}")
-            yield from (f"    {name}: {_value_text(v)}" for name, v in call.vendor.items())
+            yield f"  NPU call {name_text(call.name)}, {call.runs_per_run:g} a run: {call.timing}"
+            for name, value in call.vendor.items():
+                yield f"    {name}: {f'{value:.6g}' if isinstance(value, float) else value}"
         if self.stock:
             yield f"  stock  {self.stock}"
             yield (
@@ -166,16 +152,7 @@ def benchmark_model(
     options: BenchmarkOptions | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> BenchmarkReport:
-    """Measures a model; the runs of stock are between its own, so that both meet the same machine.
-
-    Args:
-      path: of the model.
-      options: where they differ from the defaults.
-      progress: told the step, how many runs are done, and how many there are.
-
-    Raises:
-      LiteRtError: what is wrong with the model or an input.
-    """
+    """Measures a model; the runs of stock are between its own, so that both meet the same machine."""
     options = options or BenchmarkOptions()
     tell = progress or (lambda step, done, total: None)
     start = time.perf_counter()
@@ -241,20 +218,24 @@ class _OurModel:
                 self.run()
         finally:
             calls = self._model.stop_metrics_collection()
-        return [_call_timing(call, runs) for call in calls if call.times_s]
+        return [
+            CallTiming(
+                call.name,
+                len(call.times_s) / runs,
+                Timing.of(call.times_s),
+                {metric.name: metric.value for metric in call.vendor},
+            )
+            for call in calls
+            if call.times_s
+        ]
 
     def difference(self, stock: StockModel) -> float:
-        """The greatest between the outputs of the last runs."""
-        import numpy as np
-
-        others = stock.outputs()
-        greatest = 0.0
-        for name, buffer in zip(self._output_names, self._outputs, strict=True):
-            mine, other = buffer.array().ravel(), others.get(name)
-            if other is not None and mine.size == other.size > 0 and mine.dtype.kind in "biuf":
-                gaps = np.abs(mine.astype(np.float64) - other.astype(np.float64).ravel())
-                greatest = max(greatest, float(np.max(gaps)))
-        return greatest
+        """The greatest between the outputs of the last runs, as far as they can be compared."""
+        arrays = [buffer.array().ravel() for buffer in self._outputs]
+        ours = dict(zip(self._output_names, arrays, strict=True))
+        others = {name: other.ravel() for name, other in stock.outputs().items() if name in ours}
+        compared = compare(ours, others, 0.0)
+        return max((c.greatest_difference for c in compared if not c.problem), default=0.0)
 
 
 def _open_stock(
@@ -274,15 +255,6 @@ def _open_stock(
         if options.stock_model:
             raise
         return None, str(error)
-
-
-def _call_timing(call: CallMetrics, runs: int) -> CallTiming:
-    vendor = {metric.name: metric.value for metric in call.vendor}
-    return CallTiming(call.name, len(call.times_s) / runs, Timing.of(call.times_s), vendor)
-
-
-def _value_text(value: bool | int | float | str) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _time(run: Callable[[], None]) -> float:
@@ -313,7 +285,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = BenchmarkOptions(
         read_load_flags(flags, unknown),

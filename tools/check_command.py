@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from dispatch.loader import find_dispatch, find_origin
 from dispatch.vendor import Vendor
@@ -21,11 +21,8 @@ from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 
 from .command import Command
-from .command_line import DISPATCH_LIBRARY_PATH, REPORT
+from .command_line import DISPATCH_LIBRARY_PATH, REPORT, Flags
 from .console import PrintedReport, count_text, counts_text, name_text
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
 
 _Value = TypeVar("_Value")
 _CPU_CUSTOM_OPS = {
@@ -81,12 +78,7 @@ class CheckReport(PrintedReport):
 
 
 def check_file(path: str, dispatch_library_path: str = "") -> CheckReport:
-    """Checks a file, its vendor, the device and all digests; no driver is loaded.
-
-    Args:
-      path: of the compiled file.
-      dispatch_library_path: a folder that is searched for dispatch tables, beside what is installed.
-    """
+    """Checks a file, its vendor, the device and all digests; no driver is loaded."""
     checks = _Checks()
     model = checks.ask("file", lambda: read_model(path))
     if model is not None:
@@ -238,13 +230,7 @@ def _interpreter_version() -> str:
         ) from None
 
 
-_FLAGS = (
-    DISPATCH_LIBRARY_PATH,
-    REPORT,
-)
-
-
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     report = check_file(arguments[0], flags.dispatch_library_path)
     report.show(flags.report)
     return 0 if report.will_run else 1
@@ -253,7 +239,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nSays whether a compiled file will run here: its vendor, versions, device and all digests.\n"
     "No driver is loaded. The exit status is 0 if it will run, and 1 if not.",
-    _FLAGS,
+    (DISPATCH_LIBRARY_PATH, REPORT),
     _run,
     num_arguments=1,
 )

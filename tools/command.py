@@ -8,18 +8,15 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from litert.core.errors import LiteRtError, describe
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from .command_line import describe_flags, make_flags, split_arguments, usage_error
+from .command_line import Flags, begin, describe_flags, make_flags, split_arguments, usage_error
 from .console import count_text, drop_output, print_text, writing_to
 from .process_start import INTERRUPTED
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
 
 _COMMON = (
     Flag("help", False, "Shows this.", short_name="h"),
@@ -42,32 +39,19 @@ class Command(NamedTuple):
 
     usage: str
     flags: Sequence[Flag]
-    run: Callable[[FlagValues, Sequence[str]], int]
+    run: Callable[[Flags, Sequence[str]], int]
     num_arguments: int = 0
     num_optional: int = 0
     takes_vendor_options: bool = False
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
-        """Parses a command line and runs it.
-
-        Raises:
-          LiteRtError: INVALID_TOOL_CONFIG for a wrong command line; what the command raises.
-        """
-        from absl.flags import Error  # here: the list of commands needs no flags
-
+        """Parses a command line and runs it; returns the exit status."""
         flags = make_flags([*_COMMON, *self.flags])
-        try:
-            command_line = [program, *arguments]
-            rest: list[str] = flags(command_line, known_only=self.takes_vendor_options)[1:]
-        except Error as error:
-            raise usage_error(str(error), f"{program} --help lists the flags.") from None
+        hint = f"{program} --help lists the flags."
+        rest = begin(flags, [program, *arguments], hint, self.takes_vendor_options)
         if flags.help:
             print_text(self._help(program, flags), sys.stdout)
             return 0
-        if flags.debug:
-            import logging
-
-            logging.basicConfig(level=logging.DEBUG)
         count = len(split_arguments(rest)[0] if self.takes_vendor_options else rest)
         if not 0 <= self.num_arguments - count <= self.num_optional:
             expected = self.usage.partition("\n")[0]
@@ -77,7 +61,7 @@ class Command(NamedTuple):
             )
         return self.run(flags, rest)
 
-    def _help(self, program: str, flags: FlagValues) -> str:
+    def _help(self, program: str, flags: Flags) -> str:
         arguments, _, about = self.usage.partition("\n")
         lines = [f"{program} {arguments} [flags]".replace("  ", " "), about, "", "Flags:"]
         return "\n".join([*lines, *describe_flags(flags)])
@@ -91,46 +75,42 @@ def run_guarded(
     """Runs a main; an error is one message to stderr, with --debug also its traceback.
 
     Args:
-      main: given the arguments; returns the exit status.
-      arguments: with the program's name.
+      main: given the arguments, which begin with the program's name; returns the exit status.
+      arguments: for it.
       exit_status: of an error.
     """
     try:
-        status = main(arguments)
+        code = main(arguments)
         with writing_to(sys.stdout):
             sys.stdout.flush()
-        return status
-    except LiteRtError as error:
-        caught: BaseException = error
-        cancelled = error.status is Status.CANCELLED
-        status, text = INTERRUPTED if cancelled else exit_status(error.status), str(error)
-    except KeyboardInterrupt as error:
-        caught = error
-        status, text = INTERRUPTED, "CANCELLED: interrupted"
-    except MemoryError as error:
-        caught = error
-        status = exit_status(Status.MEMORY_ALLOCATION_FAILURE)
-        text = f"{Status.MEMORY_ALLOCATION_FAILURE.name}: out of memory"
-    except SystemExit as error:  # no main of ours: what a vendor's driver or a library does
-        caught = error
-        status = exit_status(Status.RUNTIME_FAILURE)
-        text = (
-            f"{Status.RUNTIME_FAILURE.name}: code that it called has tried to end the process: "
-            f"{describe(error)}. --debug shows where."
-        )
+        return code
     except BrokenPipeError:  # the reader of a pipe has seen enough
         drop_output(sys.stdout)
         return 1
-    except Exception as error:
-        caught = error
-        status = exit_status(Status.UNKNOWN)
-        program = os.path.basename(arguments[0])
-        text = f"UNKNOWN: {describe(error)}. This is a defect of {program}; --debug shows where."
-    if "--debug" in arguments:
-        traceback.print_exception(caught)
+    except BaseException as error:
+        status, text = _explain(error, os.path.basename(arguments[0]))
+        if "--debug" in arguments:
+            traceback.print_exception(error)
     with suppress(LiteRtError):  # there is nowhere else to say it
         print_text(text, sys.stderr)
-    return status
+    return INTERRUPTED if status is Status.CANCELLED else exit_status(status)
+
+
+def _explain(error: BaseException, program: str) -> tuple[Status, str]:
+    """The status of an error that ends a program, and what people read."""
+    if isinstance(error, LiteRtError):
+        return error.status, str(error)
+    if isinstance(error, KeyboardInterrupt):
+        status, what = Status.CANCELLED, "interrupted"
+    elif isinstance(error, MemoryError):
+        status, what = Status.MEMORY_ALLOCATION_FAILURE, "out of memory"
+    elif isinstance(error, SystemExit):  # no main of ours: what a vendor's driver or a library does
+        status = Status.RUNTIME_FAILURE
+        what = f"code that it called has tried to end the process: {describe(error)}. --debug shows where."
+    else:
+        status = Status.UNKNOWN
+        what = f"{describe(error)}. This is a defect of {program}; --debug shows where."
+    return status, f"{status.name}: {what}"
 
 
 class CommandGroup(NamedTuple):
@@ -149,7 +129,7 @@ class CommandGroup(NamedTuple):
     def main(self, program: str, arguments: Sequence[str]) -> int:
         """Runs a command line, as `Command.main` does."""
         name = arguments[0] if arguments else "--help"
-        if name in ("--help", "-h", "-help", "help"):
+        if name in ("--help", "-h", "-help", "help", "--helpfull"):
             print_text(self._help(program), sys.stdout)
             return 0
         if name not in self.commands:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -14,6 +14,9 @@ from .destinations import STDOUT
 if TYPE_CHECKING:
     from absl.flags import Flag as AbslFlag
     from absl.flags import FlagValues
+
+Flags: TypeAlias = "FlagValues"
+"""What a command line says, by the flags' names: absl's class, whose import waits until a command line is read."""
 
 REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
 SEED = Flag("seed", 0, "Of random inputs.", least=0)
@@ -28,7 +31,7 @@ _FLAG_COLUMN = 30
 _LONGEST_S = 1e7  # four months, and no more than a timer takes
 
 
-def make_flags(flags: Iterable[Flag]) -> FlagValues:
+def make_flags(flags: Iterable[Flag]) -> Flags:
     """Flags for absl, with nothing parsed yet. They may stand behind arguments."""
     from absl.flags import FlagValues  # here: the list of commands needs no flags
 
@@ -39,13 +42,36 @@ def make_flags(flags: Iterable[Flag]) -> FlagValues:
     return values
 
 
-def _define(values: FlagValues, flag: Flag) -> None:
+def begin(flags: Flags, command_line: Sequence[str], hint: str, known_only: bool) -> list[str]:
+    """Reads a command line into flags, and begins to log where it says so.
+
+    Args:
+      flags: with nothing parsed yet.
+      command_line: begins with the program's name.
+      hint: of the error for a wrong command line.
+      known_only: whether unknown flags are returned, too.
+
+    Returns:
+      The arguments.
+    """
+    from absl.flags import Error
+
+    try:
+        rest: list[str] = flags(command_line, known_only=known_only)[1:]
+    except (Error, ValueError) as error:  # absl's own for --noflag=value
+        raise usage_error(str(error), hint) from None
+    if flags.debug:
+        import logging
+
+        logging.basicConfig(level=logging.DEBUG)
+    return rest
+
+
+def _define(values: Flags, flag: Flag) -> None:
     from absl import flags as absl
 
-    own: dict[str, Any] = {"flag_values": values}
+    own: dict[str, Any] = {"flag_values": values, "short_name": flag.short_name or None}
     name, default, text = flag.name, flag.default, flag.help
-    if flag.short_name:
-        own["short_name"] = flag.short_name
     if flag.is_duration:
         parser, serializer = _duration_parser(flag.least or 0), absl.ArgumentSerializer[float]()
         absl.DEFINE(parser, name, default, text, values, serializer)
@@ -68,7 +94,6 @@ def _define(values: FlagValues, flag: Flag) -> None:
 
 
 def _duration_parser(least: float) -> Any:
-    """Takes a number of seconds: more than none, and no more than a timer takes."""
     from absl.flags import FloatParser
 
     class DurationParser(FloatParser):  # type: ignore[misc,unused-ignore]
@@ -95,18 +120,9 @@ def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def read_vendor_options(
-    values: FlagValues, unknown: Sequence[str], manufacturer: str
+    values: Flags, unknown: Sequence[str], manufacturer: str
 ) -> Mapping[str, str]:
-    """The options of a vendor, by name.
-
-    Args:
-      values: the command's own flags.
-      unknown: flags that are none of those.
-      manufacturer: whose options they have to be.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a flag that is not the vendor's, or given twice.
-    """
+    """The options of a vendor, by name, of flags that are none of the command's own `values`."""
     # Here, since --help must not wait for it.
     from litert.host.stock_vendors import is_option_of
 
@@ -129,7 +145,7 @@ def read_vendor_options(
     return options
 
 
-def describe_flags(flags: FlagValues) -> list[str]:
+def describe_flags(flags: Flags) -> list[str]:
     """Lines that say what each flag does."""
     from textwrap import wrap
 

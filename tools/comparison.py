@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
+from .pictures import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +40,16 @@ class Comparison:
 
 
 def compare(
-    outputs: Mapping[str, np.ndarray[Any, Any]],
-    golden: Mapping[str, np.ndarray[Any, Any]],
-    tolerance: float,
+    outputs: Mapping[str, Array], golden: Mapping[str, Array], tolerance: float
 ) -> list[Comparison]:
-    """Compares the outputs that there is a golden one for.
+    """Compares outputs with the golden ones that there are; the tolerance is the greatest difference that passes.
 
-    Args:
-      outputs: by name.
-      golden: by name.
-      tolerance: the greatest difference that passes. Two that are not numbers are equal.
+    Two that are not numbers are equal.
     """
     return [_compare(name, outputs[name], expected, tolerance) for name, expected in golden.items()]
 
 
-def _compare(
-    name: str, actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: float
-) -> Comparison:
+def _compare(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:
     import numpy as np
 
     if actual.shape != expected.shape:

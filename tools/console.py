@@ -7,25 +7,21 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
+from litert.core.errors import LiteRtError, file_error
 
+_Value = TypeVar("_Value")
 _WIDTH = 30
 _PATIENCE_S = 0.5
 _INTERVAL_S = 0.1
 
 
 def print_text(text: str, stream: TextIO) -> None:
-    """Prints lines; what cannot be printed is escaped, such as control characters in the names of a model.
-
-    Raises:
-      LiteRtError: FILE_IO, where the stream cannot be written.
-    """
+    """Prints lines; what cannot be printed is escaped, such as control characters in the names of a model."""
     safe = "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
@@ -48,9 +44,8 @@ def writing_to(stream: TextIO) -> Iterator[None]:
         raise
     except OSError as error:
         drop_output(stream)
-        reason = (error.strerror or str(error)).lower()
         name = "standard error" if stream is sys.stderr else "standard output"
-        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", name) from error
+        raise file_error(error, "cannot write", name) from error
 
 
 def drop_output(stream: TextIO) -> None:
@@ -118,6 +113,15 @@ def counts_text(names: Iterable[str]) -> str:
     """`3 RELU, 1 ADD`: the most frequent first."""
     counts = Counter(names).most_common()
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
+
+
+def ask(question: Callable[[], _Value], problems: list[str]) -> _Value | None:
+    """The answer to a question; None where that is an error, which is one more problem then."""
+    try:
+        return question()
+    except LiteRtError as error:
+        problems.append(str(error))
+        return None
 
 
 class PrintedReport:

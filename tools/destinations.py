@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
-from .console import writing_to
+from .console import print_text, writing_to
 
 STDOUT, STDERR, NOWHERE = "-", "--", "none"
 
@@ -20,12 +20,7 @@ STDOUT, STDERR, NOWHERE = "-", "--", "none"
 def check_messages(path: str, others: Iterable[str]) -> None:
     """Refuses a place of the report that would make a command fail, or lose a file, when its work is done.
 
-    Args:
-      path: or a stream, as `open_stream` has it.
-      others: files that it must not replace; "" is none.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT or FILE_IO.
+    It must not replace one of `others`, of which "" is none.
     """
     if path in ("", STDOUT, STDERR, NOWHERE):
         return
@@ -35,8 +30,10 @@ def check_messages(path: str, others: Iterable[str]) -> None:
                 Status.INVALID_ARGUMENT, f"the report would replace {other}", f"--err={path}"
             )
     folder = os.path.dirname(path) or os.curdir
-    if not os.path.isdir(folder) or os.path.isdir(path):
-        what = "no folder for it" if not os.path.isdir(folder) else "it is a folder"
+    if not os.path.isdir(folder):
+        what = "no folder for it"
+    elif os.path.isdir(path):
+        what = "it is a folder"
     elif os.access(path if os.path.exists(path) else folder, os.W_OK):
         return
     else:
@@ -46,20 +43,18 @@ def check_messages(path: str, others: Iterable[str]) -> None:
     )
 
 
-@contextmanager
-def open_stream(name: str) -> Iterator[TextIO | None]:
-    """A file for text, or a standard stream; None for nowhere."""
-    standard = {STDOUT: sys.stdout, STDERR: sys.stderr, NOWHERE: None}
-    if name in standard:
-        yield standard[name]
-        return
-    try:
-        stream = open(name, "w", encoding="utf-8")  # noqa: SIM115 (the with below closes it)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", name) from error
-    with stream:
-        yield stream
+def print_to(place: str, text: str) -> None:
+    """Prints a text to a standard stream, a file, or nowhere."""
+    standard = {STDOUT: sys.stdout, STDERR: sys.stderr}
+    if place in standard:
+        print_text(text, standard[place])
+    elif place != NOWHERE:
+        try:
+            stream = open(place, "w", encoding="utf-8")  # noqa: SIM115 (the with below closes it)
+        except OSError as error:
+            raise file_error(error, "cannot write", place) from error
+        with stream:
+            print_text(text, stream)
 
 
 @contextmanager
@@ -89,13 +84,8 @@ def open_output(output: str) -> Iterator[str]:
 def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable[str] = ()) -> None:
     """Writes a file by a function; what was there stays until the file is complete.
 
-    Args:
-      path: of the file.
-      write: given the open file.
-      sources: that the output must not replace.
-
     Raises:
-      LiteRtError: FILE_IO; INVALID_ARGUMENT, where the output is a source, or no file.
+      LiteRtError: FILE_IO; INVALID_ARGUMENT, where the output is one of the sources, or no file.
     """
     target = os.path.realpath(path)
     for source in sources:
@@ -116,10 +106,7 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
 
 
 def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Writes files, by their paths in the folder; it and those below are made if they are not there.
-
-    Returns:
-      Their paths.
+    """Writes files by their paths in the folder, which is made with those below; returns where they are now.
 
     Raises:
       LiteRtError: ALREADY_EXISTS, with nothing written; FILE_IO.
@@ -139,6 +126,5 @@ def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
             with open(path, "x", encoding="utf-8") as stream:
                 stream.write(files[name])
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
+        raise file_error(error, "cannot write", folder) from error
     return list(paths.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from litert.model.diff import diff_models
 from litert.model.dump import quote
@@ -13,16 +12,8 @@ from litert.model.reader import read_model
 from litert.model.subgraph_diff import Change, ModelDiff, OpPlace, SubgraphDiff
 
 from .command import Command
-from .command_line import REPORT
+from .command_line import REPORT, Flags
 from .console import count_text, counts_text, json_text, name_text, print_text, size_text
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
-
-def diff_text(diff: ModelDiff) -> str:
-    """The differences, as lines for people."""
-    return "\n".join(_lines(diff))
 
 
 def _lines(diff: ModelDiff) -> Iterator[str]:
@@ -55,9 +46,9 @@ def _subgraph_lines(diff: SubgraphDiff) -> Iterator[str]:
     if diff.changed:
         yield f"  changed: {counts_text(change.after.name for change in diff.changed)}"
         for change in diff.changed:
-            moved = f" (was {change.before.index})"
-            is_moved = change.before.index != change.after.index
-            yield f"    ~ {_place_text(change.after)}{moved if is_moved else ''}"
+            before, after = change.before, change.after
+            moved = f" (was {before.index})" if before.index != after.index else ""
+            yield f"    ~ {_place_text(after)}{moved}"
             yield from _change_lines(change.changes, "        ")
     if diff.num_moved:
         yield f"  in another place among those that stayed: {count_text(diff.num_moved, 'op')}"
@@ -75,18 +66,13 @@ def _change_lines(changes: Sequence[Change], indent: str) -> Iterator[str]:
         yield f"{indent}{name_text(change.what)}: {before} -> {after}"
 
 
-_FLAGS = (REPORT,)
-
-
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     first, second = arguments
     with read_model(first) as before, read_model(second) as after:
         diff = diff_models(before, after)
-    is_json = flags.report == "json"
-    print_text(
-        json_text({**asdict(diff), "is_same": diff.is_same}) if is_json else diff_text(diff),
-        sys.stdout,
-    )
+    values = {**asdict(diff), "is_same": diff.is_same}
+    text = json_text(values) if flags.report == "json" else "\n".join(_lines(diff))
+    print_text(text, sys.stdout)
     return 0 if diff.is_same else 1
 
 
@@ -94,7 +80,7 @@ COMMAND = Command(
     "BEFORE AFTER\nShows which ops of a model came, went and changed (options, inputs, types, quantization, and "
     "constants by\ndigest), and what is different in signatures, metadata and byte code.\n"
     "The exit status is 0 if nothing is different, 1 if something is, and 2 if that cannot be said.",
-    _FLAGS,
+    (REPORT,),
     _run,
     num_arguments=2,
 )

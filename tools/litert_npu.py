@@ -7,15 +7,9 @@ is asked for is imported, and before it little, so that the guard against Ctrl-C
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from .process_start import end_on_signals, open_standard_streams, say_interrupted
-
-if TYPE_CHECKING:
-    from litert.core.status import Status
-
-    from .command import Command, CommandGroup
+from .process_start import run_process
 
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
@@ -36,63 +30,27 @@ ERROR_STATUS = {"diff": 2}
 
 def run() -> None:
     """The command, in a process of its own."""
-    open_standard_streams()
-    try:
-        end_on_signals()
-        from .command import run_guarded
+    run_process(guarded_main)
 
-        status = run_guarded(main, sys.argv, error_status(sys.argv))
-    except KeyboardInterrupt:  # while the guard was imported
-        status = say_interrupted()
-    sys.exit(status)
+
+def guarded_main(arguments: Sequence[str]) -> int:
+    """Runs a command line; an error is one message, and an exit status."""
+    from .command import run_guarded
+
+    status = ERROR_STATUS.get("".join(arguments[1:2]), 1)
+    return run_guarded(main, arguments, lambda _: status)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command line, its first word being the program's name.
+    """Runs a command line, its first word being the program's name; returns the exit status."""
+    from .command import CommandGroup
 
-    Returns:
-      The exit status.
-
-    Raises:
-      LiteRtError: what the command raises; INVALID_TOOL_CONFIG for a wrong command line.
-    """
-    from .console import print_text
-
-    name = arguments[1] if len(arguments) > 1 else "--help"
-    if name in ("--help", "-h", "-help", "help", "--helpfull"):
-        print_text(_help(), sys.stdout)
-        return 0
-    if name == "--version":
+    if arguments[1:2] == ["--version"]:
         from litert.core.version import SDK_VERSION
+
+        from .console import print_text
 
         print_text(f"litert-npu {SDK_VERSION}", sys.stdout)
         return 0
-    if name not in COMMANDS:
-        from .command_line import usage_error
-
-        raise usage_error(
-            f"no command '{name}'", f"Give one of {', '.join(COMMANDS)}; litert-npu --help."
-        )
-    from importlib import import_module
-
-    command: Command | CommandGroup = import_module(f".{name}_command", __package__).COMMAND
-    return command.main(f"litert-npu {name}", arguments[2:])
-
-
-def error_status(arguments: Sequence[str]) -> Callable[[Status], int]:
-    """The exit status of an error in the command of a command line."""
-    status = ERROR_STATUS.get(arguments[1], 1) if len(arguments) > 1 else 1
-    return lambda _: status
-
-
-def _help() -> str:
-    lines = [f"  litert-npu {name:9}  {what}" for name, what in COMMANDS.items()]
-    return "\n".join(
-        [
-            "Runs, measures and examines models that apply_plugin compiled for an NPU.",
-            "",
-            *lines,
-            "",
-            "litert-npu COMMAND --help shows the command's flags.",
-        ]
-    )
+    about = "Runs, measures and examines models that apply_plugin compiled for an NPU."
+    return CommandGroup(about, ".{}_command", COMMANDS).main("litert-npu", arguments[1:])

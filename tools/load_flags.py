@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,11 +17,9 @@ from litert.core.option import Flag, Goes, options_of, values_by_field
 from litert.core.status import Status
 from litert.options import CpuOptions, HardwareAccelerator, Options
 
-from .command_line import DISPATCH_LIBRARY_PATH, read_vendor_options, usage_error
+from .command_line import DISPATCH_LIBRARY_PATH, Flags, read_vendor_options, usage_error
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
     from litert.compiled_model import CompiledModel
 
 _ACCELERATORS = ("npu", "gpu", "cpu")
@@ -57,10 +55,6 @@ LOAD_FLAGS = (
 )
 
 
-def _on_one_thread() -> Options:
-    return Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU, CpuOptions(num_threads=1))
-
-
 @dataclass(frozen=True, slots=True)
 class LoadChoice:
     """What is loaded, and how.
@@ -72,24 +66,26 @@ class LoadChoice:
     """
 
     signature: str = ""
-    options: Options = field(default_factory=_on_one_thread)
+    options: Options = field(
+        default_factory=lambda: Options(
+            HardwareAccelerator.NPU | HardwareAccelerator.CPU, CpuOptions(num_threads=1)
+        )
+    )
     environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
 
 
-def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
-    """What flags say.
-
-    Args:
-      flags: the command's own.
-      unknown: options of vendors.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+def read_load_flags(flags: Flags, unknown: Sequence[str]) -> LoadChoice:
+    """What a command's own flags say, and the unknown ones, which are options of vendors."""
+    dispatch_options = {}
+    for text in flags.dispatch_option:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
+        dispatch_options[name] = value
     options = Options(
         _read_accelerators(flags.accelerator),
         CpuOptions(num_threads=flags.threads),
-        dispatch_options=dict(_read_dispatch_options(flags.dispatch_option)),
+        dispatch_options=dispatch_options,
         allow_native_assets=flags.allow_native_assets,
     )
     libs = [folder for folder in flags.libs if folder]
@@ -146,29 +142,21 @@ def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
     return accelerators
 
 
-def _read_dispatch_options(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
-        yield name, value
-
-
-def _asks_to_compile(flags: FlagValues, unknown: Sequence[str]) -> bool:
+def _asks_to_compile(flags: Flags, unknown: Sequence[str]) -> bool:
     """Whether a flag says what to compile for or with; consent to native assets is for any model."""
     asking = [o.flag for o in _AT_LOAD if o.field != "allow_native_assets"] + [_LIBS]
     return bool(unknown) or any(flags[f.name].value != flags[f.name].default for f in asking)
 
 
-def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Options) -> None:
+def _read_compiler_flags(flags: Flags, unknown: Sequence[str], options: Options) -> None:
     """Adds what a model is compiled with that is not."""
     if "npu" not in flags.accelerator:
         raise usage_error(
             "flags to compile for an NPU, and --accelerator without it", "Add npu to it."
         )
-    _check_place(unknown)
-    given: Mapping[str, object] = values_by_field(_AT_LOAD, flags.flag_values_dict())
-    for name, value in given.items():
+    if unknown:
+        _check_place(unknown)
+    for name, value in values_by_field(_AT_LOAD, flags.flag_values_dict()).items():
         setattr(options, name, value)
     options.soc_manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
     options.compiler_options = read_vendor_options(flags, unknown, options.soc_manufacturer)
@@ -176,8 +164,6 @@ def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Opt
 
 def _check_place(unknown: Sequence[str]) -> None:
     """Refuses what only `apply_plugin` has."""
-    if not unknown:
-        return
     from .apply_command_line import define_flags  # here: few command lines need them
 
     flags = define_flags()

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import file_error
 from litert.core.option import Flag
-from litert.core.status import Status
 
 from .command import Command
-from .command_line import usage_error
+from .command_line import Flags, usage_error
 from .console import print_text
 from .destinations import write_file
 
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
 _STANDARD = "-"
-
-
 _FLAGS = (
     Flag("passes", "", "What to run, in order: adjust-layouts,optimize-reorders."),
     Flag("list_passes", False, "Shows which passes there are."),
@@ -29,16 +22,18 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
+    from vendor_reference.compiler.opt import list_passes, transform_text
+
     if flags.list_passes:
-        passes = list_ir_passes()
+        passes = list_passes()
         width = max(len(name) for name, _ in passes)
         print_text("\n".join(f"{name:{width}}  {what}" for name, what in passes), sys.stdout)
         return 0
     if not arguments:
         raise usage_error("no file", "Give one with IR text; - is the standard input.")
     (path,) = arguments
-    result = transform_ir(_read(path), path, flags.passes, flags.soc_model)
+    result = transform_text(_read(path), path, flags.passes, flags.soc_model)
     if flags.o == _STANDARD:
         print_text(result.rstrip("\n"), sys.stdout)
     else:
@@ -54,7 +49,7 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise LiteRtError(Status.FILE_IO, f"cannot read: {error.strerror}", path) from error
+        raise file_error(error, "cannot read", path) from error
 
 
 COMMAND = Command(
@@ -66,17 +61,3 @@ COMMAND = Command(
     num_arguments=1,
     num_optional=1,
 )
-
-
-def transform_ir(text: bytes, name: str, passes: str, soc_model: str) -> str:
-    """See `vendor_reference.compiler.opt.transform_text`."""
-    from vendor_reference.compiler.opt import transform_text
-
-    return transform_text(text, name, passes, soc_model)
-
-
-def list_ir_passes() -> Sequence[tuple[str, str]]:
-    """See `vendor_reference.compiler.opt.list_passes`."""
-    from vendor_reference.compiler.opt import list_passes
-
-    return list_passes()

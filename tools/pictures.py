@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 """Suffixes of files that are read as pictures."""
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
 Range = tuple[float, float]
 """The numbers that black and white are."""
 
@@ -23,17 +24,14 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 def read_picture(
     path: str, dtype: np.dtype[Any], shape: tuple[int, ...], value_range: Range
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """A picture, resized to a tensor's height and width, in its number of channels.
 
     Real numbers go from black to white as `value_range` says, uint8 from 0 to 255, int8 from -128 to 127.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for a tensor that holds no picture, or a file that is none; NOT_FOUND.
     """
     import numpy as np
 
-    image_module = _pillow("Image")
+    image_module = _pillow()
     height, width, channels = _picture_shape(path, shape)
     try:
         with image_module.open(path) as image:
@@ -44,7 +42,7 @@ def read_picture(
         raise LiteRtError(
             Status.INVALID_ARGUMENT, f"no picture that can be read: {error}", path
         ) from None
-    pixels: np.ndarray[Any, Any] = np.asarray(resized, np.uint8).reshape(shape)
+    pixels: Array = np.asarray(resized, np.uint8).reshape(shape)
     if dtype == np.uint8:
         return pixels
     if dtype == np.int8:
@@ -57,19 +55,13 @@ def read_picture(
     return (low + pixels / 255 * (high - low)).astype(dtype)
 
 
-def write_picture(
-    path: str, file: BinaryIO, array: np.ndarray[Any, Any], value_range: Range
-) -> None:
-    """Writes a tensor as a PNG; numbers beyond `value_range` are black or white.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for a tensor that holds no picture.
-    """
+def write_picture(path: str, file: BinaryIO, array: Array, value_range: Range) -> None:
+    """Writes a tensor as a PNG; numbers beyond `value_range` are black or white."""
     import numpy as np
 
-    image_module = _pillow("Image")
+    image_module = _pillow()
     height, width, channels = _picture_shape(path, array.shape)
-    pixels: np.ndarray[Any, Any]
+    pixels: Array
     if array.dtype == np.int8:
         pixels = array.astype(np.int16) + 128
     elif array.dtype.kind == "b":
@@ -100,11 +92,11 @@ def _picture_shape(path: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
     )
 
 
-def _pillow(module: str) -> ModuleType:
+def _pillow() -> ModuleType:
     from importlib import import_module
 
     try:
-        return import_module(f"PIL.{module}")
+        return import_module("PIL.Image")
     except ImportError:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,

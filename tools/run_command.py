@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -21,15 +20,11 @@ from .array_files import (
     write_outputs,
 )
 from .command import Command
-from .command_line import REPORT, SEED, split_arguments, usage_error
+from .command_line import REPORT, SEED, Flags, split_arguments, usage_error
 from .comparison import Comparison, compare
 from .console import PrintedReport, name_text, native_output_to_stderr
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
-from .pictures import Range
-
-if TYPE_CHECKING:
-    import numpy as np
-    from absl.flags import FlagValues
+from .pictures import Array, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +108,7 @@ class RunReport(PrintedReport):
 
 
 def run_model(path: str, options: RunOptions | None = None) -> RunReport:
-    """Runs a model once.
-
-    Raises:
-      LiteRtError: what is wrong with the model, an input or an output. Outputs are written before they are
-        compared.
-    """
+    """Runs a model once; outputs are written before they are compared."""
     options = options or RunOptions()
     start = time.perf_counter()
     with open_model(path, options.load) as (model, signature):
@@ -153,7 +143,7 @@ def _inputs(specs: Sequence[TensorSpec], options: RunOptions) -> dict[str, Input
     return complete_inputs(given, specs, options.seed)
 
 
-def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray[Any, Any]]:
+def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
     if not path:
         return {}
     golden = find_arrays(path, specs, "out")
@@ -168,7 +158,7 @@ def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, np.ndar
     return golden
 
 
-def _output_report(name: str, array: np.ndarray[Any, Any]) -> OutputReport:
+def _output_report(name: str, array: Array) -> OutputReport:
     import numpy as np
 
     if not array.size or array.dtype.kind not in "biuf":
@@ -179,7 +169,7 @@ def _output_report(name: str, array: np.ndarray[Any, Any]) -> OutputReport:
     )
 
 
-def _type(array: np.ndarray[Any, Any]) -> str:
+def _type(array: Array) -> str:
     return f"{array.dtype}{list(array.shape)}"
 
 
@@ -213,7 +203,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = RunOptions(
         read_load_flags(flags, unknown),

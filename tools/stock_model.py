@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Arrays = Mapping[str, np.ndarray[Any, Any]]
+from .pictures import Array
 
 
 class StockModel:
@@ -22,14 +18,10 @@ class StockModel:
     Its inputs and outputs stay where the interpreter has them: a run copies nothing.
     """
 
-    def __init__(self, path: str, signature: str, inputs: Arrays, threads: int) -> None:
-        """Loads the model, and runs it once.
-
-        Args:
-          path: of the model.
-          signature: its key, where the model has signatures.
-          inputs: by name.
-          threads: of the CPU.
+    def __init__(
+        self, path: str, signature: str, inputs: Mapping[str, Array], threads: int
+    ) -> None:
+        """Loads the model, and runs a signature of it once.
 
         Raises:
           LiteRtError: UNSUPPORTED, if stock cannot run it, with what stock says, or the signature is of another
@@ -60,7 +52,7 @@ class StockModel:
         """Runs it once."""
         self._interpreter.invoke()
 
-    def outputs(self) -> Arrays:
+    def outputs(self) -> Mapping[str, Array]:
         """Copies of the outputs of the last run, by name."""
         return {name: self._interpreter.get_tensor(index) for name, index in self._outputs.items()}
 

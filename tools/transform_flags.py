@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from compiler_plugin.transform_options import TransformOptions
 from litert.core.option import Flag, Section, options_of, values_by_field
 
-from .command_line import REPORT, usage_error
+from .command_line import REPORT, Flags, usage_error
 from .console import json_text
-from .destinations import NOWHERE, STDERR, STDOUT
+from .destinations import NOWHERE, STDERR, STDOUT, print_to
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
+    from compiler_plugin.report import Report
 
 OUTPUT = Flag(
     "o",
@@ -30,18 +30,15 @@ LIST_TRANSFORMATIONS = Flag(
 
 
 def read_transform_options(
-    values: FlagValues, output: str, selection: list[str], keep_layout: bool = False
+    values: Flags, output: str, selection: list[str], keep_layout: bool = False
 ) -> TransformOptions | None:
     """What the flags ask for; None where they ask for nothing.
 
     Args:
-      values: parsed.
-      output: of the command, for the folder of dumps.
+      values: of the flags.
+      output: where the folder of dumps is beside, where none is named.
       selection: what `--transformations` names.
       keep_layout: whether no partition changes its layout.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for flags that are at odds.
     """
     asked = [values.extensions, selection, values.transformations_config, values.ops_mapping]
     declared = options_of(TransformOptions)
@@ -65,28 +62,38 @@ def read_transform_options(
 
 
 def dump_folder(folder: str, output: str) -> str:
-    """Where dumps go: a folder that was given, or `OUTPUT.dump`.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, where there is neither.
-    """
+    """Where dumps go: a folder that was given, or `OUTPUT.dump`."""
     if not folder and output in ("", STDOUT, STDERR, NOWHERE):
         raise usage_error("a dump needs a folder", "Give one with --dump_folder.")
     return folder or f"{output}.dump"
 
 
-def list_transformations(options: TransformOptions | None, as_json: bool) -> str:
-    """The transformations that there are, ours and those of the extensions, phase by phase in running order.
+def same(name: str, value: str, other_name: str, other: str) -> str:
+    """What a flag says, or another way to say the same; they must not differ."""
+    if value and other and value != other:
+        raise usage_error(
+            f"--{name} is '{value}', and {other_name} '{other}'",
+            "They mean the same: give one of them.",
+        )
+    return value or other
 
-    Raises:
-      LiteRtError: of extensions that cannot be loaded.
-    """
+
+def print_report(report: Report, values: Flags, output: str) -> None:
+    """Prints what a command came to: where `--err` says, or where its output does not go."""
+    if report.output_path:
+        report.output_path = output
+    text = report.to_json() if values.report == "json" else report.to_text()
+    print_to(values.err or (STDERR if output == STDOUT else STDOUT), text)
+
+
+def list_transformations(options: TransformOptions | None, form: str) -> str:
+    """The transformations that there are, ours and those of the extensions, phase by phase in running order."""
     from dataclasses import asdict
 
     from compiler_plugin.transformations.transformation_plan import describe_transformations
 
     infos, notes = describe_transformations(options.extensions if options else ())
-    if as_json:
+    if form == "json":
         return json_text([asdict(info) for info in infos])
     width = max((len(info.name) for info in infos), default=0)
     lines = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any, TypeVar
@@ -156,11 +157,7 @@ class JsonNode:
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        seen: set[str] = set()
-        for twice, _ in pairs:
-            if twice in seen:
-                break
-            seen.add(twice)
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"field '{_printable(twice)}' occurs twice in one object")
     return fields
 

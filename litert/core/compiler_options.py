@@ -57,7 +57,15 @@ def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
     """
     bounds: dict[str, Sequence[int]] = {}
     for text in texts:
-        name, bound = _parse_shape_bound(text)
+        name, _, shape = text.rpartition(":")  # the name may hold colons
+        sizes = shape.split("x")
+        if not name or not all(size.isdecimal() and int(size) for size in sizes):
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"--shape_bounds has '{text}', which is no bound",
+                hint="Write it as input:100x3x300x300.",
+            )
+        bound = [int(size) for size in sizes]
         if bounds.setdefault(name, bound) != bound:
             both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
             raise LiteRtError(
@@ -66,27 +74,6 @@ def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
                 hint="Give each tensor one bound.",
             )
     return bounds
-
-
-def _parse_shape_bound(text: str) -> tuple[str, Sequence[int]]:
-    """The name may hold colons."""
-    name, _, shape = text.rpartition(":")
-    sizes = shape.split("x")
-    if not name or not all(size.isdecimal() and int(size) for size in sizes):
-        raise LiteRtError(
-            Status.INVALID_TOOL_CONFIG,
-            f"--shape_bounds has '{text}', which is no bound",
-            hint="Write it as input:100x3x300x300.",
-        )
-    return name, [int(size) for size in sizes]
-
-
-def _write_shape_bounds(bounds: Mapping[str, Sequence[int]]) -> list[str]:
-    return [f"{name}:{'x'.join(map(str, bound))}" for name, bound in bounds.items()]
-
-
-def _parse_custom_op_infos(texts: Sequence[str]) -> list[CustomOpInfo]:
-    return [CustomOpInfo.parse(text) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +138,7 @@ class CompilerOptions:
         ),
         Section.ASSETS,
         Goes.LOAD | Goes.ENVIRONMENT,  # our host hands assets over by functions of their own
-        read=_parse_custom_op_infos,
+        read=lambda texts: [CustomOpInfo.parse(text) for text in texts],
     )
     max_partitions: int = option(
         Flag(
@@ -208,7 +195,7 @@ class CompilerOptions:
         _TO_PLUGIN | Goes.LOAD,
         default=MappingProxyType[str, Sequence[int]]({}),
         read=parse_shape_bounds,
-        write=_write_shape_bounds,
+        write=lambda bounds: [f"{n}:{'x'.join(map(str, bound))}" for n, bound in bounds.items()],
     )
     dump: DumpOptions = DumpOptions()
     partition_strategy: str = option(
@@ -258,24 +245,14 @@ class CompilerOptions:
           LiteRtError: INDEX_OOB.
         """
         if not 0 <= index < len(self.custom_op_infos):
-            raise LiteRtError(
-                Status.INDEX_OOB,
-                f"custom op info {index} of {len(self.custom_op_infos)}",
-            )
+            what = f"custom op info {index} of {len(self.custom_op_infos)}"
+            raise LiteRtError(Status.INDEX_OOB, what)
         info = self.custom_op_infos[index]
         return info.op_name, info.asset_path
 
 
 def check_is_list(name: str, value: Sequence[str]) -> None:
-    """Refuses a text where several are meant: Python would take its letters for them.
-
-    Args:
-      name: of the option.
-      value: of it.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+    """Refuses a text where several are meant: Python would take its letters for them."""
     if isinstance(value, str):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,

@@ -1,5 +1,7 @@
 """The one error of this project: a status, what is wrong, where, and what to do."""
 
+from collections.abc import Callable
+
 from litert.core.status import Status
 
 
@@ -36,6 +38,12 @@ class ChildEndedError(LiteRtError):
     """A child process is gone, or was stopped: it crashed, ended, or took too long."""
 
 
+def file_error(error: OSError, what: str, where: str) -> LiteRtError:
+    """FILE_IO, with the system's reason: `cannot write: no space left on device`."""
+    reason = (error.strerror or str(error)).lower()
+    return LiteRtError(Status.FILE_IO, f"{what}: {reason}", where)
+
+
 def describe(error: BaseException) -> str:
     """An exception of foreign code, as `ValueError: no such file`; also one whose text cannot be made."""
     try:
@@ -43,3 +51,14 @@ def describe(error: BaseException) -> str:
     except Exception:
         text = "(it has no text)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def last_line(error: BaseException, counts: Callable[[str], bool]) -> str:
+    """The last line that ran in a file whose path counts, as `path:line`; "" where there is none."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if counts(path):
+            place = f"{path}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place

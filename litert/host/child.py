@@ -88,11 +88,7 @@ def serve(target: str, timeout: str, memory: str) -> None:
 
 
 def raise_error(message: dict[str, object]) -> None:
-    """Raises what the child raised, if it did.
-
-    Raises:
-      LiteRtError: with its status, place and hint.
-    """
+    """Raises what the child raised, if it did, with its status, place and hint."""
     error = message.get("error")
     if isinstance(error, list):
         status, what, where, hint = error

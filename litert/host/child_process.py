@@ -85,9 +85,11 @@ class ChildProcess:
                 self._where,
                 _HINTS.get(error.errno or 0, ""),
             ) from error
-        self.pid = self._process.pid
-        assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
+        child = self._process
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        self._stdin, self._stdout, self._stderr = child.stdin, child.stdout, child.stderr
+        self.pid = child.pid
+        os.set_blocking(self._stdin.fileno(), False)
 
     def set_time_limit(self, timeout_s: float) -> None:
         """From now on; `lines` fails when it is over."""
@@ -96,8 +98,7 @@ class ChildProcess:
 
     def send(self, request: bytes) -> None:
         """Sends a short request, of a few KiB, before there is time to hear the answer."""
-        assert self._process.stdin is not None
-        unsent = _send(self._process.stdin, memoryview(request))
+        unsent = _send(self._stdin, memoryview(request))
         assert not unsent  # an empty pipe has room for more
 
     def lines(self, request: bytes, *, is_last: bool) -> Iterator[bytes]:
@@ -109,27 +110,25 @@ class ChildProcess:
           ChildEndedError: TIMEOUT_EXPIRED.
           LiteRtError: RUNTIME_FAILURE, for too long an answer.
         """
-        child = self._process
-        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
         unsent, total = memoryview(request), 0
         with selectors.PollSelector() as selector:  # not select, which fails with many open files
-            for reader in (child.stdout, child.stderr):
+            for reader in (self._stdout, self._stderr):
                 selector.register(reader, selectors.EVENT_READ)
             if unsent:
-                selector.register(child.stdin, selectors.EVENT_WRITE)
-            while child.stdout in selector.get_map():
+                selector.register(self._stdin, selectors.EVENT_WRITE)
+            while self._stdout in selector.get_map():
                 for key, _ in selector.select(self._time_left()):
-                    if key.fileobj is child.stdin:
-                        unsent = _send(child.stdin, unsent)
+                    if key.fileobj is self._stdin:
+                        unsent = _send(self._stdin, unsent)
                         if not unsent:
-                            selector.unregister(child.stdin)
+                            selector.unregister(self._stdin)
                             if is_last:
-                                child.stdin.close()
+                                self._stdin.close()
                         continue
                     data = os.read(key.fd, 1 << 16)
                     if not data:
                         selector.unregister(key.fileobj)
-                    elif key.fileobj is child.stderr:
+                    elif key.fileobj is self._stderr:
                         self._keep(data)
                     else:
                         total += len(data)
@@ -156,9 +155,8 @@ class ChildProcess:
 
     def let_end(self) -> None:
         """Says that nothing more comes, and gives the child a little time to end by itself."""
-        assert self._process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.close()
+            self._stdin.close()
         self.await_end()
         self.end()
 
@@ -189,12 +187,9 @@ class ChildProcess:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             child.kill()
-        for stream in (child.stdin, child.stdout, child.stderr):
-            assert stream is not None
-            try:
+        for stream in (self._stdin, self._stdout, self._stderr):
+            with suppress(OSError):  # what was not sent
                 stream.close()
-            except OSError:  # what was not sent
-                continue
         child.wait()
 
     def _time_left(self) -> float:
@@ -215,22 +210,18 @@ class ChildProcess:
 
     def _drain(self) -> None:
         """Keeps what is in its standard error by now."""
-        stream = self._process.stderr
-        assert stream is not None
-        if stream.closed:
+        if self._stderr.closed:
             return
-        os.set_blocking(stream.fileno(), False)
-        try:
-            while data := os.read(stream.fileno(), 1 << 16):
+        os.set_blocking(self._stderr.fileno(), False)
+        with suppress(BlockingIOError):  # it, or a process that it left behind, may still write
+            while data := os.read(self._stderr.fileno(), 1 << 16):
                 self._keep(data)
-        except BlockingIOError:  # it, or a process that it left behind, may still write
-            return
 
     def _keep(self, data: bytes) -> None:
         if self._hear is not None:
             self._hear(data)
-            return
-        self._errors = (self._errors + data)[-_ERRORS_KEPT:]
+        else:
+            self._errors = (self._errors + data)[-_ERRORS_KEPT:]
 
 
 def _send(stream: IO[bytes], data: memoryview) -> memoryview:

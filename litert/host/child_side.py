@@ -22,15 +22,9 @@ def is_child() -> bool:
 
 
 def become_child(memory_bytes: int = 0) -> IO[str]:
-    """In the child: takes its standard output for answers alone; what native code prints goes to its errors.
+    """In the child: takes its standard output for answers alone, and returns it; native code prints to its errors.
 
-    No core dumps are made.
-
-    Args:
-      memory_bytes: how much data it may have in memory; 0 for no limit.
-
-    Returns:
-      The channel for answers.
+    No core dumps are made. `memory_bytes` is how much data it may have in memory; 0 is no limit.
     """
     import resource
 

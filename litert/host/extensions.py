@@ -17,7 +17,7 @@ from importlib import import_module, invalidate_caches
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from litert.core.errors import LiteRtError, describe
+from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.status import Status
 
 if TYPE_CHECKING:
@@ -32,13 +32,7 @@ _Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
 
 
 class EntryPoint(NamedTuple):
-    """An installed package's offer, not imported yet.
-
-    Attributes:
-      name: such as the vendor's.
-      module, attribute: where the extension is.
-      package: name and version of the installed distribution, for messages.
-    """
+    """An installed package's offer, not imported yet; the package is its name and version."""
 
     name: str
     module: str
@@ -50,15 +44,10 @@ class EntryPoint(NamedTuple):
 
 
 def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
-    """What installed packages offer in a group, by name.
-
-    Raises:
-      LiteRtError: ALREADY_EXISTS, if two packages offer different things under one name.
-    """
+    """What installed packages offer in a group, by name; two may offer the same thing under one name."""
     found: dict[str, EntryPoint] = {}
     folders = tuple(map(_state, sys.path))
-    is_plain = all(_is_plain(folder) for folder, _ in folders) and not _other_finders()
-    offers = _offers(folders) if is_plain else _offers_anywhere(group)
+    offers = _offers(folders) if _are_plain(folders) else _offers_anywhere(group)
     for name_package, offered_in, name, value in offers:
         if offered_in != group:
             continue
@@ -79,17 +68,11 @@ def _state(folder: str) -> tuple[str, int]:
         return path, 0
 
 
-def _is_plain(folder: str) -> bool:
-    """Whether packages in it have folders of their own; in a zip file, or an egg, they have none."""
-    return not folder.endswith(".egg") and not os.path.isfile(folder)
-
-
-def _other_finders() -> bool:
-    """Whether packages are found in other places, too, as where a program is one file."""
-    return any(
-        finder is not PathFinder and hasattr(finder, "find_distributions")
-        for finder in sys.meta_path
-    )
+def _are_plain(folders: Sequence[tuple[str, int]]) -> bool:
+    """Whether packages are in folders of their own alone: in no zip file, egg, or program of one file."""
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
+    packed = [path for path, _ in folders if path.endswith(".egg") or os.path.isfile(path)]
+    return not packed and not [finder for finder in finders if finder is not PathFinder]
 
 
 def _offers_anywhere(group: str) -> Sequence[_Offer]:
@@ -147,11 +130,7 @@ def _metadata_lines(folder: str, name: str) -> Sequence[str]:
 
 
 def load_entry_point(point: EntryPoint) -> Any:
-    """Imports an entry point's module and takes the extension out of it.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, naming the package and the file and line at fault.
-    """
+    """Imports an entry point's module and takes the extension out of it; errors name the line at fault."""
     value: Any = _guard_import(import_module, point.module, f"{point}, {point.module}")
     for part in point.attribute.split("."):
         value = _take_constant(value, part, str(point))
@@ -159,14 +138,9 @@ def load_entry_point(point: EntryPoint) -> Any:
 
 
 def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Files below the folders whose names match one of the patterns; sorted, no file twice.
+    """Files whose names match a pattern, such as `LiteRtDispatch*.py`; sorted, no file twice.
 
-    Args:
-      folders: searched with their subfolders, except hidden ones and `__pycache__`.
-      patterns: as in a shell: `LiteRtDispatch*.py`.
-
-    Raises:
-      LiteRtError: NOT_FOUND, if a folder is missing or is none.
+    They are in the folders or below, but not in hidden folders or `__pycache__`.
     """
     found: dict[str, str] = {}
     for folder in folders:
@@ -184,9 +158,6 @@ def load_file(path: str, constant: str) -> Any:
     """Imports a Python file that lies in no package, once in a process, and takes its constant.
 
     The file can import what is installed, and by `from . import x` what lies beside it.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, naming the file and line at fault.
     """
     module = _guard_import(_import_file, os.path.realpath(path), path)
     return _take_constant(module, constant, path)
@@ -197,9 +168,6 @@ def open_package(folder: str) -> str:
 
     Returns:
       The package's dotted name, which no other folder has.
-
-    Raises:
-      LiteRtError: NOT_FOUND, if the folder is missing or is none.
     """
     _check_folder(folder)
     invalidate_caches()  # files may have come since another of its modules was imported
@@ -207,54 +175,29 @@ def open_package(folder: str) -> str:
 
 
 def load_module(name: str, where: str, folder: str) -> ModuleType:
-    """Imports a module by its dotted name, once in a process.
+    """Imports a module of a package that `open_package` made of a folder, once in a process.
 
-    Args:
-      name: as `open_package` begins it.
-      where: its file, for messages.
-      folder: of the package; errors name lines of files below it, if such a line ran.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, naming the file and line at fault.
+    Errors say `where`, and the line at fault: in the folder, if a line of it ran.
     """
     return _guard_import(import_module, name, where, folder)
 
 
 def find_place(error: BaseException, folder: str = "") -> str:
-    """Where an exception came from, as `path:line`: the last line of Python that ran.
-
-    Args:
-      error: with its traceback.
-      folder: only lines of files below it count; "" for any.
-
-    Returns:
-      "" where no such line ran.
-    """
+    """Where an exception came from, as `path:line`: the last line of Python that ran, below a folder if given."""
     root = os.path.join(os.path.realpath(folder), "") if folder else ""
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        path = trace.tb_frame.f_code.co_filename
+
+    def counts(path: str) -> bool:
         is_import = path == __file__ or path.startswith("<frozen ") or "importlib" in path
-        if not is_import and os.path.realpath(path).startswith(root):
-            place = f"{path}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+        return not is_import and os.path.realpath(path).startswith(root)
+
+    return last_line(error, counts)
 
 
 def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:
     """Imports each module of a package and takes its constant; modules with a `_` in front are left out.
 
-    Args:
-      package: its dotted name.
-      constant: what each module calls its extension.
-      name: of an extension, given its constant; must be unique in the package.
-
     Returns:
-      The extensions by name, in the order of their modules' names.
-
-    Raises:
-      LiteRtError: ALREADY_EXISTS for a name taken twice; DYNAMIC_LOADING.
+      The extensions by what `name` calls each, in the order of their modules' names.
     """
     import pkgutil
 
@@ -270,15 +213,7 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
 
 
 def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
-    """Refuses a name that is taken twice.
-
-    Args:
-      names: each with its origin, for the message.
-      hint: what to do about it.
-
-    Raises:
-      LiteRtError: ALREADY_EXISTS, naming both origins.
-    """
+    """Refuses a name that is taken twice; each comes with its origin, for the message."""
     origins: dict[str, str] = {}
     for name, origin in names:
         if name in origins:

@@ -44,9 +44,6 @@ class Service:
           timeout_s: for each call.
           subject: who failed, for messages: "the compiler plugin libX.so".
           where: what errors say under `where`.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, if it cannot be started; FILE_IO, if there is no place for the file.
         """
         self.subject = subject
         import tempfile  # here: the child needs none

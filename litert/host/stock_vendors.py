@@ -8,12 +8,7 @@ from typing import Literal
 
 
 def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> str:
-    """The folder with a vendor's libraries; "" where the wheel has none. Nothing is imported.
-
-    Args:
-      vendor: as its folder is called (`intel_openvino`) or as its manufacturer (`IntelOpenVINO`).
-      kind: of its libraries.
-    """
+    """The folder with a vendor's libraries, by the folder's or manufacturer's name; "" where there is none."""
     folders = stock_vendor_folders(kind)
     return next((f for name, f in folders.items() if plain_name(name) == plain_name(vendor)), "")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
-from litert.core.errors import LiteRtError, describe
+from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.status import Status
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _HOST = tuple(
     os.path.join(_ROOT, package, "") for package in ("litert", "compiler_plugin", "dispatch")
 )
+"""Where the host's own code is: a vendor's error is in another file, or in what that one called."""
 
 
 class VendorCall:
@@ -24,13 +25,7 @@ class VendorCall:
     __slots__ = ("_call", "_status", "_vendor")
 
     def __init__(self, vendor: str, call: str, status: Status = Status.RUNTIME_FAILURE) -> None:
-        """Names the call.
-
-        Args:
-          vendor: its manufacturer's name.
-          call: the function's name.
-          status: of exceptions that are no `LiteRtError`, or are one that says OK.
-        """
+        """Names the call; `status` is that of exceptions that are no `LiteRtError`, or are one that says OK."""
         self._vendor = vendor
         self._call = call
         self._status = status
@@ -60,20 +55,10 @@ class VendorCall:
             return LiteRtError(error.status or self._status, error.what, where, error.hint)
         if isinstance(error, MemoryError):
             return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, "out of memory", self.where)
+        place = last_line(error, lambda path: not path.startswith(_HOST))
         return LiteRtError(
             self._status,
             describe(error),
-            f"{self.where}{_last_line(error.__traceback__)}",
+            f"{self.where}, at {place}" if place else self.where,
             "This is the vendor's to repair; the traceback (--debug) tells more.",
         )
-
-
-def _last_line(trace: TracebackType | None) -> str:
-    """The last line outside the host's code: in the vendor's, or in what that one called."""
-    place = ""
-    while trace is not None:
-        path = trace.tb_frame.f_code.co_filename
-        if not path.startswith(_HOST):
-            place = f", at {path}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place

@@ -123,11 +123,6 @@ def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
     return [Asset(owners[n], n[len(owners[n]) + 1 :], blobs[n]) for n in ordered]
 
 
-def find_asset(model: Model, name: str) -> Asset | None:
-    """The asset or companion of that name (`<op>`, or `<op>/<relative path>`)."""
-    return next((asset for asset in read_assets(model) if asset.name == name), None)
-
-
 def _owner(name: str, names: Mapping[str, Blob]) -> str:
     """The op that an asset's name belongs to: its shortest leading part that is an asset."""
     slash = name.find("/")

@@ -10,7 +10,6 @@ from litert.model.assets import (
     Asset,
     check_companion_path,
     check_op_name,
-    find_asset,
     read_assets,
     set_assets,
 )
@@ -32,11 +31,9 @@ def test_an_asset_lies_under_the_guides_key() -> None:
 def test_assets_come_back_with_their_companions_behind_them() -> None:
     model = Model()
     set_assets(model, [asset("b", "lib/x.cl"), asset("b"), asset("a"), asset("b", "y.cl")])
-    assert [a.name for a in read_assets(model)] == ["b", "b/lib/x.cl", "b/y.cl", "a"]
-    companion = find_asset(model, "b/lib/x.cl")
-    assert companion is not None
-    assert (companion.op_name, companion.companion_path) == ("b", "lib/x.cl")
-    assert find_asset(model, "c") is None
+    assets = read_assets(model)
+    assert [a.name for a in assets] == ["b", "b/lib/x.cl", "b/y.cl", "a"]
+    assert (assets[1].op_name, assets[1].companion_path) == ("b", "lib/x.cl")
 
 
 def test_an_op_may_have_a_slash_in_its_name() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from litert_npu_tools.command import run_guarded
-from litert_npu_tools.litert_npu import error_status, main
+from litert_npu_tools.litert_npu import guarded_main
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
@@ -108,8 +107,7 @@ def litert_npu() -> LitertNpu:
     """Runs a command line in this process; gives the exit status."""
 
     def call(*arguments: object) -> int:
-        line = ["litert-npu", *map(str, arguments)]
-        status: int = run_guarded(main, line, error_status(line))
+        status: int = guarded_main(["litert-npu", *map(str, arguments)])
         return status
 
     return call

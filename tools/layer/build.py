@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from litert.core.option import Flag
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
-from ..command_line import usage_error
+from ..command_line import Flags, usage_error
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
-from .safe_process import answer, check_asset, run_safely, stage
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
+from .safe_process import answer, run_safely, stage
 
 
 def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -31,24 +28,14 @@ def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         "programs": built.num_programs,
         "data": base64.b64encode(built.data).decode(),
     }
-    yield answer(True, built.to_text(request["output"]), values)
+    yield answer(True, built.to_text(request["o"]), values)
 
 
-_FLAGS = (
-    *LAYER_FLAGS,
-    Flag("o", "", "The .bin to write."),
-    Flag(
-        "source", True, "Whether the sources go into the file, for devices that it has no code for."
-    ),
-)
-
-
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    path = check_asset(arguments[0])
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
+    request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
         raise usage_error(f"-o is '{flags.o}'", "Name a file that ends in .bin.")
-    request = {**layer_request(flags, path), "source": flags.source, "output": flags.o}
-    found = run_safely(f"{__name__}:build", request, path=path, timeout_s=flags.timeout_s)
+    found = run_safely(f"{__name__}:build", request)
     assert isinstance(found.values, dict)
     with open_atomic(flags.o) as fd:
         write_at(fd, base64.b64decode(found.values["data"]), 0)
@@ -59,7 +46,15 @@ COMMAND = Command(
     "FILE -o OUT.bin\nCompiles a layer ahead on each device that is here: for the different ops of a model, or\n"
     "for given shapes. The .bin takes the place of FILE in --npu_custom_op_info; where it has no code for a\n"
     "device, or machine code is not allowed, its source is built.",
-    _FLAGS,
+    (
+        *LAYER_FLAGS,
+        Flag("o", "", "The .bin to write."),
+        Flag(
+            "source",
+            True,
+            "Whether the sources go into the file, for devices that it has no code for.",
+        ),
+    ),
     _run,
     num_arguments=1,
 )

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from litert.core.option import Flag
 
 from ..command import Command
-from ..command_line import REPORT
-from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer, open_layer
-from .op_arrays import INPUT_FLAGS, read_op_inputs
-from .safe_process import answer, check_asset, compiling, run_safely, stage
+from ..command_line import REPORT, Flags
+from ..console import count_text
+from .layer_flags import LAYER_FLAGS, layer_request, open_layer
+from .op_arrays import INPUT_FLAGS, input_values
+from .safe_process import answer, compiling, stage
 from .watch import WATCH, run_watched
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
 
 
 def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -36,23 +34,18 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
     from vendor_reference.authoring.sanitizer import show_faults, simulated_device
 
-    with simulated_device() as log, open_frozen_layer(request) as layer:
+    with simulated_device() as log, open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
-        inputs = read_op_inputs(subject, request["input"], request["seed"])
+        arrays = input_values(subject, request)
         yield stage(
             "Oclgrind ran the kernel, a thousand times slower than a device: try smaller --inputs"
         )
-        arrays = [given.value for given in inputs.values()]
         findings, text = run_sanitized(subject, layer.options, arrays, log)
-    number = len(findings)
-    head = f"Oclgrind, {subject.title}: " + (
-        f"{number} finding{'s' if number > 1 else ''}" if number else "nothing to complain of"
-    )
-    yield answer(
-        not findings,
-        "\n".join([head, *(f"  {line}" for line in show_faults(findings, text))]),
-        {"passed": not findings, "op": subject.title, "findings": [asdict(f) for f in findings]},
-    )
+    found = count_text(len(findings), "finding") if findings else "nothing to complain of"
+    lines = [f"Oclgrind, {subject.title}: {found}"]
+    lines += [f"  {line}" for line in show_faults(findings, text)]
+    values = {"op": subject.title, "findings": [asdict(finding) for finding in findings]}
+    yield answer(not findings, "\n".join(lines), {"passed": not findings, **values})
 
 
 _FLAGS = (
@@ -70,17 +63,10 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    path = check_asset(arguments[0])
-    own = {name: flags[name].value for name in ("show_kernel", "input", "seed")}
-    request = {**layer_request(flags, path), **own}
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
+    request = layer_request(flags, arguments[0], "show_kernel", "input", "seed")
     target = f"{__name__}:{'sanitize' if flags.sanitize else 'check'}"
-
-    def work() -> int:
-        found = run_safely(target, request, path=path, timeout_s=flags.timeout_s)
-        return found.show(flags.report)
-
-    return run_watched(flags, path, work, [flags.model, *flags.input])
+    return run_watched(flags, target, request, [flags.model, *flags.input])
 
 
 COMMAND = Command(

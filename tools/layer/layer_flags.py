@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -13,18 +14,16 @@ from litert.core.status import Status
 from litert.model.reader import read_model
 from vendor_reference.compiler.reference_options import OPTIONS, check_options
 
-from ..command_line import usage_error
+from ..command_line import Flags, usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from absl.flags import FlagValues
-
     from vendor_reference.authoring.compiled_layer import LayerOptions
-    from vendor_reference.authoring.subject import OpChoice, Subject
+    from vendor_reference.authoring.subject import Subject
 
 _CHOICE = ("model", "op", "inputs", "outputs", "options")
-_LAYER = ("soc_model", "asset_root", "allow_native_assets", "shape_bounds")
+_LAYER = ("soc_model", "asset_root", "allow_native_assets", "shape_bounds", "timeout_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +31,21 @@ class Layer:
     """An asset, and the ops that it is tried on."""
 
     options: LayerOptions
-    choice: OpChoice
     op_name: str
     subjects: Sequence[Subject]
 
 
 @contextmanager
-def open_ops(model_path: str, op: str) -> Iterator[tuple[str, Sequence[Subject]]]:
-    """The name of the ops that the flags of `OP_FLAGS` mean, and each different one.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG without a model; NOT_FOUND, if there is no such op.
-    """
+def open_ops(flags: Flags) -> Iterator[tuple[str, Sequence[Subject]]]:
+    """The name of the ops that `OP_FLAGS` mean, and each different one."""
     from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
 
-    if not model_path:
+    if not flags.model:
         raise usage_error(
             "no model", "Give --model=FILE, and --op where it has several custom ops."
         )
-    choice = OpChoice(model_path, op)
-    with read_model(model_path) as model:
+    choice = OpChoice(flags.model, flags.op)
+    with read_model(flags.model) as model:
         name = choose_op_name(choice, "", model)
         yield name, find_subjects(choice, name, model)
 
@@ -68,12 +62,8 @@ OP_FLAGS = (
 )
 
 
-def given_vendor_options(flags: FlagValues) -> dict[str, str]:
-    """The options of the reference vendor that were given, by name.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that one cannot have.
-    """
+def given_vendor_options(flags: Flags) -> dict[str, str]:
+    """The options of the reference vendor that were given, by name."""
     given = {name: str(flags[name].value) for name in OPTIONS if flags[name].present}
     check_options(given)
     return given
@@ -108,39 +98,21 @@ LAYER_FLAGS = (
 )
 
 
-def layer_request(flags: FlagValues, path: str) -> dict[str, object]:
-    """What the flags of `LAYER_FLAGS` say, for `open_layer` in a child process."""
-    return {
-        "path": path,
-        "vendor_options": given_vendor_options(flags),
-        **{name: flags[name].value for name in (*_CHOICE, *_LAYER)},
-    }
+def layer_request(flags: Flags, path: str, *own: str) -> dict[str, Any]:
+    """What `LAYER_FLAGS` and a command's own flags say of an asset, for `open_layer` in a child process."""
+    if not os.path.isfile(path):
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    values = {name: flags[name].value for name in (*_CHOICE, *_LAYER, *own)}
+    return {"path": path, "vendor_options": given_vendor_options(flags), **values}
 
 
 @contextmanager
-def open_frozen_layer(request: Mapping[str, object]) -> Iterator[Layer]:
-    """Like `open_layer`, on the shapes that the model starts with, which need no bounds.
-
-    Raises:
-      LiteRtError: as `open_layer`.
-    """
-    from dataclasses import replace
-
-    from vendor_reference.authoring.layer_run import freeze_shapes
-
-    with open_layer(request) as layer:
-        for subject in layer.subjects:
-            freeze_shapes(subject.model)
-        yield replace(layer, options=replace(layer.options, shape_bounds={}))
-
-
-@contextmanager
-def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
+def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterator[Layer]:
     """The layer, and each different op that it is for; the model that they are in stays open.
 
-    Raises:
-      LiteRtError: NOT_FOUND, if there is no such op; INVALID_TOOL_CONFIG, if nothing says what op is meant, or a
-      bound is of no tensor.
+    Args:
+      request: of `layer_request`.
+      is_frozen: whether ops have the shapes that the model starts with, which need no bounds.
     """
     from compiler_plugin.checks import check_shape_bounds
     from litert.core.compiler_options import parse_shape_bounds
@@ -152,30 +124,30 @@ def open_layer(request: Mapping[str, object]) -> Iterator[Layer]:
         given_subject,
     )
 
-    choice = OpChoice(**{name: str(request[name]) for name in _CHOICE})
-    path = str(request["path"])
+    choice = OpChoice(**{name: request[name] for name in _CHOICE})
+    path = request["path"]
     options = LayerOptions(
         path,
-        str(request["soc_model"]),
-        str(request["asset_root"]),
-        bool(request["allow_native_assets"]),
-        parse_shape_bounds(cast("list[str]", request["shape_bounds"])),
-        cast("dict[str, str]", request["vendor_options"]),
+        request["soc_model"],
+        request["asset_root"],
+        request["allow_native_assets"],
+        parse_shape_bounds(request["shape_bounds"]),
+        request["vendor_options"],
     )
     described = described_names(path, options.asset_root)
-    if not choice.model:
-        name = choose_op_name(choice, path, None, described)
-        subject = given_subject(choice, name)
-        check_shape_bounds(subject.model, options.shape_bounds)
-        yield Layer(options, choice, name, [subject])
-        return
-    if choice.inputs or choice.outputs or choice.options:
-        raise LiteRtError(
-            Status.INVALID_TOOL_CONFIG,
+    if choice.model and (choice.inputs or choice.outputs or choice.options):
+        raise usage_error(
             "a model, and shapes or options beside it",
-            hint="Give --model, or --inputs, --outputs and --options.",
+            "Give --model, or --inputs, --outputs and --options.",
         )
-    with read_model(choice.model) as model:
-        check_shape_bounds(model, options.shape_bounds)
+    with read_model(choice.model) if choice.model else nullcontext() as model:
         name = choose_op_name(choice, path, model, described)
-        yield Layer(options, choice, name, find_subjects(choice, name, model))
+        subjects = find_subjects(choice, name, model) if model else [given_subject(choice, name)]
+        check_shape_bounds(model or subjects[0].model, options.shape_bounds)
+        if is_frozen:
+            from vendor_reference.authoring.layer_run import freeze_shapes
+
+            options = replace(options, shape_bounds={})
+            for subject in subjects:
+                freeze_shapes(subject.model)
+        yield Layer(options, name, subjects)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from litert.core.option import Flag
 
 from ..command import Command
+from ..command_line import Flags
 from ..console import print_text
 from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
 
 _FLAGS = (
     *OP_FLAGS,
@@ -30,10 +26,10 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.new_layer import c_name, choose_kind, new_layer
 
-    with open_ops(flags.model, flags.op) as (op_name, subjects):
+    with open_ops(flags) as (op_name, subjects):
         kind = flags.kind or choose_kind(subjects)
         folder = flags.o or c_name(op_name)
         model = min(os.path.relpath(flags.model, folder), os.path.abspath(flags.model), key=len)

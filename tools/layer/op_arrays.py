@@ -9,13 +9,7 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from ..array_files import (
-    InputArray,
-    TensorSpec,
-    complete_inputs,
-    find_arrays,
-    read_inputs,
-)
+from ..array_files import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
 from ..command_line import SEED
 
 if TYPE_CHECKING:
@@ -38,18 +32,19 @@ INPUT_FLAGS = (
 )
 
 
-def read_op_inputs(subject: Subject, files: Sequence[str], seed: int) -> dict[str, InputArray]:
-    """Values of the inputs that are no constants, by name and in order.
+def input_values(subject: Subject, request: Mapping[str, Any]) -> list[Any]:
+    """Arrays for the inputs that are no constants, in order."""
+    return [given.value for given in read_op_inputs(subject, request).values()]
 
-    Raises:
-      LiteRtError: what is wrong with a file.
-    """
+
+def read_op_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, InputArray]:
+    """Values of the inputs that are no constants, by name and in order, as `INPUT_FLAGS` say."""
     specs = tensor_specs(subject.model.subgraphs[0].inputs, "input")
-    given = read_inputs(files, specs, VALUE_RANGE)
+    given = read_inputs(request["input"], specs, VALUE_RANGE)
     for spec in specs:
         if spec.name in given:
             given[spec.name] = _as_type(given[spec.name], spec)
-    return complete_inputs(given, specs, seed, VALUE_RANGE)
+    return complete_inputs(given, specs, request["seed"], VALUE_RANGE)
 
 
 def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
@@ -66,11 +61,7 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
 
 
 def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
-    """Outputs to compare with, by name; those that no file gives are not there.
-
-    Raises:
-      LiteRtError: what is wrong with a file.
-    """
+    """Outputs to compare with, by name; those that no file gives are not there."""
     specs = tensor_specs(op.outputs, "output")
     whole = [path for path in files if path.endswith(".npz")]
     single = read_inputs([path for path in files if path not in whole], specs, VALUE_RANGE)
@@ -81,12 +72,7 @@ def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
 
 
 def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
-    """Each input of the op, constants included; None for one that is left out.
-
-    Args:
-      op: in a model of its own.
-      inputs: what is no constant, in order.
-    """
+    """Each input of an op in a model of its own, given those that are no constants; None where it is left out."""
     from vendor_reference.authoring.layer_run import constant_value
 
     given = iter(inputs.values())

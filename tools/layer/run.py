@@ -13,10 +13,10 @@ from litert.core.status import Status
 
 from ..array_files import InputArray, plan_outputs, write_outputs
 from ..command import Command
-from ..command_line import REPORT, usage_error
+from ..command_line import REPORT, Flags, usage_error
 from ..comparison import Comparison, compare
 from ..console import name_text
-from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
+from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import (
     INPUT_FLAGS,
     VALUE_RANGE,
@@ -26,12 +26,10 @@ from .op_arrays import (
     tensor_names,
     tensor_specs,
 )
-from .safe_process import answer, check_asset, compiling, run_safely, stage
+from .safe_process import answer, compiling, stage
 from .watch import WATCH, run_watched
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
     from litert.model.graph import Op
     from vendor_reference.authoring.layer_run import RunningLayer
     from vendor_reference.authoring.layer_speed import Speed
@@ -48,10 +46,10 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     from vendor_reference.authoring.layer_speed import measure_speed
 
     flops = Formula(request["flops"]) if request["flops"] else None
-    with open_frozen_layer(request) as layer:
+    with open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
         yield stage("inputs were read, and the reference was computed")
-        inputs = read_op_inputs(subject, request["input"], request["seed"])
+        inputs = read_op_inputs(subject, request)
         expected = _expected(subject.op, inputs, request)
         plan = plan_outputs(request["output"], tensor_specs(subject.op.outputs, "output"))
         yield compiling(layer.options.path)
@@ -62,7 +60,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 yield stage(f"kernel '{running.entry}' was running")
                 arrays, problems = running.run()
                 outputs = dict(zip(tensor_names(subject.op.outputs, "output"), arrays, strict=True))
-                write_outputs(plan, outputs, VALUE_RANGE, [layer.options.path, layer.choice.model])
+                write_outputs(plan, outputs, VALUE_RANGE, [request["path"], request["model"]])
                 comparisons = compare(outputs, expected, request["tolerance"])
                 speed = None
                 if request["repeat"]:
@@ -116,24 +114,17 @@ def _expected(
     op: Op, inputs: Mapping[str, InputArray], request: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What outputs are to be, by name: the reference's, else golden ones."""
-    expected = read_golden(op, request["golden"])
-    if request["reference"]:
-        arrays = call_reference(
-            load_reference(request["reference"]),
-            all_inputs(op, inputs),
-            _options(op),
-            len(op.outputs),
-        )
-        expected |= dict(zip(tensor_names(op.outputs, "output"), arrays, strict=True))
-    return expected
-
-
-def _options(op: Op) -> Mapping[str, Any] | bytes:
     from litert.model.custom_options import find_flexbuffer_options
 
-    data = bytes(op.custom_options or b"")
-    found = find_flexbuffer_options(data)
-    return found if isinstance(found, Mapping) else data
+    expected = read_golden(op, request["golden"])
+    if request["reference"]:
+        function = load_reference(request["reference"])
+        data = bytes(op.custom_options or b"")
+        found = find_flexbuffer_options(data)
+        options = found if isinstance(found, Mapping) else data
+        arrays = call_reference(function, all_inputs(op, inputs), options, len(op.outputs))
+        expected |= dict(zip(tensor_names(op.outputs, "output"), arrays, strict=True))
+    return expected
 
 
 def _array_text(array: Any) -> str:
@@ -179,16 +170,10 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    path = check_asset(arguments[0])
-    request = {**layer_request(flags, path), **{name: flags[name].value for name in _OWN}}
-
-    def work() -> int:
-        found = run_safely(f"{__name__}:run", request, path=path, timeout_s=flags.timeout_s)
-        return found.show(flags.report)
-
-    reference = flags.reference.rpartition(":")[0]
-    return run_watched(flags, path, work, [flags.model, reference, *flags.input, *flags.golden])
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
+    request = layer_request(flags, arguments[0], *_OWN)
+    files = [flags.model, flags.reference.rpartition(":")[0], *flags.input, *flags.golden]
+    return run_watched(flags, f"{__name__}:run", request, files)
 
 
 COMMAND = Command(
@@ -202,14 +187,20 @@ COMMAND = Command(
 
 
 def load_reference(text: str) -> Callable[..., Any]:
-    """The function of `file.py:function`.
+    """The function of `file.py:function`."""
+    from runpy import run_path
 
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if there is no such function; NOT_FOUND; INVALID_ARGUMENT, for a file that
-        cannot be imported.
-    """
     path, _, name = text.rpartition(":")
-    function: Callable[..., Any] | None = getattr(_load(path, text), name, None)
+    if not path.endswith(".py"):
+        raise usage_error(f"--reference={text}", "Write it as file.py:function.")
+    if not os.path.isfile(path):
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    try:
+        module = run_path(path, run_name=os.path.splitext(os.path.basename(path))[0])
+    except Exception as error:
+        what = f"it cannot be imported: {describe(error)}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, path) from error
+    function: Callable[..., Any] | None = module.get(name)
     if not callable(function):
         raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
     return function
@@ -221,17 +212,7 @@ def call_reference(
     options: Mapping[str, Any] | bytes,
     num_outputs: int,
 ) -> list[Any]:
-    """Calls `function(inputs, options)`.
-
-    Args:
-      function: the author's.
-      inputs: arrays of all inputs of the op, constants included; None for one that is left out.
-      options: the entries of a FlexBuffer map, or the bytes of a C struct.
-      num_outputs: that it must return; one may come alone.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if it fails, or returns something else.
-    """
+    """Calls the author's `function(inputs, options)`, which must return so many arrays; one may come alone."""
     import numpy as np
 
     where = f"the reference {function.__name__}"
@@ -245,23 +226,3 @@ def call_reference(
         what = f"the reference returns {len(arrays)} arrays, the op has {num_outputs} outputs"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
     return [np.asarray(array) for array in arrays]
-
-
-def _load(path: str, text: str) -> Any:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    if not path.endswith(".py"):
-        raise usage_error(f"--reference={text}", "Write it as file.py:function.")
-    if not os.path.isfile(path):
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
-    name = os.path.splitext(os.path.basename(path))[0]
-    spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"it cannot be imported: {describe(error)}", path
-        ) from error
-    return module

@@ -6,9 +6,10 @@ The child's part is a generator function. It yields `stage(...)` before what may
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -16,13 +17,12 @@ from litert.host.child import call_in_child
 
 from ..console import json_text, print_text
 
-_CRASH_HINT = (
-    "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide can do that: "
-    "litert-npu layer check FILE --sanitize finds where."
-)
-_TIMEOUT_HINT = (
-    "A loop in the kernel that does not end does that; --timeout_s gives honest work more time."
-)
+_HINTS = {
+    Status.RUNTIME_FAILURE: "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide "
+    "can do that: litert-npu layer check FILE --sanitize finds where.",
+    Status.TIMEOUT_EXPIRED: "A loop in the kernel that does not end does that; --timeout_s gives honest work more "
+    "time.",
+}
 _COMPILER_HINT = (
     "OpenCL compilers crash or hang on some kernels: simplify it, or use another driver (LITERT_NPU_OPENCL); "
     "--timeout_s gives honest work more time."
@@ -41,7 +41,7 @@ class Answer:
 
     passed: bool
     text: str
-    values: object
+    values: Any
 
     def show(self, report: str) -> int:
         """Prints it as `text` or `json`; gives the exit status."""
@@ -64,54 +64,36 @@ def answer(passed: bool, text: str, values: object) -> dict[str, object]:
     return {"passed": passed, "text": text, "values": values}
 
 
-def run_safely(target: str, request: object, *, path: str, timeout_s: float) -> Answer:
+def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
     """Runs the child's part.
 
     Args:
       target: `package.module:function`.
-      request: its argument, as JSON has it.
-      path: the user's file, for messages.
-      timeout_s: for each stage.
+      request: its argument, as `layer_request` makes it; its time limit is for each stage.
 
     Raises:
       LiteRtError: what the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with what was going on.
     """
-    last, hint = "it was starting", ""
+    last, hint, path = "it was starting", "", request["path"]
     try:
         for message in call_in_child(
             target,
             request,
-            timeout_s=timeout_s,
+            timeout_s=request["timeout_s"],
             subject="the process",
             hear=_pass_on,
             is_for_each=True,
         ):
             assert isinstance(message, dict)
-            if "stage" in message:
-                last, hint = str(message["stage"]), str(message.get("hint", ""))
-            else:
-                return Answer(message["passed"], message["text"], message["values"])
+            if "stage" not in message:
+                return Answer(**message)
+            last, hint = message["stage"], message.get("hint", "")
     except LiteRtError as error:
-        hints = {
-            Status.RUNTIME_FAILURE: _CRASH_HINT,
-            Status.TIMEOUT_EXPIRED: _TIMEOUT_HINT,
-        }
-        if error.where != target or error.status not in hints:
+        if error.where != target or error.status not in _HINTS:
             raise
         what = f"{error.what}, while {last}"
-        raise LiteRtError(error.status, what, path, hint or hints[error.status]) from error
+        raise LiteRtError(error.status, what, path, hint or _HINTS[error.status]) from error
     raise LiteRtError(Status.RUNTIME_FAILURE, "the process gave no answer", path)
-
-
-def check_asset(path: str) -> str:
-    """The path, if there is a file.
-
-    Raises:
-      LiteRtError: NOT_FOUND.
-    """
-    if not os.path.isfile(path):
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
-    return path
 
 
 def _pass_on(data: bytes) -> None:

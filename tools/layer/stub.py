@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from litert.core.option import Flag
 
 from ..command import Command
+from ..command_line import Flags
 from ..console import print_text
 from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
 
-
-_FLAGS = (
-    *OP_FLAGS,
-    Flag("o", ".", "The folder to write to."),
-)
-
-
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.stub_layer import stub_commands, stub_layer
 
     vendor_options = given_vendor_options(flags)
-    with open_ops(flags.model, flags.op) as (op_name, subjects):
+    with open_ops(flags) as (op_name, subjects):
         files = stub_layer(op_name, subjects)
     paths = write_new_files(flags.o, files)
     commands = stub_commands(op_name, paths[-1], flags.model, vendor_options)
@@ -45,6 +36,6 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a layer that does nothing, and so is infinitely fast: compiled and run,\n"
     "it tells what a network would gain before a kernel is written.",
-    _FLAGS,
+    (*OP_FLAGS, Flag("o", ".", "The folder to write to.")),
     _run,
 )

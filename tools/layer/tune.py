@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +17,16 @@ from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
-from ..command_line import REPORT
+from ..command_line import REPORT, Flags
 from ..console import json_text, print_text
-from .layer_flags import LAYER_FLAGS, layer_request, open_frozen_layer
-from .op_arrays import INPUT_FLAGS, read_op_inputs
-from .safe_process import answer, check_asset, compiling, run_safely, stage
+from .layer_flags import LAYER_FLAGS, layer_request, open_layer
+from .op_arrays import INPUT_FLAGS, input_values
+from .safe_process import Answer, answer, compiling, run_safely, stage
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
+    from vendor_reference.authoring.compiled_layer import LayerOptions
     from vendor_reference.authoring.local_sizes import LocalSize
+    from vendor_reference.authoring.subject import Subject
 
 _REPEAT = 10
 _ROUNDS = 16
@@ -55,15 +57,13 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     from vendor_reference.authoring.layer_tune import begin_tuning, run_outputs
     from vendor_reference.authoring.local_size_edit import edit_local_size
 
-    with open_frozen_layer(request) as layer:
+    with open_layer(request, is_frozen=True) as layer:
         edit_local_size(layer.options.path, layer.op_name, [1])  # refuses what cannot be written
         yield compiling(layer.options.path)
         start = begin_tuning(layer.options, layer.subjects)
         yield stage("the kernel was running as it is")
         subject = layer.subjects[start.measured]
-        inputs = read_op_inputs(subject, request["input"], request["seed"])
-        arrays = [given.value for given in inputs.values()]
-        outputs = run_outputs(subject, layer.options, arrays)
+        outputs = run_outputs(subject, layer.options, input_values(subject, request))
         np.savez(request["expected"], *outputs)
     yield answer(True, layer.op_name, {**asdict(start), "title": subject.title})
 
@@ -74,14 +74,10 @@ def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
     from vendor_reference.authoring.layer_tune import try_local_size
 
-    with open_frozen_layer(request) as layer, np.load(request["expected"]) as expected:
-        yield stage("it was tried")
-        subject = layer.subjects[request["measured"]]
-        inputs = read_op_inputs(subject, request["input"], request["seed"])
-        arrays = [given.value for given in inputs.values()]
-        size = tuple(request["local_size"])
-        wanted = list(expected.values())
-        seconds = try_local_size(subject, layer.options, size, arrays, wanted, _REPEAT)
+    yield stage("it was tried")
+    with _measured(request) as (subject, options, arrays), np.load(request["expected"]) as expected:
+        size, wanted = tuple(request["local_size"]), list(expected.values())
+        seconds = try_local_size(subject, options, size, arrays, wanted, _REPEAT)
     yield answer(True, "", seconds)
 
 
@@ -89,83 +85,76 @@ def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     """The last child's part: the best ones in turn."""
     from vendor_reference.authoring.layer_tune import compare_local_sizes
 
-    with open_frozen_layer(request) as layer:
-        yield stage("the best ones were compared")
-        subject = layer.subjects[request["measured"]]
-        inputs = read_op_inputs(subject, request["input"], request["seed"])
-        arrays = [given.value for given in inputs.values()]
+    yield stage("the best ones were compared")
+    with _measured(request) as (subject, options, arrays):
         sizes = [tuple(size) for size in request["local_sizes"]]
-        times = compare_local_sizes(subject, layer.options, sizes, arrays, _ROUNDS)
+        times = compare_local_sizes(subject, options, sizes, arrays, _ROUNDS)
     yield answer(True, "", times)
 
 
-class Tuning:
-    """One run of the command."""
+@contextmanager
+def _measured(request: Mapping[str, Any]) -> Iterator[tuple[Subject, LayerOptions, list[Any]]]:
+    """The op that is measured, what its layer is compiled with, and its inputs."""
+    with open_layer(request, is_frozen=True) as layer:
+        subject = layer.subjects[request["measured"]]
+        yield subject, layer.options, input_values(subject, request)
 
-    def __init__(self, path: str, request: Mapping[str, object], timeout_s: float) -> None:
-        self._path = path
+
+class Tuning:
+    """One run of the command: the local size that the layer has, and those that were tried."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = dict(request)
-        self._timeout_s = timeout_s
+        self.old: LocalSize = ()
+        self.op_name = ""
         self.candidates: list[Candidate] = []
 
-    def run(self, most: int) -> tuple[LocalSize, LocalSize, str]:
-        """Measures; gives the local size that the layer has, the one that it should have, and the op's name."""
+    def run(self, most: int) -> LocalSize:
+        """Measures; gives the local size that the layer should have."""
         from vendor_reference.authoring.local_sizes import find_candidates, is_clearly_better
 
         with TemporaryDirectory(prefix="litert-npu-tune-") as folder:
             self._request["expected"] = os.path.join(folder, "outputs.npz")
             started = self._call("begin", {})
-            start = started.values
-            assert isinstance(start, dict)
+            self.op_name, start = started.text, started.values
             self._request["measured"] = start["measured"]
-            old: LocalSize = tuple(start["local_size"])
+            self.old = tuple(start["local_size"])
             sizes = find_candidates(start["global_sizes"], start["most_items"], most)
             shown = ", ".join(" x ".join(map(str, sizes)) for sizes in start["global_sizes"])
-            print_text(f"{self._path}, {start['title']}: global {shown}", sys.stderr)
-            for size in dict.fromkeys([old, *sizes]):
-                self._try(size, old)
+            print_text(f"{self._request['path']}, {start['title']}: global {shown}", sys.stderr)
+            for size in dict.fromkeys([self.old, *sizes]):
+                self._try(size)
             good = sorted(
                 (c for c in self.candidates if c.median_us is not None),
                 key=lambda c: c.median_us or 0.0,
             )
-            finalists = [c for c in good if c.local_size == old]
-            finalists += [c for c in good if c.local_size != old][:_FINALISTS]
-            times = self._compare(finalists)
-        best = min(finalists, key=lambda c: c.final_us or 0.0)
-        is_better = best.local_size != old and is_clearly_better(times[best.local_size], times[old])
-        return old, best.local_size if is_better else old, started.text
+            finalists = [c for c in good if c.local_size == self.old]
+            finalists += [c for c in good if c.local_size != self.old][:_FINALISTS]
+            local_sizes = [list(candidate.local_size) for candidate in finalists]
+            times = self._call("compare", {"local_sizes": local_sizes}).values
+        for candidate, seconds in zip(finalists, times, strict=True):
+            candidate.final_us = median(seconds) * 1e6
+        best = min(range(len(finalists)), key=lambda index: finalists[index].final_us or 0.0)
+        is_better = best and is_clearly_better(times[best], times[0])  # the first is the old one
+        return finalists[best].local_size if is_better else self.old
 
-    def _try(self, size: LocalSize, old: LocalSize) -> None:
+    def _try(self, size: LocalSize) -> None:
         from vendor_reference.authoring.local_sizes import local_text
 
         found = Candidate(size)
         self.candidates.append(found)
         try:
-            seconds = self._call("try_one", {"local_size": list(size)}).values
-            assert isinstance(seconds, float)
-            found.median_us = seconds * 1e6
+            found.median_us = self._call("try_one", {"local_size": list(size)}).values * 1e6
             said = f"{found.median_us:.1f} us"
         except LiteRtError as error:
-            if size == old:
+            if size == self.old:
                 raise
             found.problem = error.what
             said = f"skipped: {error.what}"
         print_text(f"  local {local_text(size):12} {said}", sys.stderr)
 
-    def _compare(self, finalists: Sequence[Candidate]) -> dict[LocalSize, list[float]]:
-        from statistics import median
-
-        sizes = [list(candidate.local_size) for candidate in finalists]
-        times = self._call("compare", {"local_sizes": sizes}).values
-        assert isinstance(times, list)
-        for candidate, seconds in zip(finalists, times, strict=True):
-            candidate.final_us = median(seconds) * 1e6
-        return {c.local_size: seconds for c, seconds in zip(finalists, times, strict=True)}
-
-    def _call(self, function: str, more: Mapping[str, object]) -> Any:
-        request = {**self._request, **more}
-        target = f"{__name__}:{function}"
-        return run_safely(target, request, path=self._path, timeout_s=self._timeout_s)
+    def _call(self, function: str, more: Mapping[str, object]) -> Answer:
+        return run_safely(f"{__name__}:{function}", {**self._request, **more})
 
 
 def _table(candidates: Sequence[Candidate], old: LocalSize) -> Iterator[str]:
@@ -182,29 +171,20 @@ def _table(candidates: Sequence[Candidate], old: LocalSize) -> Iterator[str]:
         yield f"{local_text(candidate.local_size):12} {final:>10} {alone:>10}{own}  {problem}".rstrip()
 
 
-_FLAGS = (
-    *LAYER_FLAGS,
-    *INPUT_FLAGS,
-    Flag("candidates", 16, "How many local sizes are tried.", least=1),
-    Flag("dry_run", False, "Writes nothing."),
-    REPORT,
-)
-
-
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.local_size_edit import edit_local_size
     from vendor_reference.authoring.local_sizes import local_text
 
-    path = check_asset(arguments[0])
-    request = {**layer_request(flags, path), "input": flags.input, "seed": flags.seed}
-    tuning = Tuning(path, request, flags.timeout_s)
-    old, best, op_name = tuning.run(flags.candidates)
+    path = arguments[0]
+    tuning = Tuning(layer_request(flags, path, "input", "seed"))
+    best = tuning.run(flags.candidates)
+    old = tuning.old
     if best == old:
         said = f"{local_text(old)} stays: nothing is clearly better"
     elif flags.dry_run:
         said = f"{local_text(best)} is better than {local_text(old)}; nothing was written"
     else:
-        data = edit_local_size(path, op_name, best)
+        data = edit_local_size(path, tuning.op_name, best)
         with open_atomic(path) as fd:
             write_at(fd, data, 0)
         said = f"{local_text(best)} is better than {local_text(old)}, and was written to {path}"
@@ -217,7 +197,13 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nMeasures a kernel with different local sizes, each in a process of its own, then the best in turn,\n"
     "and writes the best into the description (.json, .xml) where it is clearly better. Its other text stays.",
-    _FLAGS,
+    (
+        *LAYER_FLAGS,
+        *INPUT_FLAGS,
+        Flag("candidates", 16, "How many local sizes are tried.", least=1),
+        Flag("dry_run", False, "Writes nothing."),
+        REPORT,
+    ),
     _run,
     num_arguments=1,
 )

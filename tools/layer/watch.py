@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 
+from ..command_line import Flags
 from ..console import count_text, print_text
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
+from .safe_process import run_safely
 
 _INTERVAL_S = 0.2
 _SETTLE_S = 0.1  # an editor writes a file in several steps
@@ -28,28 +27,31 @@ WATCH = Flag(
 
 
 def run_watched(
-    flags: FlagValues, path: str, work: Callable[[], int], others: Sequence[str] = ()
+    flags: Flags, target: str, request: Mapping[str, Any], others: Sequence[str]
 ) -> int:
-    """Does some work once or, with --watch, after each change.
+    """Runs the child's part and prints its answer, once or, with --watch, after each change.
 
     Args:
       flags: with those of a layer.
-      path: of the asset.
-      work: gives the exit status; its errors are shown, and end nothing.
-      others: files that the work reads, too.
+      target: the part, as `run_safely` has it, and likewise the request.
+      request: names the asset.
+      others: files that the part reads, too.
 
     Returns:
       The exit status; with --watch that of the last time.
     """
     if not flags.watch:
-        return work()
+        return run_safely(target, request).show(flags.report)
+    from vendor_reference.authoring.compiled_layer import find_layer_files
+
+    op_name = flags.op if not flags.op.isdecimal() else ""
     status = 1
     try:
         while True:
-            files = [*_layer_files(flags, path), *others]
+            files = [*find_layer_files(request["path"], flags.asset_root, op_name), *others]
             before = _states(files)
             try:
-                status = work()
+                status = run_safely(target, request).show(flags.report)
             except LiteRtError as error:
                 status = 1
                 print_text(str(error), sys.stderr)
@@ -60,12 +62,6 @@ def run_watched(
             time.sleep(_SETTLE_S)
     except KeyboardInterrupt:
         return status
-
-
-def _layer_files(flags: FlagValues, path: str) -> Sequence[str]:
-    from vendor_reference.authoring.compiled_layer import find_layer_files
-
-    return find_layer_files(path, flags.asset_root, flags.op if not flags.op.isdecimal() else "")
 
 
 def _states(files: Sequence[str]) -> list[object]:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.option import Flag, Section, options_of
 
 from ..command import Command
-from ..command_line import usage_error
+from ..command_line import Flags, usage_error
 from ..console import print_text
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
 
 _DECLARED = options_of(ApplyOptions, CompilerOptions)
 _FLAGS = (
@@ -55,7 +50,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     from litert.conformance.children import CheckOptions
 
     from .conformance import check_vendor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -80,24 +80,31 @@ class ConformanceReport:
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
-        return json_text(
+        parts = [
             {
-                "vendor": self.vendor,
-                "conforms": not self.has_failed,
-                "gaps": self.gaps,
-                "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
-                "parts": [
+                "title": part.title,
+                "origin": part.origin,
+                "remarks": part.remarks,
+                "findings": [
                     {
-                        "title": part.title,
-                        "origin": part.origin,
-                        "remarks": list(part.remarks),
-                        "findings": [self._finding(finding) for finding in part.findings],
+                        **asdict(finding),
+                        "contract": self.contract[finding.rule].text,
+                        "where": self.contract[finding.rule].where,
                     }
-                    for part in self.parts
+                    for finding in part.findings
                 ],
-                "not_checkable": NOT_CHECKABLE,
             }
-        )
+            for part in self.parts
+        ]
+        values = {
+            "vendor": self.vendor,
+            "conforms": not self.has_failed,
+            "gaps": self.gaps,
+            "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
+            "parts": parts,
+            "not_checkable": NOT_CHECKABLE,
+        }
+        return json_text(values)
 
     def to_text(self, *, verbose: bool = False) -> str:
         """A block for each rule that is broken, and what was not looked at; all checks where `verbose`."""
@@ -132,18 +139,6 @@ class ConformanceReport:
 
     def _count(self, outcome: Outcome) -> int:
         return sum(finding.outcome is outcome for finding in self.findings)
-
-    def _finding(self, finding: Finding) -> dict[str, str]:
-        rule = self.contract[finding.rule]
-        return {
-            "rule": finding.rule,
-            "case": finding.case,
-            "outcome": finding.outcome.value,
-            "text": finding.text,
-            "printed": finding.printed,
-            "contract": rule.text,
-            "where": rule.where,
-        }
 
     def _broken(self, part: CheckedLibrary, outcome: Outcome) -> list[str]:
         """A block for each rule, with what happened in each of its checks."""

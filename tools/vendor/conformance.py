@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -59,10 +59,13 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
       LiteRtError: what keeps the checks from being run; what a vendor does is in the report.
     """
     contract = read_rules()
-    _check_names(options.rules, contract)
-    _check_files([*options.models, *(path for _, path in (*options.assets, *options.companions))])
-    _check_options(options.vendor_options, libraries.manufacturer)
-    options = _with_whole_paths(options)
+    _check_request(options, contract, libraries.manufacturer)
+    options = replace(
+        options,
+        models=[os.path.abspath(path) for path in options.models],
+        assets=[(op, os.path.abspath(path)) for op, path in options.assets],
+        companions=[(name, os.path.abspath(path)) for name, path in options.companions],
+    )
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
     parts: list[CheckedLibrary] = []
@@ -89,13 +92,25 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     return ConformanceReport(vendor, parts, contract)
 
 
-def _with_whole_paths(options: CheckOptions) -> CheckOptions:
-    return replace(
-        options,
-        models=[os.path.abspath(path) for path in options.models],
-        assets=[(op, os.path.abspath(path)) for op, path in options.assets],
-        companions=[(name, os.path.abspath(path)) for name, path in options.companions],
-    )
+def _check_request(
+    options: CheckOptions, contract: Mapping[str, object], manufacturer: str
+) -> None:
+    """Refuses rules, files and options that there are not."""
+    known = {*contract, *(rule.partition(".")[0] for rule in contract)}
+    for name in options.rules:
+        if name not in known:
+            raise usage_error(
+                f"the contract has no rule '{name}'", "docs/vendor_contract.md has their names."
+            )
+    for path in (*options.models, *(p for _, p in (*options.assets, *options.companions))):
+        if not os.path.isfile(path):
+            raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    for name in options.vendor_options:
+        if manufacturer and not is_option_of(manufacturer, name):
+            raise usage_error(
+                f"'{name}' is no option of {manufacturer}'s",
+                "A vendor's options begin with its name: no host hands it others.",
+            )
 
 
 def _check(
@@ -113,33 +128,6 @@ def _check(
         asked = {**argument, "rules": [side.base]}
         findings.append(check_end(side.end_rule, side.target, asked, **limits))
     return with_recommendations(findings, contract, strict=options.strict)
-
-
-def _check_names(names: Sequence[str], contract: Mapping[str, object]) -> None:
-    known = {*contract, *(rule.partition(".")[0] for rule in contract)}
-    for name in names:
-        if name not in known:
-            raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG,
-                f"the contract has no rule '{name}'",
-                hint="docs/vendor_contract.md has their names.",
-            )
-
-
-def _check_files(paths: Sequence[str]) -> None:
-    for path in paths:
-        if not os.path.isfile(path):
-            raise LiteRtError(Status.NOT_FOUND, "no such file", path)
-
-
-def _check_options(names: Iterable[str], manufacturer: str) -> None:
-    for name in names:
-        if manufacturer and not is_option_of(manufacturer, name):
-            raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG,
-                f"'{name}' is no option of {manufacturer}'s",
-                hint="A vendor's options begin with its name: no host hands it others.",
-            )
 
 
 def _refuse_settings(argument: Mapping[str, object], vendor: str, options: CheckOptions) -> None:

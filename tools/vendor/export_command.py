@@ -7,29 +7,21 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.option import Flag
 from litert.core.status import Status
 
 from ..command import Command
-from ..command_line import usage_error
+from ..command_line import Flags, usage_error
 from ..console import print_text
 from .vendor_libraries import KINDS, find_origins
 
 if TYPE_CHECKING:
-    from absl.flags import FlagValues
-
     from litert.host.python_library.building import PlannedLibrary
 
 
 class Origin(NamedTuple):
-    """What a library is made of.
-
-    Attributes:
-      kind: `compiler_plugin` or `dispatch`.
-      manufacturer: whose it is.
-      place: of the vendor's object: `module:attribute`, or a Python file.
-    """
+    """What a library is made of: its kind, and the place of the vendor's object, `module:attribute` or a file."""
 
     kind: str
     manufacturer: str
@@ -37,17 +29,9 @@ class Origin(NamedTuple):
 
 
 def export(origins: Sequence[Origin], folder: str) -> list[str]:
-    """Makes a vendor's libraries, and tries each: all of them, or none.
+    """Makes a vendor's libraries in a folder, and tries each; returns their paths.
 
-    Args:
-      origins: of the libraries to make.
-      folder: that they are written to; it is made if it is not there.
-
-    Returns:
-      Their paths.
-
-    Raises:
-      LiteRtError: what is missing here, or wrong with the vendor; what was there before stays as it is.
+    It makes all or none: after an error, what was there before is as it was.
     """
     from litert.abi.headers import INCLUDE_FOLDER
     from litert.host.python_library.building import Interpreter, build_libraries
@@ -56,8 +40,7 @@ def export(origins: Sequence[Origin], folder: str) -> list[str]:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot make the folder: {reason}", folder) from error
+        raise file_error(error, "cannot make the folder", folder) from error
     interpreter = Interpreter.of_this_process()
     build_libraries(
         libraries,
@@ -91,11 +74,7 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
 
 
 def read_origin(path: str) -> Origin:
-    """What a vendor's file is by its name; its path is absolute.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a file that is not named as hosts look for it.
-    """
+    """What a vendor's file is by its name; its path is absolute."""
     name, suffix = os.path.splitext(os.path.basename(path))
     for kind, described in KINDS.items():
         prefix = f"{described.stem}_"
@@ -115,16 +94,14 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     if bool(arguments) == bool(flags.manufacturer):
         raise usage_error("one of --manufacturer and FILES has to be given, and not both")
     if arguments:
         origins = [read_origin(path) for path in arguments]
     else:
-        origins = [
-            Origin(kind, flags.manufacturer, origin)
-            for kind, origin in find_origins(flags.manufacturer).items()
-        ]
+        name = flags.manufacturer
+        origins = [Origin(kind, name, place) for kind, place in find_origins(name).items()]
     for path in export(origins, flags.output or "."):
         print_text(f"Wrote {path}", sys.stdout)
     print_text(_needs(), sys.stdout)

@@ -9,35 +9,28 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from shutil import ignore_patterns
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
 from ..command import Command
+from ..command_line import Flags
 from ..console import print_text
 from ..destinations import write_new_files
-
-if TYPE_CHECKING:
-    from absl.flags import FlagValues
 
 TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
 
 _NAMES = {"python": "Nickel", "c": "Cobalt"}
 """Of the templates' vendors, by language."""
 
-_MADE = ("__pycache__", ".*_cache", "*.egg-info", "*.so", "*.tflite", "build")
-"""What using a template leaves in it."""
+_find_made = ignore_patterns("__pycache__", ".*_cache", "*.egg-info", "*.so", "*.tflite", "build")
+"""Finds what using a template leaves in it."""
 
 
 def new_vendor(name: str, lang: str) -> Mapping[str, str]:
-    """The files of a vendor, by their paths in its folder.
-
-    Args:
-      name: of the manufacturer.
-      lang: `python` or `c`.
+    """The files of a vendor, in `python` or `c`, by their paths in its folder.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a name that cannot be one; ALREADY_EXISTS, for another package's.
@@ -52,8 +45,8 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
     root = os.path.join(TEMPLATES, lang)
     files: dict[str, str] = {}
     for folder, below, names in os.walk(root):
-        below[:] = sorted(entry for entry in below if not _is_made(entry))
-        for file_name in sorted(entry for entry in names if not _is_made(entry)):
+        below[:] = sorted(set(below) - _find_made(folder, below))
+        for file_name in sorted(set(names) - _find_made(folder, names)):
             path = os.path.join(folder, file_name)
             with open(path, encoding="utf-8") as stream:
                 text = stream.read()
@@ -78,10 +71,6 @@ def _check_free(name: str) -> None:
         )
 
 
-def _is_made(entry: str) -> bool:
-    return any(fnmatch(entry, pattern) for pattern in _MADE)
-
-
 def _renamed(text: str, lang: str, name: str) -> str:
     """A text with the new vendor's name, in each of the ways in which it is written."""
     old = _NAMES[lang]
@@ -96,7 +85,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
+def _run(flags: Flags, arguments: Sequence[str]) -> int:
     files = new_vendor(arguments[0], flags.lang)
     paths = write_new_files(flags.o or f"{arguments[0].lower()}_npu", files)
     lines = [f"Wrote {path}" for path in paths]

@@ -47,19 +47,18 @@ class VendorLibraries:
 
 
 def find_libraries(names: Sequence[str]) -> VendorLibraries:
-    """Finds what a command line names.
+    """Finds what a command line names: a vendor, installed or in stock's wheel, or its files and folders."""
+    from litert.host.stock_vendors import stock_vendor_folder
 
-    Args:
-      names: an installed vendor's or one's in stock LiteRT's wheel, or files and folders of one vendor.
-
-    Raises:
-      LiteRtError: NOT_FOUND; INVALID_TOOL_CONFIG, for two libraries of a kind.
-    """
     manufacturer = ""
     is_path = any(os.sep in name or name.endswith((".so", ".py")) for name in names)
     if len(names) == 1 and not is_path and not os.path.exists(names[0]):
         manufacturer = names[0]
-        names = _in_wheel(manufacturer)
+        folders = [
+            stock_vendor_folder(manufacturer, "compiler"),
+            stock_vendor_folder(manufacturer, "dispatch"),
+        ]
+        names = list(filter(None, folders))
         if not names:
             return VendorLibraries(manufacturer, find_origins(manufacturer))
     origins: dict[str, str] = {}
@@ -101,16 +100,6 @@ def find_origins(manufacturer: str) -> Mapping[str, str]:
             hint="Install its package, or name its files.",
         )
     return found
-
-
-def _in_wheel(manufacturer: str) -> list[str]:
-    from litert.host.stock_vendors import stock_vendor_folder
-
-    folders = [
-        stock_vendor_folder(manufacturer, "compiler"),
-        stock_vendor_folder(manufacturer, "dispatch"),
-    ]
-    return [folder for folder in folders if folder]
 
 
 def _files(names: Sequence[str]) -> list[str]:

@@ -51,11 +51,7 @@ def load(spec: Mapping[str, str], symbols: str, functions: int, close: int) -> s
 
 
 def find_vendor(spec: Mapping[str, str]) -> Any:
-    """Imports a vendor's object.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, with the file and line at fault.
-    """
+    """Imports a vendor's object."""
     origin = spec["origin"]
     if origin.endswith(".py"):
         return load_file(origin, spec["constant"])

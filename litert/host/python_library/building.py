@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
 SOURCES = os.path.dirname(os.path.abspath(__file__))
@@ -64,11 +64,7 @@ class Interpreter:
 
 
 def find_compiler() -> Sequence[str]:
-    """The C compiler's command, with the user's `$CFLAGS`.
-
-    Raises:
-      LiteRtError: NOT_FOUND, naming what was tried.
-    """
+    """The C compiler's command, with the user's `$CFLAGS`."""
     named = os.environ.get("CC", "")
     flags = shlex.split(os.environ.get("CFLAGS", ""))
     for command in [shlex.split(named)] if named.strip() else [[name] for name in COMPILERS]:
@@ -96,13 +92,7 @@ def find_libpython() -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLibrary:
-    """A library that is to be made.
-
-    Attributes:
-      kind: what it exports: `compiler_plugin` or `dispatch`.
-      output: its path.
-      spec: what `bootstrap.load` gets.
-    """
+    """A library that is to be made: a `compiler_plugin` or `dispatch`, and what `bootstrap.load` gets."""
 
     kind: str
     output: str
@@ -123,10 +113,6 @@ def build_libraries(
       include_folder: where LiteRT's C interfaces are declared.
       interpreter: what they start.
       is_tried: whether a program that has no Python loads and calls each first.
-
-    Raises:
-      LiteRtError: UNSUPPORTED on another system than Linux; NOT_FOUND without a C compiler; COMPILATION, with what
-        it said; DYNAMIC_LOADING, with what a library said; FILE_IO.
     """
     if sys.platform != "linux":
         raise LiteRtError(
@@ -183,8 +169,7 @@ def _writing(output: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", output) from error
+        raise file_error(error, "cannot write", output) from error
 
 
 def _try_library(library: PlannedLibrary, folder: str) -> None:

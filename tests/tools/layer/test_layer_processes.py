@@ -82,6 +82,6 @@ def test_a_compiler_that_crashes_is_explained_whichever_it_is(
 
     monkeypatch.setattr(safe_process, "call_in_child", call)
     with pytest.raises(LiteRtError, match=r"it crashed, while k\.cl was being compiled") as error:
-        safe_process.run_safely("a:b", {}, path="k.cl", timeout_s=1)
+        safe_process.run_safely("a:b", {"path": "k.cl", "timeout_s": 1})
     assert "another driver (LITERT_NPU_OPENCL)" in error.value.hint
     assert "PoCL" not in error.value.hint and "vectors" not in error.value.hint
