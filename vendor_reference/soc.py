@@ -42,12 +42,8 @@ def get_soc_model(name: str) -> SocModel:
     Raises:
       LiteRtError: UNSUPPORTED, with the names there are.
     """
-    if not name:
-        return SOC_MODELS[0]
-    for soc in SOC_MODELS:
-        if soc.name == name:
-            return soc
-    known = ", ".join(soc.name for soc in SOC_MODELS)
-    raise LiteRtError(
-        Status.UNSUPPORTED, f"no SoC model '{name}'", "vendor 'Reference'", f"Known: {known}."
-    )
+    models = {soc.name: soc for soc in SOC_MODELS}
+    if soc := models.get(name or SOC_MODELS[0].name):
+        return soc
+    known = f"Known: {', '.join(models)}."
+    raise LiteRtError(Status.UNSUPPORTED, f"no SoC model '{name}'", "vendor 'Reference'", known)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.custom_layers.xml_text import XmlElement, parse_xml
+from vendor_reference.custom_layers.xml_element import XmlElement
+from vendor_reference.custom_layers.xml_text import parse_xml
 
 
 def parse(text: str | bytes) -> list[XmlElement]:

@@ -40,12 +40,7 @@ _MOST_BESIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
-    """What a layer is compiled with; as `apply_plugin` has it.
-
-    Attributes:
-      path: of the asset.
-      shape_bounds: may name tensors that an op has not.
-    """
+    """What a layer is compiled with; as `apply_plugin` has it. Bounds may name tensors that an op has not."""
 
     path: str
     soc_model: str = ""
@@ -132,22 +127,14 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
 
 
 def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerFile]:
-    """The layer as its description has it, and the description.
-
-    Raises:
-      LiteRtError: what is wrong with the file.
-    """
+    """The layer as its description has it, and the description."""
     with MappedFile(options.path) as file:
         layer = read_layer(op_name, options.path, file.view, options.asset_root)
         return layer, AssetFiles(options.path, options.asset_root).asset(file.view)
 
 
 def described_names(path: str, asset_root: str) -> Sequence[str]:
-    """The names of the layers that an asset describes; none, where it names no layer.
-
-    Raises:
-      LiteRtError: what is wrong with the file.
-    """
+    """The names of the layers that an asset describes; none, where it names no layer."""
     reader = find_reader(path)
     if not isinstance(reader, DescriptionReader):
         return ()

@@ -129,11 +129,7 @@ def load_call(
     assets: Sequence[Asset] = (),
     allow_native_assets: bool = False,
 ) -> Iterator[DeviceCall]:
-    """Opens the reference vendor's device with a function of a module on it.
-
-    Raises:
-      LiteRtError: the vendor's: there is no device, a program does not build.
-    """
+    """Opens the reference vendor's device with a function of a module on it."""
     companions_first = sorted(assets, key=lambda asset: not asset.companion_path)
     named = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in companions_first]
     options = {"allow_native_assets": "true"} if allow_native_assets else {}

@@ -81,19 +81,26 @@ class KernelListing:
 def list_kernel(compiled: CompiledLayer) -> KernelListing:
     """What the kernel of a compiled layer gets; raises what `find_kernel` does."""
     task, program = compiled.find_kernel()
-    declared = find_signature(_sample(compiled, program), task.entry)
+    # As it was built for the check: on the largest shapes, where its text has some.
+    shapes = compiled.function.shapes
+    sample = fill_program(program, hole_values(program, lambda index: shapes[index].bound))
+    declared = find_signature(sample, task.entry)
     builtin, _, own = program.prelude.partition(_OWN)
     arguments = [
         ArgumentLine(str(declared.arguments[i]) if declared else "", text)
         for i, text in enumerate(_describe_arguments(compiled, task, builtin))
     ]
+    try:
+        text = compiled.text(program).text.replace(HOLE, "?")
+    except LiteRtError as error:  # a binary layer may be without its source
+        text = str(error)
     return KernelListing(
         task.entry,
         arguments,
         _shown_sizes(compiled, task.global_size),
         _shown_sizes(compiled, task.local_size or ()),
         [(found[1], (found[3] or "").strip()) for found in _DEFINE.finditer(own)],
-        _text(compiled, program),
+        text,
         program.build_options,
     )
 
@@ -105,19 +112,6 @@ def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | s
         s if isinstance(s, int) else _SHAPE.sub(lambda m: f"{shapes[int(m[1])].name}[", str(s))
         for s in sizes
     ]
-
-
-def _sample(compiled: CompiledLayer, program: Program) -> Program:
-    """The program as it was built for the check: on the largest shapes, where its text has some."""
-    shapes = compiled.function.shapes
-    return fill_program(program, hole_values(program, lambda index: shapes[index].bound))
-
-
-def _text(compiled: CompiledLayer, program: Program) -> str:
-    try:
-        return compiled.text(program).text.replace(HOLE, "?")
-    except LiteRtError as error:  # a binary layer may be without its source
-        return str(error)
 
 
 def find_signature(program: Program, entry: str) -> KernelSignature | None:

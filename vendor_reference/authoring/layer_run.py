@@ -59,9 +59,6 @@ class RunningLayer:
 
         Returns:
           The outputs; and what the kernel did that it must not, in sentences.
-
-        Raises:
-          LiteRtError: the device's.
         """
         before = [memory.content() for memory in self.call.inputs]
         contents: list[list[bytes]] = []
@@ -97,11 +94,7 @@ class RunningLayer:
 
 @contextmanager
 def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
-    """Loads a compiled layer onto the device.
-
-    Raises:
-      LiteRtError: the vendor's.
-    """
+    """Loads a compiled layer onto the device."""
     with load_compiled(separate_places(compiled)) as call:
         yield RunningLayer(compiled, call)
 

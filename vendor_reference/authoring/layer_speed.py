@@ -10,7 +10,6 @@ from litert.core.element_type import ElementType
 from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.tensor_type import RankedTensorType
-from litert.model.graph import Op
 from vendor_reference.authoring.device_call import load_call
 from vendor_reference.authoring.layer_run import RunningLayer, load_compiled, quiet
 from vendor_reference.executable.byte_code import write_executable
@@ -99,13 +98,7 @@ class Speed:
 
 
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
-    """Measures a layer whose inputs are set, and then the device's limits.
-
-    Args:
-      running: the layer.
-      repeat: how many runs count.
-      flops: operations of a run, in output 0's B, F, Y, X.
-    """
+    """Measures a layer whose inputs are set, and then the device's limits; `flops` is in output 0's B, F, Y, X."""
     with quiet(), load_compiled(running.compiled) as call:
         for memory, given in zip(call.inputs, running.call.inputs, strict=True):
             memory.array[...] = given.array
@@ -115,6 +108,12 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
     kernel_s = max(median(times) / 1e6, 1e-9)
     others = [times for kernel, times in timing.kernels.items() if kernel != running.entry]
     others_s = median(map(sum, zip(*others, strict=True))) if others else 0.0
+    rate = None
+    if flops:
+        inputs = [tensor.shape if tensor else () for tensor in op.inputs]
+        outputs = [tensor.shape for tensor in op.outputs]
+        operations = flops.evaluate(kernel_dims(outputs[0]), inputs, outputs, most=2**62)
+        rate = operations / kernel_s / 1e9
     moved = sum(t.type.size_bytes for t in {*op.inputs, *op.outputs} if t)
     return Speed(
         repeat,
@@ -123,16 +122,10 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
         median(timing.calls) * 1e6,
         moved,
         moved / kernel_s / 1e9,
-        _operations(op, flops) / kernel_s / 1e9 if flops else None,
+        rate,
         (_measure_copy(moved) / 1e9, _measure_copy(_LARGE_BYTES) / 1e9),
         _measure_multiply_add() / 1e9,
     )
-
-
-def _operations(op: Op, flops: Formula) -> int:
-    inputs = [tensor.shape if tensor else () for tensor in op.inputs]
-    outputs = [tensor.shape for tensor in op.outputs]
-    return flops.evaluate(kernel_dims(outputs[0]), inputs, outputs, most=2**62)
 
 
 def _measure_copy(num_bytes: int) -> float:

@@ -79,13 +79,7 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:
 
 
 def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -> str:
-    """A description with another local size.
-
-    Args:
-      text: of the description.
-      suffix: `.json` or `.xml`.
-      op_name: of the layer, where an XML file has several.
-      sizes: one for each dimension; none for the driver's choice.
+    """The text of a `.json` or `.xml` description with another local size; none for the driver's choice.
 
     Raises:
       LiteRtError: UNSUPPORTED, for a file that has no place for it.

@@ -79,9 +79,8 @@ class KernelFault:
         yield f"{self.what}: kernel {self.kernel}, work item{plural} {items}{more}"
         for place in dict.fromkeys(self.places):
             yield f"  {place}"
-            yield from (
-                f"  {line}" for line in show_place(text, place.file_name, place.line, place.column)
-            )
+            lines = show_place(text, place.file_name, place.line, place.column)
+            yield from (f"  {line}" for line in lines)
 
 
 @contextmanager
@@ -115,9 +114,6 @@ def sanitize(
 
     Returns:
       What the kernel does that it must not; and the program's text, for the lines.
-
-    Raises:
-      LiteRtError: what is wrong with the layer.
     """
     with compile_layer(subject, options) as compiled:
         task, program = compiled.find_kernel()
@@ -143,8 +139,7 @@ def read_log(log: str) -> list[KernelFault]:
     """The faults of a log; what only differs in work items and addresses is one, counted."""
     found: dict[object, KernelFault] = {}
     for fault in _faults(log):
-        what = re.sub(r"\d+", "", fault.what)
-        key = (what, fault.kernel, tuple(fault.places))
+        key = (re.sub(r"\d+", "", fault.what), fault.kernel, tuple(fault.places))
         first = found.get(key)
         found[key] = replace(first, times=first.times + 1) if first else fault
     return list(found.values())

@@ -10,11 +10,7 @@ from vendor_reference.authoring.subject import Subject, check_alike
 
 
 def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
-    """A description and its kernel, by file name; they compile for all ops of that name.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for ops with other numbers of outputs.
-    """
+    """A description and its kernel, by file name; they compile for all ops of that name."""
     numbers = [len(subject.op.outputs) for subject in subjects]
     check_alike(numbers, "ops with other numbers of outputs", f"op '{op_name}'")
     number = numbers[0]

@@ -73,8 +73,8 @@ def choose_op_name(
     Args:
       choice: the user's.
       asset_path: "" where there is no asset yet.
-      model: that `choice` names; None for given shapes.
-      described: names of the layers in the asset, where it names them.
+      model: that `choice` names.
+      described: names of the layers in the asset.
 
     Raises:
       LiteRtError: NOT_FOUND, with the names there are.
@@ -105,10 +105,7 @@ def choose_op_name(
 def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]:
     """The different ops of that name: those alike in types, options and constants are one.
 
-    Args:
-      choice: may name an op by its index.
-      op_name: from `choose_op_name`.
-      model: stays open as long as the subjects.
+    The model stays open as long as they are used.
     """
     alike: dict[object, list[tuple[str, Op, Subgraph]]] = {}
     name = os.path.basename(choice.model)
@@ -126,11 +123,7 @@ def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]
 
 
 def given_subject(choice: OpChoice, op_name: str) -> Subject:
-    """The op of given shapes.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+    """The op of given shapes: its inputs are `input0`, `input1`, ..., and its outputs `output0`, ..."""
     inputs = parse_types(choice.inputs, "--inputs")
     outputs = parse_types(choice.outputs, "--outputs")
     if not outputs:
@@ -139,20 +132,22 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
             "nothing says what op the layer is for",
             hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
         )
-    model = _make_model(op_name, inputs, outputs, _read_options(choice.options))
-    return Subject("an op of the given shapes", model)
+    builder = ModelBuilder()
+    tensors = [
+        builder.input(f"input{index}", kind.element_type, kind.shape)
+        for index, kind in enumerate(inputs)
+    ]
+    made = [
+        builder.tensor(f"output{index}", kind.element_type, kind.shape)
+        for index, kind in enumerate(outputs)
+    ]
+    builder.custom(op_name, tensors, made, options=_read_options(choice.options))
+    builder.output(*made)
+    return Subject("an op of the given shapes", builder.build())
 
 
 def parse_types(text: str, flag: str) -> list[RankedTensorType]:
-    """Reads `1x8x8x4xf32,4xi32`: sizes, then the element type; `f32` alone is a scalar.
-
-    Args:
-      text: as the user wrote it; "" is none.
-      flag: that it was given with, for the error.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+    """Reads `1x8x8x4xf32,4xi32`, given with a flag: sizes, then the element type; `f32` alone is a scalar."""
     return [_parse_type(part.strip(), flag) for part in text.split(",")] if text.strip() else []
 
 
@@ -166,11 +161,7 @@ def describe_op(op: Op) -> str:
 
 
 def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
-    """Refuses ops that differ in what one layer cannot.
-
-    Raises:
-      LiteRtError: UNSUPPORTED.
-    """
+    """Refuses ops that differ in what one layer cannot."""
     if len(set(kinds)) > 1:
         raise LiteRtError(Status.UNSUPPORTED, what, where, "Choose one with --op=INDEX.")
 
@@ -188,31 +179,6 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     model.buffers = [Buffer(), *buffers]
     model.operator_codes = list({o.code: None for o in copy.ops})
     return model
-
-
-def _make_model(
-    op_name: str,
-    inputs: Sequence[RankedTensorType],
-    outputs: Sequence[RankedTensorType],
-    options: Mapping[str, FlexValue] | bytes | None,
-) -> Model:
-    """A model of a custom op with inputs `input0`, `input1`, ... and outputs `output0`, ...
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for options that a FlexBuffer cannot hold.
-    """
-    builder = ModelBuilder()
-    tensors = [
-        builder.input(f"input{index}", kind.element_type, kind.shape)
-        for index, kind in enumerate(inputs)
-    ]
-    made = [
-        builder.tensor(f"output{index}", kind.element_type, kind.shape)
-        for index, kind in enumerate(outputs)
-    ]
-    builder.custom(op_name, tensors, made, options=options)
-    builder.output(*made)
-    return builder.build()
 
 
 def _parse_type(text: str, flag: str) -> RankedTensorType:

@@ -74,12 +74,7 @@ class ConfigurationRefusedError(Exception):
 
 
 class CpuLayerLibrary:
-    """A library that is loaded.
-
-    Attributes:
-      table: its functions.
-      name, version: its own.
-    """
+    """A library that is loaded; `table` has its functions."""
 
     def __init__(self, data: memoryview, where: str) -> None:
         """Loads a shared object, and asks it who it is; `where` is its file's name, for messages.
@@ -292,11 +287,7 @@ class Kernel:
         set_shapes(self._outputs, op.outputs, config.outputs)
 
     def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Runs it on addresses; 0 for no bytes, or an input that is left out.
-
-        Raises:
-          LiteRtError: with what the library says.
-        """
+        """Runs it on addresses; 0 for no bytes, or an input that is left out."""
         for structs, addresses in ((self._inputs, inputs), (self._outputs, outputs)):
             for struct, address in zip(structs, addresses, strict=True):
                 struct.data = ffi.cast("void*", address)

@@ -51,13 +51,7 @@ class DescriptionReader(AssetReader):
 
 
 def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") -> CustomLayer:
-    """The layer that an asset describes.
-
-    Args:
-      op_name: name of the ops that it is for.
-      path: of the asset.
-      data: its bytes.
-      asset_root: the folder that files named by it may lie in; "" for its own.
+    """The layer for ops of a name that an asset describes; its files lie in its folder, or in `asset_root`.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a kind of asset that has no reader; others from the reader.

@@ -72,10 +72,6 @@ class ShapeKernel:
 
     It runs as one work item, before the layer's kernel. Its arguments are the shapes of the op's inputs, then
     those of its outputs, which it writes: pointers to `uint` in global memory.
-
-    Attributes:
-      entry: the kernel's name.
-      sources: files that make up its program, in order.
     """
 
     entry: str

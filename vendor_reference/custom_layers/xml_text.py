@@ -10,11 +10,10 @@ harm by its entities, and those that declare some are refused. Time and memory a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.custom_layers.xml_element import XmlElement, XmlLayer
 
 _MOST_BYTES = 4 << 20
 _MOST_ELEMENTS = 100_000
@@ -29,23 +28,6 @@ _LINE_BREAK = re.compile(r"\r\n|[\r\n\t]")
 _REFERENCE = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _CONTROL = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class XmlElement:
-    """An element; text in it is not kept.
-
-    Attributes:
-      line: of its start, from 1.
-      attributes: with references replaced, and a blank for each line break.
-      repeated: names of attributes that were given again, with values that do not count.
-    """
-
-    name: str
-    line: int
-    attributes: Mapping[str, str]
-    repeated: tuple[str, ...] = ()
-    children: list[XmlElement] = field(default_factory=list)
 
 
 def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
@@ -161,14 +143,17 @@ class _Parser:
             if key in attributes:
                 repeated.append(key)
             attributes.setdefault(key, value)
-        self._add(XmlElement(name, line, attributes, tuple(repeated)))
+        if self._open:
+            layer, siblings = self._open[-1].layer, self._open[-1].children
+        else:
+            layer, siblings = XmlLayer(self._where, attributes.get("name", "")), self._roots
+        siblings.append(XmlElement(name, line, attributes, tuple(repeated), layer))
+        self._end_start_tag(siblings[-1])
 
-    def _add(self, element: XmlElement) -> None:
-        """Puts an element, whose tag ends here, into the one that is open."""
+    def _end_start_tag(self, element: XmlElement) -> None:
         self._num_elements += 1
         if self._num_elements > _MOST_ELEMENTS:
             raise self._error(f"more than {_MOST_ELEMENTS} elements")
-        (self._open[-1].children if self._open else self._roots).append(element)
         if self._text.startswith("/>", self._at):
             self._at += 2
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
@@ -29,8 +29,8 @@ from vendor_reference.custom_layers.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
-from vendor_reference.custom_layers.xml_node import LayerPlace, XmlNode
-from vendor_reference.custom_layers.xml_text import XmlElement, parse_xml
+from vendor_reference.custom_layers.xml_element import XmlElement
+from vendor_reference.custom_layers.xml_text import parse_xml
 
 _ELEMENT = "CustomLayer"
 _TYPE = "SimpleGPU"
@@ -65,25 +65,24 @@ class XmlReader(DescriptionReader):
     suffix = ".xml"
 
     def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
-        layers, notes = _read_layers(files, data)
-        layer = layers.get(op_name)
-        if layer is None and len(layers) == 1:
-            (layer,) = layers.values()
-        if layer is None:
+        layers = _read_layers(files, data)
+        found = layers.get(op_name)
+        if found is None and len(layers) == 1:
+            (found,) = layers.values()
+        if found is None:
             raise no_layer_named(op_name, list(layers), files.path)
-        found = layer.with_files(op_name, files)
-        return replace(found, notes=[*found.notes, *notes.get(found.kernel.title, ())])
+        return _with_files(*found, op_name, files)
 
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
-        return list(_read_layers(files, data)[0])
+        return list(_read_layers(files, data))
 
 
 def _read_layers(
     files: AssetFiles, data: memoryview
-) -> tuple[Mapping[str, _XmlLayer], Mapping[str, Sequence[str]]]:
-    """All layers of a file by name, and notes on names that occur twice; one bad layer fails the file."""
-    layers: dict[str, _XmlLayer] = {}
-    notes: dict[str, list[str]] = {}
+) -> Mapping[str, tuple[CustomLayer, XmlElement]]:
+    """All layers of a file by name, but for their files; one bad layer fails the file."""
+    layers: dict[str, tuple[CustomLayer, XmlElement]] = {}
+    again: dict[str, list[str]] = {}
     for element in parse_xml(data, files.path):
         if element.name != _ELEMENT:
             inside = any(child.name == _ELEMENT for child in element.children)
@@ -95,84 +94,71 @@ def _read_layers(
                 if inside
                 else "",
             )
-        layer = _read_layer(element, files.path, files.file_name)
-        name = layer.layer.kernel.title
+        layer = _read_layer(element, files.file_name)
+        name = layer.kernel.title
         if name in layers:
             what = f"layer '{name}' is described again: the last one counts"
-            notes.setdefault(name, []).append(f"{files.file_name}, line {element.line}: {what}.")
-        layers[name] = layer
+            again.setdefault(name, []).append(f"line {element.line}: {what}.")
+            element.layer.notes += again[name]
+        layers[name] = layer, element
     if not layers:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"no <{_ELEMENT}> in it: not a custom layer configuration",
             files.path,
         )
-    return layers, notes
+    return layers
 
 
-@dataclass(slots=True)
-class _XmlLayer:
-    """A layer that has been read, but for its files.
-
-    Attributes:
-      layer: without sources.
-      sources: names of files, each with its line.
-    """
-
-    layer: CustomLayer
-    sources: Sequence[tuple[str, int]]
-
-    def with_files(self, op_name: str, files: AssetFiles) -> CustomLayer:
-        """The layer for an op, with its sources and what they include."""
-        sources = [files.read(name, f"line {line}, <Source>") for name, line in self.sources]
-        headers = files.headers(sources)
-        names = _names_in([*sources, *headers])
-        kernel = self.layer.kernel
-        arguments = tuple(_with_strides(argument, names) for argument in kernel.arguments)
-        return replace(
-            self.layer,
-            op_name=op_name,
-            kernel=replace(kernel, arguments=arguments),
-            sources=sources,
-            headers=headers,
-        )
+def _with_files(
+    layer: CustomLayer, element: XmlElement, op_name: str, files: AssetFiles
+) -> CustomLayer:
+    """The layer for an op, with its sources and what they include."""
+    sources = [
+        files.read(source.attributes["filename"], f"line {source.line}, <Source>")
+        for source in element.named("Kernel")[0].named("Source")
+    ]
+    headers = files.headers(sources)
+    names = _names_in([*sources, *headers])
+    arguments = tuple(_with_strides(argument, names) for argument in layer.kernel.arguments)
+    return replace(
+        layer,
+        op_name=op_name,
+        kernel=replace(layer.kernel, arguments=arguments),
+        sources=sources,
+        headers=headers,
+        notes=[f"{files.file_name}, {note}" for note in element.layer.notes],
+    )
 
 
-def _read_layer(element: XmlElement, path: str, file_name: str) -> _XmlLayer:
-    """Reads a `<CustomLayer>`; errors have the file's path, notes its name."""
-    place = LayerPlace(path, file_name)
-    node = XmlNode(element, place)
-    node.note_unknown(_ATTRIBUTES, _CHILDREN)
-    place.name = node.text("name", "the type of the ops that it implements")
-    _check_kind(node)
-    kernel, buffers = node.only("Kernel"), node.only("Buffers")
+def _read_layer(element: XmlElement, file_name: str) -> CustomLayer:
+    """Reads a `<CustomLayer>`, but for its files."""
+    element.note_unknown(_ATTRIBUTES, _CHILDREN)
+    name = element.text("name", "the type of the ops that it implements")
+    _check_kind(element)
+    kernel, buffers = element.only("Kernel"), element.only("Buffers")
     entry = kernel.text("entry", "the kernel's name")
     if not entry.isascii() or not entry.isidentifier():
         raise kernel.error(f"entry {entry!a} is not a name in C")
-    sources = [
-        (source.text("filename", "the source's path"), source.element.line)
-        for source in kernel.children("Source")
-    ]
-    if not sources:
+    if not [source.text("filename", "the source's path") for source in kernel.named("Source")]:
         raise kernel.error("no <Source> in it")
     arguments = _arguments(buffers)
-    defines = [_define(define) for define in kernel.children("Define")]
+    defines = [_define(define) for define in kernel.named("Define")]
     spec = KernelSpec(
-        place.name, arguments, where=file_name, entry=entry, build_options=_build_options(node)
+        name, arguments, where=file_name, entry=entry, build_options=_build_options(element)
     )
-    spec = _with_work_sizes(spec, node.first("WorkSizes"))
-    layer = CustomLayer(place.name, spec, (), defines=defines, notes=place.notes)
-    return _XmlLayer(layer, sources)
+    spec = _with_work_sizes(spec, element.first("WorkSizes"))
+    return CustomLayer(name, spec, (), defines=defines)
 
 
-def _arguments(buffers: XmlNode) -> tuple[KernelArgument, ...]:
+def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
     """The arguments by `arg-index`; a gap is input 0, as OpenVINO fills it."""
     bound: dict[int, KernelArgument] = {}
     formats: dict[tuple[bool, int], Format] = {}
-    for node in buffers.children("Tensor", "Data"):
+    for node in buffers.named("Tensor", "Data"):
         index = node.index("arg-index", _MOST_ARGUMENTS - 1)
         binding: KernelArgument
-        if node.element.name == "Data":
+        if node.name == "Data":
             binding = DataArgument(node.text("name", "a constant input's"), is_flat=True)
         else:
             binding = _tensor(node, formats)
@@ -190,7 +176,7 @@ def _arguments(buffers: XmlNode) -> tuple[KernelArgument, ...]:
     return tuple(bound.get(index, first) for index in range(max(bound) + 1))
 
 
-def _tensor(node: XmlNode, formats: dict[tuple[bool, int], Format]) -> KernelArgument:
+def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> KernelArgument:
     """A tensor, or internal memory; `formats` are those of ports before it, of which the first counts."""
     kind = node.attributes.get("type", "")
     if kind not in ("input", "output", "internal"):
@@ -212,7 +198,7 @@ def _tensor(node: XmlNode, formats: dict[tuple[bool, int], Format]) -> KernelArg
     return TensorArgument(*key, taken)
 
 
-def _internal_size(node: XmlNode) -> Formula:
+def _internal_size(node: XmlElement) -> Formula:
     size = node.formula("size", node.text("size", "its elements"))
     if size.has_letters or not all(s.is_bfyx for s in size.tensor_sizes):
         raise node.error(
@@ -221,7 +207,7 @@ def _internal_size(node: XmlNode) -> Formula:
     return size
 
 
-def _renumber_outputs(buffers: XmlNode, bound: dict[int, KernelArgument]) -> None:
+def _renumber_outputs(buffers: XmlElement, bound: dict[int, KernelArgument]) -> None:
     """Outputs that are numbered on from the inputs, as the ports of an IR are, count from 0."""
     tensors = {i: b for i, b in bound.items() if isinstance(b, TensorArgument)}
     first = len({b.index for b in tensors.values() if not b.is_output})
@@ -234,7 +220,7 @@ def _renumber_outputs(buffers: XmlNode, bound: dict[int, KernelArgument]) -> Non
             bound[index] = replace(binding, index=binding.index - first)
 
 
-def _check_kind(node: XmlNode) -> None:
+def _check_kind(node: XmlElement) -> None:
     kind = node.attributes.get("type", "")
     if kind != _TYPE:
         raise node.error(f"type '{kind}', expected '{_TYPE}'")
@@ -244,7 +230,7 @@ def _check_kind(node: XmlNode) -> None:
         raise node.error(f"{what}, this reader knows {_VERSION}")
 
 
-def _define(node: XmlNode) -> Define:
+def _define(node: XmlElement) -> Define:
     name = node.text("name", "the macro's")
     if not _DEFINE_NAME.fullmatch(name) or name.rstrip().endswith("\\"):
         raise node.error(f"name {name!a} cannot stand behind a #define")
@@ -256,15 +242,15 @@ def _define(node: XmlNode) -> Define:
     return Define(name, source, kind if kind in ("int[]", "float[]") else "", is_plain=True)
 
 
-def _build_options(layer: XmlNode) -> str:
-    nodes = layer.children("CompilerOptions")
+def _build_options(layer: XmlElement) -> str:
+    nodes = layer.named("CompilerOptions")
     if len(nodes) > 1:
         nodes[1].note(f"{len(nodes)} <CompilerOptions> are joined; OpenVINO takes the first")
     options = [node.text("options", "for the compiler", may_be_empty=True) for node in nodes]
     return " ".join(text for text in options if text)
 
 
-def _with_work_sizes(kernel: KernelSpec, node: XmlNode | None) -> KernelSpec:
+def _with_work_sizes(kernel: KernelSpec, node: XmlElement | None) -> KernelSpec:
     if node is None:
         return kernel
     sizes, local = _formulas(node, "global"), _formulas(node, "local")
@@ -288,7 +274,7 @@ def _with_work_sizes(kernel: KernelSpec, node: XmlNode | None) -> KernelSpec:
     )
 
 
-def _formulas(node: XmlNode, name: str) -> list[str]:
+def _formulas(node: XmlElement, name: str) -> list[str]:
     text = node.attributes.get(name, "").strip()
     if not text:
         return []

@@ -1,54 +1,58 @@
-"""An element of a custom layer configuration while its layer is read: its attributes, its errors, its notes."""
+"""An element of a custom layer configuration: its attributes, its errors, its notes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
 from litert.core.status import Status
-from vendor_reference.custom_layers.xml_text import XmlElement
 
 _INTEGER = re.compile(r"[ ]*([+-]?[0-9]+)[ ]*")
 _MOST_DIGITS = 9
 
 
 @dataclass(slots=True)
-class LayerPlace:
-    """The layer that is being read: errors have its file's path, notes the file's name."""
+class XmlLayer:
+    """The element on the top level, and what is said of it and those below."""
 
     path: str
-    file_name: str
-    name: str = ""  # until it is known
+    name: str
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class XmlNode:
-    """An element in its layer."""
+class XmlElement:
+    """An element; text in it is not kept.
 
-    element: XmlElement
-    place: LayerPlace
+    Attributes:
+      line: of its start, from 1.
+      attributes: with references replaced, and a blank for each line break.
+      repeated: names of attributes that were given again, with values that do not count.
+      layer: that it is in, for messages.
+    """
 
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        return self.element.attributes
+    name: str
+    line: int
+    attributes: Mapping[str, str]
+    repeated: Sequence[str]
+    layer: XmlLayer
+    children: list[XmlElement] = field(default_factory=list)
 
-    def children(self, *names: str) -> list[XmlNode]:
+    def named(self, *names: str) -> list[XmlElement]:
         """The children of these names, in order."""
-        return [XmlNode(c, self.place) for c in self.element.children if c.name in names]
+        return [child for child in self.children if child.name in names]
 
-    def first(self, name: str) -> XmlNode | None:
+    def first(self, name: str) -> XmlElement | None:
         """The first child of that name; others are ignored, with a note."""
-        children = self.children(name)
+        children = self.named(name)
         for other in children[1:]:
-            line = children[0].element.line
-            other.note(f"is ignored: the first one, in line {line}, counts")
+            other.note(f"is ignored: the first one, in line {children[0].line}, counts")
         return children[0] if children else None
 
-    def only(self, name: str) -> XmlNode:
+    def only(self, name: str) -> XmlElement:
         """The same where there must be one."""
         child = self.first(name)
         if child is None:
@@ -97,30 +101,27 @@ class XmlNode:
         children: Mapping[str, Collection[str]],
     ) -> None:
         """Notes what nobody reads, here and below; both mappings are by element."""
-        name = self.element.name
         for attribute in self.attributes:
-            if attribute not in attributes[name]:
+            if attribute not in attributes[self.name]:
                 self.note(f"attribute '{attribute}' is unknown, and ignored")
-        for attribute in self.element.repeated:
+        for attribute in self.repeated:
             self.note(f"attribute '{attribute}' is given again: the first one counts")
-        for child in self.element.children:
-            node = XmlNode(child, self.place)
-            if child.name in children.get(name, ()):
-                node.note_unknown(attributes, children)
+        for child in self.children:
+            if child.name in children.get(self.name, ()):
+                child.note_unknown(attributes, children)
             else:
-                node.note(f"is unknown in <{name}>, and ignored")
+                child.note(f"is unknown in <{self.name}>, and ignored")
 
     def note(self, what: str) -> None:
         """Says something of this element in the report."""
-        where = f"{self.place.file_name}, line {self.element.line}"
-        self.place.notes.append(f"{where}: <{self.element.name}> {what}.")
+        self.layer.notes.append(f"line {self.line}: <{self.name}> {what}.")
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
         """An error about this element."""
-        of_layer = f" of layer '{self.place.name}'" if self.place.name else ""
+        of_layer = f" of layer '{self.layer.name}'" if self.layer.name else ""
         return LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"<{self.element.name}>{of_layer}: {what}",
-            f"{self.place.path}, line {self.element.line}",
+            f"<{self.name}>{of_layer}: {what}",
+            f"{self.layer.path}, line {self.line}",
             hint,
         )
