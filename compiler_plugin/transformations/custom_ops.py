@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from compiler_plugin.transformations.extension_call import (
     describe_node,
@@ -28,7 +28,7 @@ from compiler_plugin.transformations.extension_call import (
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.mapping_file import MappedOp, MappedOpDefinition
 from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.node_attributes import OpDefinition
+from compiler_plugin.transformations.node_attributes import flexbuffer_entries
 from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, is_builtin
 from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
@@ -95,27 +95,6 @@ def raw_options(node: Node, fields: Sequence[RawField]) -> Mapping[str, Any]:
     return read_raw_fields(node.custom_options, fields)
 
 
-def standard_options(node: Node, fields: Sequence[RawField] | None) -> Mapping[str, Any]:
-    """What a custom op's options say without an extractor.
-
-    Args:
-      node: a custom op.
-      fields: of the C struct that they are; None for a FlexBuffer, whose entries count if it is a map.
-    """
-    if fields is not None:
-        return raw_options(node, fields)
-    found = find_flexbuffer_options(node.custom_options)
-    return found if isinstance(found, Mapping) else {}
-
-
-class _Written(NamedTuple):
-    """What a node was when it was written."""
-
-    options: Blob  # kept, so that its identity is not another's
-    definition: Op
-    attributes: Mapping[str, Any]
-
-
 class OpLibrary:
     """What extensions and the mapping file say of ops."""
 
@@ -146,10 +125,12 @@ class OpLibrary:
                 "Rename one of the ops, or leave out a folder.",
             )
         self._classes = {cls.op: cls for cls in classes}
-        self._extractors = {cls.op: _make_extractor(cls) for cls in enabled}
+        for extractor in enabled:
+            _check_name(extractor)
+        self._extractors = {cls.op: cls() for cls in enabled}
         self._mapping = mapping or {}
-        # By the identity of options, which copies of an op share.
-        self._written: dict[int, _Written] = {}
+        # What nodes were when they were written, by their options, which copies of an op share.
+        self._written: dict[Blob | None, tuple[Op | None, Mapping[str, Any]]] = {}
         self._names = {*self._classes, *self._extractors, *self._mapping}
 
     @contextmanager
@@ -179,15 +160,16 @@ class OpLibrary:
         """
         definition, op = node.op_definition, node.model_op
         if isinstance(definition, Op) and op is not None and op.custom_options is not None:
-            written = _Written(op.custom_options, definition, node.custom_attributes())
-            self._written[id(op.custom_options)] = written
+            self._written[op.custom_options] = definition, node.custom_attributes()
             self._names.add(node.op)
 
     def _extract(self, name: str, node: Node) -> None:
-        written = self._written.get(id(node.model_op and node.model_op.custom_options))
-        if written is not None and written.definition.type == name:
-            node.set_extracted(written.attributes)
-            written.definition.attach(node)
+        op = node.model_op
+        options = None if op is None else op.custom_options
+        definition, attributes = self._written.get(options, (None, {}))
+        if definition is not None and definition.type == name:
+            node.set_extracted(attributes)
+            definition.attach(node)
         elif name in self._mapping and node.is_custom:
             mapped = self._mapping[name]
             if not mapped.has_parameters:
@@ -198,7 +180,10 @@ class OpLibrary:
         elif name in self._classes and self._classes[name].enabled:
             cls = self._classes[name]
             with extension_call(cls.__name__, extension_file(cls), node):
-                found = standard_options(node, cls.raw_options)
+                if cls.raw_options is not None:
+                    found = raw_options(node, cls.raw_options)
+                else:
+                    found = flexbuffer_entries(node.custom_options)
                 _check_options(found)
                 cls.update_node_stat(node, found)
 
@@ -242,11 +227,6 @@ def _check_name(cls: type[Op] | type[Extractor]) -> None:
         )
 
 
-def _make_extractor(cls: type[Extractor]) -> Extractor:
-    _check_name(cls)
-    return cls()
-
-
 def write_attributes(node: Node) -> None:
     """Puts into the model what a custom op's node says: its type, and its attributes, if they were changed.
 
@@ -272,27 +252,19 @@ def write_attributes(node: Node) -> None:
 
 
 def write_options(node: Node) -> None:
-    """Puts a custom op's attributes into the model, if they were changed; its name stays.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, as `write_attributes`.
-    """
+    """Puts a custom op's attributes into the model, if they were changed; its name stays."""
     op = node.model_op
     if op is None or not op.is_custom or not node.is_changed or is_builtin(node.type or ""):
         return
-    written = _find_bytes(node, node.op_definition)
+    written = _find_bytes(node)
     if written is not None:
         op.custom_options = Blob(written)
     node.is_changed = False
 
 
-def find_written(node: Node, definition: OpDefinition | None) -> dict[str, Any]:
-    """What of a node's attributes is written, by name; None is not written.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for what is no record, or an attribute that the node has not;
-        INVALID_TRANSFORMATION for what a record's function raises.
-    """
+def _find_written(node: Node) -> dict[str, Any]:
+    """What of a node's attributes is written, by name; None is not written."""
+    definition = node.op_definition
     if definition is None:
         return dict(node.custom_attributes())
     name, file = definition.attrs["op"], definition.source_file
@@ -307,9 +279,9 @@ def find_written(node: Node, definition: OpDefinition | None) -> dict[str, Any]:
 
 def _become_builtin(node: Node, op_type: str) -> None:
     """Makes a node whose type is one of TFLite's own operators one of those."""
-    op, definition = node.model_op, node.op_definition
+    op = node.model_op
     assert op is not None
-    values = {k: v for k, v in find_written(node, definition).items() if v is not None}
+    values = {k: v for k, v in _find_written(node).items() if v is not None}
     try:
         options = make_builtin_options(op_type, values)
     except LiteRtError as error:
@@ -320,11 +292,11 @@ def _become_builtin(node: Node, op_type: str) -> None:
     op.custom_options = None
 
 
-def _find_bytes(node: Node, definition: OpDefinition | None) -> bytes | None:
+def _find_bytes(node: Node) -> bytes | None:
     """Options for the file; None where they are to stay as they are."""
-    values = find_written(node, definition)
+    values = _find_written(node)
     where = describe_node(node)
-    data = node.custom_options
+    data, definition = node.custom_options, node.op_definition
     entries = find_flexbuffer_options(data)
     fields = None if definition is None else definition.raw_options
     if fields is not None:

@@ -18,16 +18,10 @@ from litert.host.extensions import find_place
 def extension_call(
     function: str, file: str, node: Node, status: Status = Status.INVALID_TRANSFORMATION
 ) -> Iterator[None]:
-    """Around a call.
+    """Around a call of an extension's function, as `SoftMax.infer`, in a file or none, for a node.
 
-    Args:
-      function: what is called, for messages: `SoftMax.infer`.
-      file: that it is written in; "" for none.
-      node: that it is called for.
-      status: of exceptions that are no `LiteRtError`.
-
-    Raises:
-      LiteRtError: for any exception but KeyboardInterrupt, with the line of the extension's file.
+    Whatever is raised but KeyboardInterrupt becomes an error with the line of the file; the status is that of
+    exceptions that are no `LiteRtError`.
     """
     try:
         yield

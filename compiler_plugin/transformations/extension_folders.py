@@ -27,15 +27,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _PACKAGE = "compiler_plugin.transformations.builtin"
-_FRAMEWORK = "tflite"
-_OPS = "ops"
-_FRONT = Phase.FRONT.value
 _FOLDERS: Mapping[str, Phase | None] = {
-    _OPS: None,
-    _FRONT: Phase.FRONT,
-    f"{_FRONT}/{_FRAMEWORK}": Phase.FRONT,
-    Phase.MIDDLE.value: Phase.MIDDLE,
-    Phase.BACK.value: Phase.BACK,
+    "ops": None,
+    "front": Phase.FRONT,
+    "front/tflite": Phase.FRONT,
+    "middle": Phase.MIDDLE,
+    "back": Phase.BACK,
 }
 ALL = "all"
 RESERVED = (ALL, *(phase.value for phase in Phase))
@@ -98,10 +95,7 @@ class Extensions:
 
 
 def load_extensions(folders: Sequence[str]) -> Extensions:
-    """Loads our own transformations, then the user's folders.
-
-    Args:
-      folders: each counts once.
+    """Loads our own transformations, then the user's folders, each once.
 
     Raises:
       LiteRtError: NOT_FOUND, for a folder that is none or holds no part of an extension; DYNAMIC_LOADING, for a
@@ -111,29 +105,21 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
     ours = os.path.join(os.path.dirname(__file__), "builtin")
     _load_folder(ours, _PACKAGE, found)
     for folder in {os.path.realpath(folder): folder for folder in folders}.values():
-        package = _open_folder(folder)
+        try:
+            package = open_package(folder)
+        except LiteRtError as error:
+            if "," not in folder:
+                raise
+            hint = "Folders are not joined by commas: give --extensions once for each."
+            raise LiteRtError(error.status, error.what, error.where, hint) from None
         found.notes.extend(_check_parts(folder))
         _load_folder(folder, package, found)
     check_names(found.transformations)
     return found
 
 
-def _open_folder(folder: str) -> str:
-    try:
-        return open_package(folder)
-    except LiteRtError as error:
-        if "," not in folder:
-            raise
-        hint = "Folders are not joined by commas: give --extensions once for each."
-        raise LiteRtError(error.status, error.what, error.where, hint) from None
-
-
 def check_names(loaded: Sequence[LoadedTransformation]) -> None:
-    """Refuses a name that is taken twice, or that means many in `--transformations`.
-
-    Raises:
-      LiteRtError: ALREADY_EXISTS, with the files.
-    """
+    """Refuses a name that is taken twice, or that means many in `--transformations`."""
     reserved = [(word, "--transformations, where it stands for many") for word in RESERVED]
     check_unique(
         reserved + [(item.name, item.origin.path) for item in loaded],
@@ -157,7 +143,7 @@ def _check_parts(folder: str) -> Iterator[str]:
             if name[0] in "._" or is_part or not os.path.isdir(path):
                 continue
             if any(entry.endswith(".py") for entry in _list(path)):
-                of = "another framework's" if parent == _FRONT else "no part of an extension"
+                of = "another framework's" if parent == "front" else "no part of an extension"
                 yield f"{path} was left alone: it is {of}"
 
 
@@ -250,11 +236,7 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
 
 
 def _check_place(cls: type, origin: ExtensionOrigin) -> None:
-    """Refuses a class that lacks a method, or whose kind does not belong into its folder.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING.
-    """
+    """Refuses a class that lacks a method, or whose kind does not belong into its folder."""
     what = hint = ""
     if inspect.isabstract(cls):
         what = f"{cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
@@ -264,30 +246,22 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
         hint = "Put it into front, middle or back."
     elif issubclass(cls, Extractor) and origin.phase is not Phase.FRONT:
         what = f"{cls.__name__} is an extractor, and does not lie in front"
-        hint = f"Put it into {_FRONT}/{_FRAMEWORK}: attributes are found before the front phase."
+        hint = "Put it into front/tflite: attributes are found before the front phase."
     if what:
         raise LiteRtError(Status.DYNAMIC_LOADING, what, origin.path, hint)
 
 
-def _check_conditions(cls: type[Transformation]) -> None:
-    conditions = cls.graph_condition
-    if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
-        raise refused(
-            f"graph_condition of {cls.__name__} is {conditions!r:.60}",
-            "It is a list of functions of the graph: [lambda graph: graph.static_shape].",
-        )
-
-
 def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -> Transformation:
-    """A transformation of a user's class.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, for a class that cannot be made; INVALID_ARGUMENT, for rules that are no names.
-    """
+    """A transformation of a user's class, whose rules and conditions are checked."""
     try:
         transformation = cls()
         find_rules(transformation)
-        _check_conditions(cls)
+        conditions = cls.graph_condition
+        if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
+            raise refused(
+                f"graph_condition of {cls.__name__} is {conditions!r:.60}",
+                "It is a list of functions of the graph: [lambda graph: graph.static_shape].",
+            )
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, origin.path, error.hint) from error
     except (Exception, SystemExit) as error:  # a foreign class may raise anything

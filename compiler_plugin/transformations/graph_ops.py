@@ -5,7 +5,7 @@ Each op runs after what it reads, and otherwise as before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from compiler_plugin.effects import has_side_effects
@@ -84,11 +84,7 @@ class GraphOps:
         self.order.replace(before, after)
 
     def sort(self) -> list[Op] | None:
-        """Brings the ops into an order in which they can run; those that can stay do. None where they are.
-
-        Raises:
-          LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
-        """
+        """The ops in an order in which they can run, from now on; those that can stay do. None where they are."""
         if self.order.is_settled:
             return None
         effects = self.order.find_effects(self._ops)
@@ -209,12 +205,8 @@ def sort_ops(
 ) -> list[Op]:
     """Orders ops so that each runs after those it waits for; an op that can stay where it is does.
 
-    A new op, which stands at the end, moves before its first reader.
-
-    Args:
-      ops: of one subgraph, in their present order.
-      edges: further pairs of an op and one that must run after it.
-      effects: ops whose order among each other has to stay; None for those with side effects, as they stand.
+    A new op, which stands at the end, moves before its first reader. Edges are further pairs of an op and one that
+    must run after it. Effects, by default ops with side effects as they stand, keep their order among each other.
 
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
@@ -225,35 +217,23 @@ def sort_ops(
     for first, second in edges:
         waits_for.setdefault(second, []).append(first)
     present = set(ops)
+
+    def find_before(op: Op) -> list[Op]:
+        producers = [tensor.producer for tensor in op.inputs if tensor is not None]
+        return [op for op in producers if op in present] + waits_for.get(op, [])
+
     order: dict[Op, None] = {}
     for op in ops:
-        if op not in order and not _can_run(op, order, present, waits_for):
-            _place_with_inputs(op, order, present, waits_for)
+        if op not in order and any(before not in order for before in find_before(op)):
+            _place_with_inputs(op, order, find_before)
         order[op] = None
     return list(order)
 
 
-def _can_run(
-    op: Op, order: Mapping[Op, None], present: set[Op], waits_for: Mapping[Op, Sequence[Op]]
-) -> bool:
-    for tensor in op.inputs:
-        if tensor is not None:
-            producer = tensor.producer
-            if producer is not None and producer not in order and producer in present:
-                return False
-    return op not in waits_for or all(before in order for before in waits_for[op])
-
-
 def _place_with_inputs(
-    start: Op, order: dict[Op, None], present: set[Op], waits_for: Mapping[Op, Sequence[Op]]
+    start: Op, order: dict[Op, None], find_before: Callable[[Op], Iterable[Op]]
 ) -> None:
-    def find_before(op: Op) -> Iterator[Op]:
-        for tensor in op.inputs:
-            if tensor is not None and tensor.producer is not None and tensor.producer in present:
-                yield tensor.producer
-        yield from waits_for.get(op, ())
-
-    path = {start: find_before(start)}
+    path = {start: iter(find_before(start))}
     while path:
         op, before = next(reversed(path.items()))
         following = next((b for b in before if b not in order), None)
@@ -263,7 +243,7 @@ def _place_with_inputs(
         elif following in path:
             raise _cycle(list(path), following)
         else:
-            path[following] = find_before(following)
+            path[following] = iter(find_before(following))
 
 
 def _cycle(path: Sequence[Op], op: Op) -> LiteRtError:

@@ -9,8 +9,8 @@ file either: their rank at least is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
 from compiler_plugin.transformations.stock_region import Shape
 from litert.core.element_type import ElementType
@@ -21,45 +21,30 @@ from litert.model.graph import Op, Tensor
 ShapeOf: TypeAlias = Callable[[Tensor], Shape | None]
 
 _E = ElementType
+_Fact = TypeVar("_Fact")
 
-_FIXED: dict[str, tuple[ElementType, ...]] = {
-    **dict.fromkeys(
-        ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "LOGICAL_AND",
-         "LOGICAL_OR", "LOGICAL_NOT", "REDUCE_ALL", "REDUCE_ANY", "STABLEHLO_COMPARE"),
-        (_E.BOOL,),
-    ),
-    "BUCKETIZE": (_E.INT32,),
-    "COMPLEX_ABS": (_E.FLOAT32,),
-    "DEQUANTIZE": (_E.FLOAT32,),
-    "HASHTABLE": (_E.RESOURCE,),
-    "HASHTABLE_SIZE": (_E.INT64,),
-    "IMAG": (_E.FLOAT32,),
-    "LSH_PROJECTION": (_E.INT32,),
-    "MULTINOMIAL": (_E.INT64,),
-    "NON_MAX_SUPPRESSION_V4": (_E.INT32, _E.INT32),
-    "NON_MAX_SUPPRESSION_V5": (_E.INT32, _E.FLOAT32, _E.INT32),
-    "RANDOM_STANDARD_NORMAL": (_E.FLOAT32,),
-    "RANDOM_UNIFORM": (_E.FLOAT32,),
-    "RANK": (_E.INT32,),
-    "REAL": (_E.FLOAT32,),
-    "RFFT2D": (_E.COMPLEX64,),
-    "VAR_HANDLE": (_E.RESOURCE,),
-    "WHERE": (_E.INT64,),
-}  # fmt: skip
 
-_BY_INPUT = {
-    "CONV_3D_TRANSPOSE": 2,
-    "FILL": 1,
-    "HASHTABLE_FIND": 2,
-    "ONE_HOT": 2,
-    "SCATTER_ND": 1,
-    "SELECT": 1,
-    "SELECT_V2": 1,
-    "SPARSE_TO_DENSE": 2,
-    "SPLIT": 1,
-    "STABLEHLO_SELECT": 1,
-    "TRANSPOSE_CONV": 2,
-}
+def _by_name(groups: Mapping[_Fact, str]) -> Mapping[str, _Fact]:
+    return {name: fact for fact, names in groups.items() for name in names.split()}
+
+
+_FIXED = _by_name({
+    (_E.BOOL,): "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR LOGICAL_NOT "
+        "REDUCE_ALL REDUCE_ANY STABLEHLO_COMPARE",
+    (_E.COMPLEX64,): "RFFT2D",
+    (_E.FLOAT32,): "COMPLEX_ABS DEQUANTIZE IMAG RANDOM_STANDARD_NORMAL RANDOM_UNIFORM REAL",
+    (_E.INT32,): "BUCKETIZE LSH_PROJECTION RANK",
+    (_E.INT32, _E.INT32): "NON_MAX_SUPPRESSION_V4",
+    (_E.INT32, _E.FLOAT32, _E.INT32): "NON_MAX_SUPPRESSION_V5",
+    (_E.INT64,): "HASHTABLE_SIZE MULTINOMIAL WHERE",
+    (_E.RESOURCE,): "HASHTABLE VAR_HANDLE",
+})  # fmt: skip
+"""The types of outputs that are always the same."""
+
+_BY_INPUT = _by_name({
+    1: "FILL SCATTER_ND SELECT SELECT_V2 SPLIT STABLEHLO_SELECT",
+    2: "CONV_3D_TRANSPOSE HASHTABLE_FIND ONE_HOT SPARSE_TO_DENSE TRANSPOSE_CONV",
+})  # fmt: skip
 """The input whose type all outputs have, where that is not the first."""
 
 _BY_OPTION = {
@@ -91,18 +76,11 @@ _SAME_QUANTIZATION = frozenset({
 })  # fmt: skip
 """Ops that move numbers, and leave them as they are: integers mean the same before and after."""
 
-_RANK_IS_LENGTH_OF = {
-    "BROADCAST_TO": 1,
-    "CONV_3D_TRANSPOSE": 0,
-    "FILL": 0,
-    "RANDOM_STANDARD_NORMAL": 0,
-    "RANDOM_UNIFORM": 0,
-    "RESHAPE": 1,
-    "SCATTER_ND": 2,
-    "SLICE": 1,
-    "SPARSE_TO_DENSE": 1,
-    "TRANSPOSE_CONV": 0,
-}
+_RANK_IS_LENGTH_OF = _by_name({
+    0: "CONV_3D_TRANSPOSE FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM TRANSPOSE_CONV",
+    1: "BROADCAST_TO RESHAPE SLICE SPARSE_TO_DENSE",
+    2: "SCATTER_ND",
+})  # fmt: skip
 """The input that is a shape, or has as many elements as one."""
 
 

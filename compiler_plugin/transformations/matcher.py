@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import TypeAlias
@@ -202,16 +202,16 @@ def _all_hold(bindings: _Bindings) -> bool:
     for pattern, value in bindings.items():
         if isinstance(pattern, str) or value is None:
             continue
-        if isinstance(pattern, Const) and not _is_constant_wanted(
-            pattern, typing.cast(Node, value)
-        ):
+        if isinstance(pattern, Const) and not _is_constant_wanted(pattern, value):
             return False
-        if pattern.where is not None and not pattern.where(value):
+        condition: Callable[..., object] | None = pattern.where
+        if condition is not None and not condition(value):
             return False
     return True
 
 
-def _is_constant_wanted(pattern: Const, node: Node) -> bool:
+def _is_constant_wanted(pattern: Const, node: Bound) -> bool:
+    assert isinstance(node, Node)
     shape = node.out_port(0).tensor.shape
     if callable(pattern.shape):
         if not pattern.shape(shape):
@@ -223,15 +223,12 @@ def _is_constant_wanted(pattern: Const, node: Node) -> bool:
         return False
     if pattern.value is None:
         return True
-    if not callable(pattern.value) and _stands_for_others(node):
+    quantization = node.out_port(0).quantization
+    stands_for_others = quantization is not None and quantization.kind is not QuantizationKind.NONE
+    if stands_for_others and not callable(pattern.value):
         return False
     value = node.out_port(0).data.get_value()
     return value is not None and _is_value_wanted(value, pattern.value)
-
-
-def _stands_for_others(node: Node) -> bool:
-    quantization = node.out_port(0).quantization
-    return quantization is not None and quantization.kind is not QuantizationKind.NONE
 
 
 def _is_value_wanted(value: Array, wanted: typing.Any) -> bool:

@@ -8,12 +8,12 @@ emitted. Any other name is free for the transformations, and is not written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from compiler_plugin.transformations.counterparts import NODE_NAMES
-from compiler_plugin.transformations.op_request import refused
+from compiler_plugin.transformations.op_request import did_you_mean, refused
 from litert.core.errors import LiteRtError
 from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
 from litert.model.custom_options import find_flexbuffer_options
@@ -65,7 +65,7 @@ class NodeAttributes:
     op_definition: OpDefinition | None
     is_changed: bool
     _kind: str
-    _free: dict[str, Any] | None
+    _free: dict[str, Any]
     _options: dict[str, Any] | None
 
     __slots__ = (
@@ -77,7 +77,8 @@ class NodeAttributes:
         keep(self, "_kind", kind)
         keep(self, "model_op", model_op)
         keep(self, "tensor", tensor)
-        keep(self, "_free", None)
+        free: dict[str, Any] = {}
+        keep(self, "_free", free)
         keep(self, "_options", None)
         keep(self, "op_definition", None)
         keep(self, "is_changed", False)
@@ -135,7 +136,7 @@ class NodeAttributes:
         op = self.model_op
         if op is not None and not op.is_custom:
             found = {name: get_builtin_option(op, name) for name in option_names(op)}
-        return {**found, **self._custom_options(), **(self._free or {})}
+        return {**found, **self._custom_options(), **self._free}
 
     def custom_attributes(self) -> Mapping[str, Any]:
         """A custom op's options by name, as they are to be written; without what is free."""
@@ -192,11 +193,9 @@ class NodeAttributes:
             self._custom_options()[name] = _freeze(value)
             object.__setattr__(self, "is_changed", True)
             return True
-        free = {} if self._free is None else self._free
-        if name not in free and op is not None and not op.is_custom:
+        if name not in self._free and op is not None and not op.is_custom:
             _check_free_name(self, name, option_names(op))
-        free[name] = value
-        object.__setattr__(self, "_free", free)
+        self._free[name] = value
         if self.op_definition is not None:  # which may write it
             object.__setattr__(self, "is_changed", True)
             return True
@@ -205,7 +204,7 @@ class NodeAttributes:
     def _find(self, name: str) -> Any:
         if name in _STANDARD:
             return getattr(self, name)
-        if self._free is not None and name in self._free:
+        if name in self._free:
             return self._free[name]
         op = self.model_op
         if op is None:
@@ -221,8 +220,7 @@ class NodeAttributes:
             found = {}
             op = self.model_op
             if op is not None and op.is_custom and op.custom_options is not None:
-                entries = find_flexbuffer_options(op.custom_options.view)
-                found = dict(entries) if isinstance(entries, Mapping) else {}
+                found = dict(flexbuffer_entries(op.custom_options.view))
             object.__setattr__(self, "_options", found)
         return found
 
@@ -232,6 +230,12 @@ class NodeAttributes:
         if name in NODE_NAMES:
             hint = f"That is {NODE_NAMES[name]} here."
         return refused(f"{self} has no attribute '{name}'", hint)
+
+
+def flexbuffer_entries(data: memoryview) -> Mapping[str, Any]:
+    """A custom op's options by name; empty where they are no FlexBuffer map."""
+    found = find_flexbuffer_options(data)
+    return found if isinstance(found, Mapping) else {}
 
 
 def is_same_value(value: Any, other: Any) -> bool:
@@ -244,15 +248,13 @@ def _as_plain(value: Any) -> Any:
     return [_as_plain(one) for one in plain] if isinstance(plain, list | tuple) else plain
 
 
-def _check_free_name(node: NodeAttributes, name: str, options: Iterable[str]) -> None:
+def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) -> None:
     """Refuses what looks like one of an op's options with a slip, and would not be written."""
-    from difflib import get_close_matches  # here, since few set such attributes
-
-    near = get_close_matches(name, options, 1, 0.75)
-    if near:
+    hint = did_you_mean(name, options, 0.75)
+    if hint:
         raise refused(
             f"{node} has no attribute '{name}'",
-            f"Did you mean '{near[0]}'? An attribute of your own needs a name that is less like it.",
+            f"{hint} An attribute of your own needs a name that is less like it.",
         )
 
 

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.node import InputLike, Node, NodeGraph
-from compiler_plugin.transformations.op_request import check_inputs, refused
+from compiler_plugin.transformations.op_request import check_inputs, did_you_mean, refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -193,14 +193,12 @@ class Op:
             return classes[name]
         if is_builtin(name):
             return builtin_op_class(name)
-        from difflib import get_close_matches  # here: few need it
-
         known = [*classes, *BUILTIN_NUMBERS]
-        near = get_close_matches(name, known, 1) or get_close_matches(name.upper(), known, 1)
+        hint = did_you_mean(name, known) or did_you_mean(name.upper(), known)
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no op is named '{name}'",
-            hint=f"Did you mean '{near[0]}'?" if near else "Put a class with this `op` into ops.",
+            hint=hint or "Put a class with this `op` into ops.",
         )
 
     def attach(self, node: Node) -> None:

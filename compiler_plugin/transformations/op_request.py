@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from litert.core.element_type import ElementType
@@ -59,12 +59,20 @@ def builtin_number(name: str) -> int:
     if number is None or number == CUSTOM:
         from difflib import get_close_matches
 
-        near = get_close_matches(name.upper(), list(BUILTIN_NUMBERS), 1)
+        near = get_close_matches(name.upper(), BUILTIN_NUMBERS, 1)
         raise refused(
             f"TFLite has no operator '{name}'",
             (f"Did you mean {near[0]}? " if near else "") + "A custom op needs is_custom=True.",
         )
     return number
+
+
+def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.6) -> str:
+    """A hint with the known name that is nearest; "" where none is near."""
+    from difflib import get_close_matches  # here: few need it
+
+    near = get_close_matches(name, known, 1, cutoff)
+    return f"Did you mean '{near[0]}'?" if near else ""
 
 
 def find_plain_type(value: Any) -> ElementType | None:

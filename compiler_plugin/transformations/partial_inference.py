@@ -269,8 +269,11 @@ class PartialInference:
         if not self._has_seen_unknown:
             return ()
         if self._others is None:
-            ordered = map(_op, graph.sort_by_place(graph.nodes))  # new ones are last in `nodes`
-            ops = [op for op in ordered if is_self_contained(op) and _has_types(op)]
+            ops: list[Op] = []
+            for op in map(_op, graph.sort_by_place(graph.nodes)):  # new ones are last in `nodes`
+                types = {t.element_type for t in (*op.inputs, *op.outputs) if t is not None}
+                if is_self_contained(op) and ElementType.NONE not in types:
+                    ops.append(op)
             self._others = make_probes(self._make_probe, ops)
         return self._others
 
@@ -281,11 +284,6 @@ class PartialInference:
 def _op(node: Node) -> Op:
     assert node.model_op is not None
     return node.model_op
-
-
-def _has_types(op: Op) -> bool:
-    tensors = (*op.inputs, *op.outputs)
-    return all(t is None or t.element_type is not ElementType.NONE for t in tensors)
 
 
 def _is_same(value: Array, other: Array | None) -> bool:

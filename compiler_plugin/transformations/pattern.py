@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import KW_ONLY, dataclass
 from types import EllipsisType
 from typing import TypeAlias
 
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import ENDS
+from compiler_plugin.transformations.op_request import did_you_mean
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.builtin_options import BUILTIN_NUMBERS, find_options_type
 
 COMMUTATIVE = frozenset(
     {
@@ -47,6 +48,7 @@ class Between:
         return isinstance(value, int | float) and self.low <= value <= self.high
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Any:
     """Whatever an input reads; handed on as the output port that is read.
 
@@ -56,23 +58,19 @@ class Any:
       optional: whether the input may be left out; what is handed on is then None.
     """
 
-    __slots__ = ("name", "optional", "where")
+    name: str = ""
+    _: KW_ONLY
+    where: Callable[[OutPort], object] | None = None
+    optional: bool = False
 
-    def __init__(
-        self,
-        name: str = "",
-        *,
-        where: Callable[[OutPort], object] | None = None,
-        optional: bool = False,
-    ) -> None:
-        self.name = _checked_name(name)
-        self.where = _checked_condition(where)
-        self.optional = optional
+    def __post_init__(self) -> None:
+        _check_part(self.name, self.where)
 
     def __repr__(self) -> str:
         return f"Any({self.name!r})" if self.name else "Any()"
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Const:
     """Constant data; handed on as the `Const` node. Data are read only once all else of the pattern fits.
 
@@ -87,22 +85,15 @@ class Const:
       optional: whether the input may be left out; what is handed on is then None.
     """
 
-    __slots__ = ("name", "optional", "shape", "value", "where")
+    name: str = ""
+    value: object = None
+    _: KW_ONLY
+    shape: Sequence[int | None] | Callable[[tuple[int, ...]], object] | None = None
+    where: Callable[[Node], object] | None = None
+    optional: bool = False
 
-    def __init__(
-        self,
-        name: str = "",
-        value: object = None,
-        *,
-        shape: Sequence[int | None] | Callable[[tuple[int, ...]], object] | None = None,
-        where: Callable[[Node], object] | None = None,
-        optional: bool = False,
-    ) -> None:
-        self.name = _checked_name(name)
-        self.value = value
-        self.shape = shape
-        self.where = _checked_condition(where)
-        self.optional = optional
+    def __post_init__(self) -> None:
+        _check_part(self.name, self.where)
 
     def __repr__(self) -> str:
         parts = [repr(self.name)] if self.name else []
@@ -146,12 +137,13 @@ class Match:
           LiteRtError: INVALID_ARGUMENT, for what can be no pattern: no op, an operator or attribute that the
             schema does not have but nearly, an input that is none.
         """
+        _check_part(name, where)
         self.ops = _checked_ops(op)
         self.inputs = inputs
-        self.name = _checked_name(name)
+        self.name = name
         self.output = output
         self.uses = uses
-        self.where = _checked_condition(where)
+        self.where = where
         self.attributes: Mapping[str, object] = attributes
         if sum(1 for i in inputs if i is ...) > 1:
             raise _bad(f"{self} has '...' more than once among its inputs")
@@ -182,17 +174,7 @@ Pattern: TypeAlias = Match | Any | Const
 
 
 def check_pattern(root: object) -> Mapping[str, Pattern]:
-    """Checks a whole pattern.
-
-    Args:
-      root: of the pattern: its last op.
-
-    Returns:
-      The patterns that have names.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for a root that is no op, or a name that stands for different things.
-    """
+    """Checks a whole pattern, whose root is its last op; gives the parts that have names."""
     if not isinstance(root, Match):
         shown = "a function" if callable(root) else repr(root)
         raise _bad(
@@ -252,19 +234,16 @@ def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
 
 def _check_builtin(name: str) -> None:
     """Refuses what looks like an operator's name with a slip; other names may be custom ops'."""
-    from litert.model.schema import BUILTIN_OPERATORS  # here, since it is large
-
-    if name not in BUILTIN_OPERATORS.values():
-        near = get_close_matches(name, BUILTIN_OPERATORS.values(), 1, 0.85)
-        if near:
-            raise _bad(f"the schema has no operator '{name}'", f"Did you mean '{near[0]}'?")
+    if name not in BUILTIN_NUMBERS:
+        hint = did_you_mean(name, BUILTIN_NUMBERS, 0.85)
+        if hint:
+            raise _bad(f"the schema has no operator '{name}'", hint)
 
 
 def _check_attributes(pattern: Match) -> None:
     """Refuses what looks like a field of the op's options with a slip; other names are free attributes."""
     if not pattern.attributes:
         return
-    from litert.model.builtin_options import find_options_type
     from litert.model.schema import ENUMS
     from litert.model.schema_types import table_schema
 
@@ -272,9 +251,9 @@ def _check_attributes(pattern: Match) -> None:
     fields = {name: field for t in types for name, field in table_schema(t).fields.items()}
     for name, wanted in pattern.attributes.items():
         if name not in fields:
-            near = get_close_matches(name, fields, 1, 0.8)
-            if near:
-                raise _bad(f"{pattern} has no attribute '{name}'", f"Did you mean '{near[0]}'?")
+            hint = did_you_mean(name, fields, 0.8)
+            if hint:
+                raise _bad(f"{pattern} has no attribute '{name}'", hint)
             continue
         names = ENUMS.get(fields[name].type_name)
         for value in (wanted if isinstance(wanted, tuple) else (wanted,)) if names else ():
@@ -283,7 +262,8 @@ def _check_attributes(pattern: Match) -> None:
                 raise _bad(f"{pattern}: {name} is never {value!r}", f"It is one of {known}.")
 
 
-def _checked_name(name: str) -> str:
+def _check_part(name: str, where: object) -> None:
+    """Refuses what is no name and no condition of a part of a pattern."""
     if not isinstance(name, str):
         raise _bad(
             f"a {type(name).__name__} is no name for a part of a pattern",
@@ -293,13 +273,8 @@ def _checked_name(name: str) -> str:
         raise _bad(
             f"{name!r} is no name for a part of a pattern", "Use a name that a parameter can have."
         )
-    return name
-
-
-def _checked_condition(where: Callable[..., object] | None) -> Callable[..., object] | None:
     if where is not None and not callable(where):
         raise _bad(f"where={where!r} cannot be called", "Pass a function that says yes or no.")
-    return where
 
 
 def _bad(what: str, hint: str = "") -> LiteRtError:

@@ -160,25 +160,13 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Replacer:
-    """Puts one thing in the place of another.
-
-    Attributes:
-      graph: to be changed.
-      name: of the transformation, for errors.
-    """
+    """Puts one thing in the place of another in a graph, for the transformation of this name."""
 
     graph: Graph
     name: str
 
     def rewrite_all(self, ops: Sequence[str], attempt: Callable[[Node], bool]) -> int:
-        """Attempts a rewrite at each op of some names, again and again until none succeeds.
-
-        Args:
-          ops: names of the ops.
-          attempt: whether an op was rewritten.
-
-        Returns:
-          How often it was.
+        """Attempts a rewrite at each op of some names, until none succeeds any more; gives how often one did.
 
         Raises:
           LiteRtError: INVALID_TRANSFORMATION, for rewrites that find no end.
@@ -210,9 +198,6 @@ class Replacer:
 
         Returns:
           Whether anything has changed.
-
-        Raises:
-          LiteRtError: INVALID_TRANSFORMATION, for a replacement that cannot take the op's place.
         """
         root, gone = matched[0], list(matched)
         edits, created = self.graph.edit_count, self.graph.creation_count
@@ -235,12 +220,9 @@ class Replacer:
         return True
 
     def replace(self, old: Sequence[OutPort], replacement: object, created: int) -> None:
-        """Lets all that read some output ports read what takes their place.
+        """Lets all that read some output ports, of ops that are to go, read what takes their place.
 
-        Args:
-          old: the ports; of ops that are to go.
-          replacement: as `Replacement` says.
-          created: how many ops the graph had created before the replacement was made.
+        `created` is how many ops the graph had created before the replacement was made.
         """
         new = self._as_ports(old, replacement)
         pairs = [(b, a) for b, a in zip(old, new, strict=True) if a is not None and a != b]

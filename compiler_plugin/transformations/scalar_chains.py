@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from math import inf
 
 from compiler_plugin.transformations.node import Node, OutPort
@@ -62,11 +63,9 @@ def find_number(port: OutPort | None) -> float | None:
 
 
 def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
-    """What a port is by sums and products with numbers: itself, and then a function of what is further up each.
+    """What a float32 port is by sums and products with numbers: itself, then functions of what is further up.
 
-    Args:
-      port: float32.
-      ignore_activation: whether the last op's fused activation counts as none.
+    The last op's fused activation can count as none.
     """
     chain = [Affine(port)]
     for _ in range(_MOST_STEPS):
@@ -79,13 +78,7 @@ def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
 
 def find_scaled(port: OutPort) -> list[Affine]:
     """As `find_affine`, of products alone: offsets are 0."""
-    chain = [Affine(port)]
-    for _ in range(_MOST_PRODUCTS):
-        step = _find_step(chain[-1].port, ignore_activation=False)
-        if step is None or step.offset:
-            break
-        chain.append(chain[-1].of(step))
-    return chain
+    return list(takewhile(lambda one: not one.offset, find_affine(port)[: _MOST_PRODUCTS + 1]))
 
 
 def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:

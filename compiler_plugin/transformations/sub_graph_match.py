@@ -44,14 +44,8 @@ class SubgraphMatch:
     ) -> None:
         """For `matching_instances`.
 
-        Args:
-          graph: that it is in.
-          description: what it was found by.
-          nodes: its ops, in execution order.
-          scope: the leading part of their names.
-          instance: the expression that has taken it.
-          first_inputs: where the description names no inputs, those that come first, if they are read.
-          outputs: where it names none, all that may be; None for any.
+        Where the description names no inputs, `first_inputs` come first, if they are read; where it names no
+        outputs, they are among `outputs`, and any if these are None.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, where inputs and outputs are not as the description says.

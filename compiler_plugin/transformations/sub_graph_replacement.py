@@ -15,8 +15,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, ClassVar
 
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_folders import (
@@ -27,6 +26,7 @@ from compiler_plugin.transformations.extension_folders import (
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
+from compiler_plugin.transformations.op_request import did_you_mean
 from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,
@@ -46,10 +46,12 @@ class ConfiguredReplacement(Transformation):
     """What runs once for each description with its id in the configuration; without one it does nothing.
 
     Attributes:
+      match_kinds: of descriptions that it is for.
       replacement_id: the id.
       descriptions: those with the id, as `assign_descriptions` gives them.
     """
 
+    match_kinds: ClassVar[Sequence[MatchKind]] = tuple(MatchKind)
     descriptions: Sequence[ReplacementDescription] = ()
 
     @property
@@ -69,6 +71,14 @@ class ConfiguredReplacement(Transformation):
 
     def check_description(self, description: ReplacementDescription) -> None:
         """Refuses a description of another kind than this class is for."""
+        if description.match_kind not in self.match_kinds:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"match_kind '{description.match_kind.value}' of '{description.replacement_id}', which "
+                f"transformation {self.name} has, and which is for "
+                f"{' or '.join(kind.value for kind in self.match_kinds)}",
+                description.where,
+            )
 
     def find_unmatched(self) -> list[str]:
         """What descriptions say that no graph so far has had, in sentences for the report."""
@@ -80,6 +90,7 @@ class ConfiguredReplacement(Transformation):
 class SubgraphReplacement(ConfiguredReplacement):
     """Replaces sub-graphs that the configuration gives by scope or by points."""
 
+    match_kinds = (MatchKind.SCOPE, MatchKind.POINTS)
     _matched: frozenset[tuple[str, str]] = frozenset()
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
@@ -114,11 +125,6 @@ class SubgraphReplacement(ConfiguredReplacement):
                 self._matched |= {(description.where, match.instance)}
                 count += self._replace(graph, match)
         return count
-
-    def check_description(self, description: ReplacementDescription) -> None:
-        """Refuses a general one."""
-        if description.match_kind is MatchKind.GENERAL:
-            raise _wrong_kind(self, description, "scope or points")
 
     def find_unmatched(self) -> list[str]:
         """Scopes and points that no graph so far has had, in sentences for the report."""
@@ -164,6 +170,8 @@ class OpForSubgraph(SubgraphReplacement):
 class GeneralReplacement(ConfiguredReplacement):
     """Changes the whole graph, with attributes from the configuration."""
 
+    match_kinds = (MatchKind.GENERAL,)
+
     @abstractmethod
     def transform_graph(self, graph: Graph, descriptions: Mapping[str, Any]) -> int | None:
         """Does its work on one subgraph.
@@ -184,11 +192,6 @@ class GeneralReplacement(ConfiguredReplacement):
             done = self.transform_graph(graph, dict(description.custom_attributes))
             count += graph.edit_count != edits if done is None else done
         return count
-
-    def check_description(self, description: ReplacementDescription) -> None:
-        """Refuses one of a sub-graph."""
-        if description.match_kind is not MatchKind.GENERAL:
-            raise _wrong_kind(self, description, "general")
 
 
 def assign_descriptions(
@@ -239,24 +242,13 @@ def _create_op(graph: Graph, match: SubgraphMatch) -> Node:
 
 
 def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> LiteRtError:
-    near = get_close_matches(description.replacement_id, known, 1)
-    meant = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(known) or 'none'}."
+    meant = did_you_mean(description.replacement_id, known)
+    meant = meant or f"There are {', '.join(known) or 'none'}."
     return LiteRtError(
         Status.NOT_FOUND,
         f"no transformation has the replacement_id '{description.replacement_id}'",
         description.where,
         f"{meant} With an 'op' it needs none.",
-    )
-
-
-def _wrong_kind(
-    transformation: Transformation, description: ReplacementDescription, kind: str
-) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_ARGUMENT,
-        f"match_kind '{description.match_kind.value}' of '{description.replacement_id}', which "
-        f"transformation {transformation.name} has, and which is for {kind}",
-        description.where,
     )
 
 

@@ -12,7 +12,8 @@ point, is not part of the sub-graph.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
@@ -60,12 +61,11 @@ def _find_places(graph: Graph) -> dict[Node, int]:
 
 def _find_scopes(graph: Graph, expression: str) -> dict[str, list[Node]]:
     """The ops of each scope: the shortest leading part of a name, up to a `/`, that an expression takes whole."""
-    takes = re.compile(expression).fullmatch
-    known: dict[str, bool] = {}
+    takes = cache(re.compile(expression).fullmatch)
     found: dict[str, list[Node]] = {}
     for node in graph.nodes:
         for path in name_paths(node.name):
-            scope = next((p for p in _leading_parts(path) if _is_taken(p, known, takes)), None)
+            scope = next((p for p in _leading_parts(path) if takes(p)), None)
             if scope is not None:
                 found.setdefault(scope, []).append(node)
                 break
@@ -79,12 +79,6 @@ def _leading_parts(path: str) -> Iterator[str]:
             yield path[:end]
         end = path.find("/", end + 1)
     yield path
-
-
-def _is_taken(part: str, known: dict[str, bool], takes: Callable[[str], object]) -> bool:
-    if part not in known:
-        known[part] = bool(takes(part))
-    return known[part]
 
 
 def _find_between(graph: Graph, description: ReplacementDescription) -> SubgraphMatch | None:
@@ -135,6 +129,10 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
 def _sources(node: Node) -> list[OutPort]:
     sources = [port.get_source() for port in node.in_ports()]
     return [source for source in sources if source is not None]
+
+
+def _readers(node: Node) -> list[Node]:
+    return [reader.node for port in node.out_ports() for reader in port.get_destinations()]
 
 
 def _names(graph: Graph) -> dict[str, list[Node]]:
@@ -189,8 +187,7 @@ def _check_reached(
                 description, f"no start point leads to end point '{end.name}'", "Add one that does."
             )
     for start in starts:
-        readers = (r.node for port in start.out_ports() for r in port.get_destinations())
-        if start not in inside and not any(reader in inside for reader in readers):
+        if start not in inside and inside.isdisjoint(_readers(start)):
             raise description_error(
                 description, f"start point '{start.name}' leads to no end point", "Leave it out."
             )
@@ -201,28 +198,21 @@ def _walk_forward(starts: Iterable[Node], inside: set[Node]) -> set[Node]:
     waiting = list(reached)
     while waiting:
         node = waiting.pop()
-        for port in node.out_ports():
-            for reader in port.get_destinations():
-                if reader.node in inside and reader.node not in reached:
-                    reached.add(reader.node)
-                    waiting.append(reader.node)
+        new = [n for n in _readers(node) if n in inside and n not in reached]
+        reached.update(new)
+        waiting += new
     return reached
 
 
 def _check_enclosed(match: SubgraphMatch, places: Mapping[Node, int]) -> None:
-    """Refuses a sub-graph that reads what depends on its own outputs.
-
-    Args:
-      match: whose ops have places.
-      places: in execution order, of all ops but new ones, which may be anywhere.
-    """
+    """Refuses a sub-graph that reads what depends on its own outputs; ops without a place may be anywhere."""
     inside = set(match.nodes)
     last = max(places[node] for node in match.nodes)
     came_from: dict[Node, Node] = {}
     waiting = list(match.nodes)
     while waiting:
         node = waiting.pop()
-        for reader in (r.node for port in node.out_ports() for r in port.get_destinations()):
+        for reader in _readers(node):
             if reader in inside:
                 if node not in inside:
                     raise match.error(

@@ -149,12 +149,10 @@ def find_plans(
             continue  # computed again in each order that it is read in
         if op.is_custom:
             layout = custom_layouts.get(op.name)
-            rule: LayoutRule | None = None if layout is None else CustomOp(layout)
+            plan = None if layout is None else _plan_custom_op(op, layout, change)
         else:
             rule = rules.get(op.name)
-        if rule is None or not _has_own_options(op):
-            continue
-        plan = rule.plan(op, change)
+            plan = rule.plan(op, change) if rule is not None and _has_own_options(op) else None
         counts = (len(op.inputs), len(op.outputs))
         if plan is None or (len(plan.inputs), len(plan.outputs)) != counts:
             continue
@@ -174,8 +172,8 @@ def find_plans(
 def _has_own_options(op: Op) -> bool:
     """Whether a builtin op's options are of the kind that the schema has for it."""
     options = op.options or op.options_2
-    found = None if op.is_custom else find_options_type(op.name)
-    return options is None or op.is_custom or (found is not None and found[1] == options.type_name)
+    found = find_options_type(op.name)
+    return options is None or (found is not None and found[1] == options.type_name)
 
 
 def _find_problem(op: Op, plan: OpPlan) -> str:
@@ -201,19 +199,10 @@ def _find_problem(op: Op, plan: OpPlan) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class CustomOp:
-    """A custom op with a layout of its own."""
-
-    layout: CustomLayout
-    ops: tuple[str, ...] = ()
-
-    def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        keeps = change.settled if self.layout == "image" else ()
-        inputs = [
-            None if t is None or t in keeps else change.image(len(t.shape)) for t in op.inputs
-        ]
-        outputs = [change.image(len(tensor.shape)) for tensor in op.outputs]
-        if not any(inputs) and not any(outputs):
-            return None
-        return OpPlan(inputs, outputs, is_bound=self.layout == "image")
+def _plan_custom_op(op: Op, layout: CustomLayout, change: LayoutChange) -> OpPlan | None:
+    keeps = change.settled if layout == "image" else ()
+    inputs = [None if t is None or t in keeps else change.image(len(t.shape)) for t in op.inputs]
+    outputs = [change.image(len(tensor.shape)) for tensor in op.outputs]
+    if not any(inputs) and not any(outputs):
+        return None
+    return OpPlan(inputs, outputs, is_bound=layout == "image")
