@@ -6,6 +6,7 @@ Nothing is copied: nodes stand for the model's ops and tensors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
 from compiler_plugin.transformations.graph_ops import GraphOps
@@ -38,7 +39,7 @@ class GraphView(NodeGraph):
         self.model = model
         self.subgraph = subgraph
         self.edit_count = 0
-        self._count = 0
+        self._ids = map(str, count(1))
         self._ops = GraphOps(model, subgraph)
         self._nodes: dict[Op, Node] = {}
         self._ends: dict[Tensor, Node] = {}
@@ -122,7 +123,7 @@ class GraphView(NodeGraph):
         if node is None:
             if op not in self._ops:
                 raise not_in_graph(f"op {op.name}")
-            node = self._nodes[op] = Node(self, self._next_id(), "", op, None)
+            node = self._nodes[op] = Node(self, next(self._ids), "", op, None)
         return node
 
     def out_port_of(self, tensor: Tensor) -> OutPort:
@@ -202,17 +203,12 @@ class GraphView(NodeGraph):
             if tensor is not None and tensor.producer not in self._ops
         ]
 
-    def _next_id(self) -> str:
-        self._count += 1
-        return str(self._count)
-
     def _end_of(self, tensor: Tensor) -> Node:
         node = self._ends.get(tensor)
         if node is None:
             kind = VARIABLE if tensor.is_variable else CONST
-            if tensor in self._inputs:
-                kind = PARAMETER
-            node = self._ends[tensor] = Node(self, self._next_id(), kind, None, tensor)
+            kind = PARAMETER if tensor in self._inputs else kind
+            node = self._ends[tensor] = Node(self, next(self._ids), kind, None, tensor)
         return node
 
     def _results_of(self, tensor: Tensor) -> list[Node]:

@@ -125,7 +125,12 @@ def find_output_type(op: Op, index: int) -> ElementType | None:
         return _option_type(op, "idx_out_type")
     if name in _LOOKUPS:
         table = _input(op, _LOOKUPS[name])
-        return None if table is None else _looked_up_type(table)
+        if table is None:
+            return None
+        is_scaled = (
+            table.element_type in (_E.INT4, _E.INT8, _E.UINT8) and table.quantization is not None
+        )
+        return _E.FLOAT32 if is_scaled else table.element_type
     source = _input(op, _source_index(name, index))
     if source is None or source.element_type is _E.NONE:
         return None
@@ -157,13 +162,6 @@ def _option_type(op: Op, option: str) -> ElementType | None:
     assert option in option_names(op)
     # The file's numbers are not those of `ElementType`: its names are.
     return ElementType.__members__.get(get_builtin_option(op, option))
-
-
-def _looked_up_type(table: Tensor) -> ElementType:
-    is_scaled = (
-        table.element_type in (_E.INT4, _E.INT8, _E.UINT8) and table.quantization is not None
-    )
-    return _E.FLOAT32 if is_scaled else table.element_type
 
 
 def find_data_shape(op: Op, shape_of: ShapeOf) -> Shape | None:

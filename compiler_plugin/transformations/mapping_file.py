@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.op import Op, Record, is_builtin
 from compiler_plugin.transformations.op_request import refused
 from litert.core.checked_json import JsonNode
+from litert.core.codec import TEXT, Codec, Renamed, array, named, record
 from litert.core.element_type import ElementType
 from litert.core.output_shape import OutputShape, output_sizes, read_output_shape
 from litert.core.sizes import Dimension, Size
@@ -40,6 +41,7 @@ class MappedOp:
         that are left out at the end.
       output_types: of each output a type, or the number of the input that has the same; None and left out as
         above.
+      description: for people.
       place: in which file, and where there.
     """
 
@@ -47,6 +49,7 @@ class MappedOp:
     has_parameters: bool = True
     output_shapes: Sequence[OutputShape | None] = ()
     output_types: Sequence[ElementType | int | None] = ()
+    description: str = ""
     place: str = ""
 
 
@@ -109,36 +112,27 @@ def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
         root = JsonNode.parse(file.view, file.path, Status.INVALID_ARGUMENT)
     fields = root.fields(("version", "ops"), ("$schema", "description"))
     fields["version"].integer(_VERSION, _VERSION)
-    _check_texts(fields, ("$schema", "description"))
+    for name in fields.keys() - {"version", "ops"}:
+        fields[name].text()
     found: dict[str, MappedOp] = {}
     for node in fields["ops"].items():
-        mapped = _read_op(node)
+        mapped = replace(_OP.read(node), place=f"{node.where}, {node.path}")
         if mapped.op in found:
             raise node.error(f"'{mapped.op}' is declared twice")
         found[mapped.op] = mapped
     return found
 
 
-def _read_op(node: JsonNode) -> MappedOp:
-    fields = node.fields(("op",), ("description", "parameters", "output_shapes", "output_types"))
-    _check_texts(fields, ("description",))
-    name = fields["op"].text()
+def _read_name(node: JsonNode) -> str:
+    name = node.text()
     if not name:
-        raise fields["op"].error("an empty name")
+        raise node.error("an empty name")
     if is_builtin(name):
-        raise fields["op"].error(
+        raise node.error(
             f"'{name}' is one of TFLite's own operators, of which all is known",
             "Declare custom ops, by their custom code.",
         )
-    parameters = fields["parameters"].text(("all", "none")) if "parameters" in fields else "all"
-    shapes, types = fields.get("output_shapes"), fields.get("output_types")
-    return MappedOp(
-        name,
-        parameters == "all",
-        [read_output_shape(item) for item in shapes.items(1)] if shapes else (),
-        [_read_type(item) for item in types.items(1)] if types else (),
-        f"{node.where}, {node.path}",
-    )
+    return name
 
 
 def _read_type(node: JsonNode) -> ElementType | int | None:
@@ -149,10 +143,15 @@ def _read_type(node: JsonNode) -> ElementType | int | None:
     return node.fields(("input",))["input"].integer(0, _MOST_PORTS)
 
 
-def _check_texts(fields: Mapping[str, JsonNode], names: Sequence[str]) -> None:
-    for name in names:
-        if name in fields:
-            fields[name].text()
+_OP = record(
+    MappedOp,
+    fixed={"place": ""},
+    op=Codec(_read_name),
+    description=TEXT,
+    has_parameters=Renamed("parameters", named({"all": True, "none": False})),
+    output_shapes=array(Codec(read_output_shape), 1),
+    output_types=array(Codec(_read_type), 1),
+)
 
 
 def _check_count(what: str, count: int, outputs: int) -> None:

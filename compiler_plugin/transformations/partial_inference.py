@@ -81,13 +81,16 @@ class PartialInference:
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
         """The value of an op's output, where it depends on constants and known dimensions alone."""
         self._graph = graph
+        import numpy as np  # here: most transformations need none
+
         if port.node.model_op is None or not is_self_contained(port.node.model_op):
             return None
         found = self._base.find_value(port.tensor)
         if found is None:
             return None
         values = [probe.find_value(port.tensor) for probe in self._find_probes()]
-        return found if all(_is_same(found, value) for value in values) else None
+        is_same = all(value is not None and np.array_equal(found, value) for value in values)
+        return found if is_same else None
 
     def make_static(self, graph: InferredGraph) -> None:
         """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data."""
@@ -260,7 +263,10 @@ class PartialInference:
     # Unknown dimensions.
 
     def _make_probe(self, sizes: Sizes | None) -> ShapeProbe:
-        return ShapeProbe(sizes, self._foreign_value, self._shapeless, self._layout)
+        def find_value(tensor: Tensor) -> Array | None:
+            return self._graph.out_port_of(tensor).data.get_value()
+
+        return ShapeProbe(sizes, find_value, self._shapeless, self._layout)
 
     def _find_probes(self) -> Sequence[ShapeProbe]:
         """Probes with other sizes for unknown dimensions; none where all are known."""
@@ -277,14 +283,7 @@ class PartialInference:
             self._others = make_probes(self._make_probe, ops)
         return self._others
 
-    def _foreign_value(self, tensor: Tensor) -> Array | None:
-        return self._graph.out_port_of(tensor).data.get_value()
-
 
 def _op(node: Node) -> Op:
     assert node.model_op is not None
     return node.model_op
-
-
-def _is_same(value: Array, other: Array | None) -> bool:
-    return other is not None and value.shape == other.shape and bool((value == other).all())

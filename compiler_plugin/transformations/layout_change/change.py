@@ -210,8 +210,12 @@ class Rewriter:
             set_builtin_option(op, name, value)
         self._change_inputs(op, assignment, edit)
         self._additions.ops.append(op)
-        for index, permutation in edit.shape_outputs.items():
-            self._restore_vector(op, index, permutation)
+        if edit.shape_output is not None:
+            # A GATHER writes what the output was, from the elements in their new order.
+            shape = op.outputs[0]
+            changed = self._additions.tensor(shape.clone())
+            op.set_output(0, changed)
+            self._additions.gather(changed, shape, edit.shape_output)
         for index, layout in enumerate(assignment.outputs):
             if layout is not None:
                 self._settle(op, index, layout)
@@ -264,13 +268,6 @@ class Rewriter:
             op.set_input(index, tensor)
             if old is not None:
                 self.left[old] = None
-
-    def _restore_vector(self, op: Op, index: int, permutation: Permutation) -> None:
-        """Lets a GATHER write what output `index` was, from the elements in their new order."""
-        tensor = op.outputs[index]
-        changed = self._additions.tensor(tensor.clone())
-        op.set_output(index, changed)
-        self._additions.gather(changed, tensor, permutation)
 
     def _name_results(self) -> None:
         """Lets the op before an idle TRANSPOSE write the result that this is there for."""

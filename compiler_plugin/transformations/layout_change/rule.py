@@ -48,7 +48,7 @@ class Edit:
       constants: new numbers of constant inputs, by index; element types stay.
       vectors: inputs with one element, or one row, for each dimension of a permuted tensor, by index.
       ranks: inputs that are given ones in front, up to this rank, before they are permuted.
-      shape_outputs: outputs with one element for each dimension, which are brought back to the old order.
+      shape_output: how output 0 is brought back to the old order, where it has an element for each dimension.
       is_identity: whether the op does nothing any more: output 0 is input 0.
     """
 
@@ -56,7 +56,7 @@ class Edit:
     constants: Mapping[int, Sequence[int]] = field(default_factory=dict)
     vectors: Mapping[int, Permutation] = field(default_factory=dict)
     ranks: Mapping[int, int] = field(default_factory=dict)
-    shape_outputs: Mapping[int, Permutation] = field(default_factory=dict)
+    shape_output: Permutation | None = None
     is_identity: bool = False
 
 

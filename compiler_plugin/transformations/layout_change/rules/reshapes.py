@@ -7,8 +7,12 @@ permuted tensor is followed by a GATHER, which brings the sizes back into the ol
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from operator import mul
 
 from compiler_plugin.transformations.layout_change.image_layout import (
     LayoutChange,
@@ -105,7 +109,7 @@ class Shape:
         permutation = None if data is None else change.image(len(data.shape))
         if permutation is None or len(op.outputs) != 1:
             return None
-        edit = Edit(shape_outputs={0: inverse(permutation)})
+        edit = Edit(shape_output=inverse(permutation))
         return OpPlan([permutation], [None], edit, cost=len(permutation))
 
 
@@ -129,55 +133,23 @@ def _stated_shape(op: Op) -> Sequence[int]:
 def _regroups_alike(
     old: Sequence[int], new: Sequence[int], before: Permutation, after: Permutation
 ) -> bool:
-    """Whether a reshape joins and parts the same dimensions in both layouts, as H and W to H * W."""
-    groups = _groups(old, new)
-    if groups is None:
+    """Whether a reshape joins and parts the same dimensions in both layouts, as H and W to H * W.
+
+    Dimensions up to places where the products of both shapes are the same are a group.
+    """
+    if prod(old) != prod(new) or min(*old, *new) < 1:
         return False
-    from_old = {axis: index for index, (axes, _) in enumerate(groups) for axis in axes}
-    from_new = {axis: index for index, (_, axes) in enumerate(groups) for axis in axes}
-    orders = [
-        [axis for axis in order if shape[axis] != 1]
-        for order, shape in ((before, old), (after, new))
-    ]
-    walks = [
-        [found[axis] for axis in order]
-        for found, order in zip((from_old, from_new), orders, strict=True)
-    ]
-    # Each group lies together and in its own order, and the groups come in the same order.
-    for walk, order in zip(walks, orders, strict=True):
-        runs = [g for g, previous in zip(walk, [None, *walk], strict=False) if g != previous]
-        if len(set(runs)) != len(runs):
-            return False
-        if any(
-            a > b and x == y for a, b, x, y in zip(order, order[1:], walk, walk[1:], strict=False)
-        ):
-            return False
-    return list(dict.fromkeys(walks[0])) == list(dict.fromkeys(walks[1]))
-
-
-def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
-    """The shortest runs of dimensions, without those of 1, with the same product on both sides."""
-    left = [axis for axis in range(len(old)) if old[axis] != 1]
-    right = [axis for axis in range(len(new)) if new[axis] != 1]
-    if any(size < 1 for size in (*old, *new)):
-        return None
-    groups: list[tuple[list[int], list[int]]] = []
-    while left or right:
-        if not left or not right:
-            return None
-        ours, theirs = [left.pop(0)], [right.pop(0)]
-        a, b = old[ours[0]], new[theirs[0]]
-        while a != b:
-            side, axes, sizes = (left, ours, old) if a < b else (right, theirs, new)
-            if not side:
-                return None
-            axes.append(side.pop(0))
-            if a < b:
-                a *= sizes[axes[-1]]
-            else:
-                b *= sizes[axes[-1]]
-        groups.append((ours, theirs))
-    return groups
+    products = [list(accumulate(shape, mul)) for shape in (old, new)]
+    ends = sorted(set(products[0]).intersection(products[1]))
+    sequences: list[list[int]] = []
+    for shape, order, reached in zip((old, new), (before, after), products, strict=True):
+        group_of = {a: bisect_left(ends, reached[a]) for a, size in enumerate(shape) if size != 1}
+        moved = [axis for axis in order if axis in group_of]
+        sequence = list(dict.fromkeys(group_of[axis] for axis in moved))
+        if moved != [axis for group in sequence for axis in group_of if group_of[axis] == group]:
+            return False  # a group does not lie together, or not in its own order
+        sequences.append(sequence)
+    return sequences[0] == sequences[1]
 
 
 RULES = (
