@@ -43,6 +43,11 @@ class TensorSpec:
         return f"{self.dtype}{list(self.shape)}"
 
 
+def array_text(array: Array) -> str:
+    """`float32[1, 4]`."""
+    return f"{array.dtype}{list(array.shape)}"
+
+
 @dataclass(frozen=True, slots=True)
 class InputArray:
     """An input's value, and where it comes from: a path, or `random`."""

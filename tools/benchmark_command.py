@@ -31,11 +31,9 @@ class BenchmarkOptions:
     """What is measured.
 
     Attributes:
-      load: how the model is loaded.
       inputs: `[input=]file`; others are random.
       stock_model: what stock runs beside it; "" for the same file, where that has no NPU calls.
       warm_up, runs: how often it runs before, and while it is measured.
-      seed: of random inputs.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -82,7 +80,6 @@ class CallTiming:
     Attributes:
       name: of the function in its byte code.
       runs_per_run: how often it ran in a run of the model.
-      timing: of single runs of the call.
       vendor: the vendor's own measurements, by name.
     """
 
@@ -97,15 +94,13 @@ class BenchmarkReport(PrintedReport):
     """What was measured.
 
     Attributes:
-      machine, sdk_version: where, and with what.
-      load_s: seconds that loading took.
       first_s: of the first run, which may build and pack what others find made.
-      model: later runs.
       calls: of a part of the runs, measured apart: measuring costs time.
       stock: runs of stock LiteRT in between; None where there are none.
       stock_problem: why there are none.
-      greatest_difference: between outputs of the two.
     """
+
+    answers = ("ratio",)
 
     path: str
     signature: str
@@ -124,9 +119,6 @@ class BenchmarkReport(PrintedReport):
     def ratio(self) -> float | None:
         """This runtime's median over stock's; None without stock."""
         return self.model.p50_s / self.stock.p50_s if self.stock else None
-
-    def answers(self) -> dict[str, object]:
-        return {"ratio": self.ratio}
 
     def lines(self) -> Iterator[str]:
         threads = count_text(self.threads, "thread")

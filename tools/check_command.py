@@ -43,12 +43,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """One check.
-
-    Attributes:
-      subject: what was looked at, in a word.
-      text: what was found, and what to do where that is not well.
-    """
+    """One check: what was looked at, in a word, and what was found."""
 
     subject: str
     outcome: Verdict
@@ -59,6 +54,8 @@ class FileFinding:
 class CheckReport(PrintedReport):
     """All checks of one file."""
 
+    answers = ("will_run",)
+
     path: str
     findings: Sequence[FileFinding]
 
@@ -66,9 +63,6 @@ class CheckReport(PrintedReport):
     def will_run(self) -> bool:
         """Whether nothing was found that keeps the file from running here."""
         return not any(finding.outcome is Verdict.FAILED for finding in self.findings)
-
-    def answers(self) -> dict[str, object]:
-        return {"will_run": self.will_run}
 
     def lines(self) -> Iterator[str]:
         """A line for each check, and the answer."""

@@ -14,9 +14,7 @@ class Comparison:
 
     Attributes:
       greatest_difference: of all elements; infinite where only one of the two is a number.
-      index: of that element; empty for a scalar.
-      value, expected: there.
-      passed: whether it is within the tolerance.
+      index: of that element, which value and expected one are of; empty for a scalar.
       problem: why nothing could be compared; "" where it was.
     """
 

@@ -7,10 +7,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, TextIO, TypeVar
+from typing import Any, ClassVar, TextIO, TypeVar
 
 from litert.core.errors import LiteRtError, file_error
 
@@ -129,9 +129,8 @@ class PrintedReport:
 
     __slots__ = ()
 
-    def answers(self) -> Mapping[str, object]:
-        """What JSON says beyond the fields."""
-        return {}
+    answers: ClassVar[Sequence[str]] = ()
+    """Properties that JSON has beyond the fields."""
 
     def lines(self) -> Iterator[str]:
         """What people read."""
@@ -140,7 +139,7 @@ class PrintedReport:
     def to_json(self) -> str:
         """All of it, as one JSON object."""
         fields: Any = self
-        return json_text({**asdict(fields), **self.answers()})
+        return json_text(asdict(fields) | {name: getattr(self, name) for name in self.answers})
 
     def to_text(self) -> str:
         """The lines."""

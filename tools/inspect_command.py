@@ -132,11 +132,7 @@ class Inspection(PrintedReport):
 
 
 def inspect_file(path: str) -> Inspection:
-    """Reads what a file holds, and takes the digest of each part.
-
-    Raises:
-      LiteRtError: NOT_FOUND, FILE_IO or INVALID_FLATBUFFER.
-    """
+    """Reads what a file holds, and takes the digest of each part."""
     with read_model(path) as model:
         problems = list(model.warnings)
         return Inspection(

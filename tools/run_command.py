@@ -13,6 +13,7 @@ from litert.core.status import Status
 from .array_files import (
     InputArray,
     TensorSpec,
+    array_text,
     complete_inputs,
     find_arrays,
     plan_outputs,
@@ -32,12 +33,10 @@ class RunOptions:
     """What is run, on what, and where the results go.
 
     Attributes:
-      load: how the model is loaded.
       inputs: `[input=]file`, as `read_inputs` has it; other inputs come from the golden file, or are random.
       outputs: `[output=]file`, as `plan_outputs` has it.
       golden: a .npz with outputs (by name or `out0`), and possibly inputs (`in0`); "" for none.
       tolerance: the greatest difference from golden outputs that passes.
-      seed: of random inputs.
       value_range: what black and white are in pictures.
     """
 
@@ -72,13 +71,9 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport(PrintedReport):
-    """What a run came to.
+    """What a run came to."""
 
-    Attributes:
-      load_s, run_s: seconds.
-      written: paths.
-      comparisons: with golden outputs.
-    """
+    answers = ("passed",)
 
     path: str
     signature: str
@@ -93,9 +88,6 @@ class RunReport(PrintedReport):
     def passed(self) -> bool:
         """Whether all comparisons did; True without one."""
         return all(comparison.passed for comparison in self.comparisons)
-
-    def answers(self) -> dict[str, object]:
-        return {"passed": self.passed}
 
     def lines(self) -> Iterator[str]:
         yield f"Loaded {self.path} in {self.load_s:.2f} s; ran in {self.run_s * 1e3:.2f} ms"
@@ -127,7 +119,7 @@ def run_model(path: str, options: RunOptions | None = None) -> RunReport:
         signature,
         load_s,
         run_s,
-        [InputReport(name, _type(i.value), i.origin) for name, i in inputs.items()],
+        [InputReport(name, array_text(i.value), i.origin) for name, i in inputs.items()],
         [_output_report(name, array) for name, array in outputs.items()],
         [written for written, _ in plan],
         compare(outputs, golden, options.tolerance),
@@ -162,15 +154,15 @@ def _output_report(name: str, array: Array) -> OutputReport:
     import numpy as np
 
     if not array.size or array.dtype.kind not in "biuf":
-        return OutputReport(name, _type(array), np.nan, np.nan, np.nan)
+        return OutputReport(name, array_text(array), np.nan, np.nan, np.nan)
     numbers = array.astype(np.float64)
     return OutputReport(
-        name, _type(array), float(np.min(numbers)), float(np.max(numbers)), float(np.mean(numbers))
+        name,
+        array_text(array),
+        float(np.min(numbers)),
+        float(np.max(numbers)),
+        float(np.mean(numbers)),
     )
-
-
-def _type(array: Array) -> str:
-    return f"{array.dtype}{list(array.shape)}"
 
 
 _FLAGS = (

@@ -21,8 +21,7 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
+from litert.core.errors import file_error
 from litert.model.graph import Buffer, Model, Tensor
 from litert.model.positions import read_control_dependencies, set_control_dependencies
 from litert.model.writer import write_model
@@ -94,8 +93,7 @@ def dump_model(graphs: Sequence[Graph], path: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot write: {reason}", folder) from error
+        raise file_error(error, "cannot write", folder) from error
     with ExitStack() as stack:
         for graph in graphs:
             stack.enter_context(_writable(graph))

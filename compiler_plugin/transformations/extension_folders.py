@@ -19,7 +19,7 @@ from compiler_plugin.transformations.custom_ops import Extractor
 from compiler_plugin.transformations.op import Op
 from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.transformation import Transformation, find_rules
-from litert.core.errors import LiteRtError, describe
+from litert.core.errors import LiteRtError, describe, file_error
 from litert.core.status import Status
 from litert.host.extensions import check_unique, find_place, load_module, open_package
 
@@ -207,8 +207,7 @@ def _list(folder: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", folder) from error
+        raise file_error(error, "cannot read", folder) from error
 
 
 def _own_classes(module: ModuleType) -> list[type]:

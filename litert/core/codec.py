@@ -200,12 +200,7 @@ def record(
 
 
 def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) -> Codec[_Value]:
-    """Objects of several kinds: each has exactly one of some fields, which says what it is.
-
-    Args:
-      kinds: by the name of that field, all objects that have it.
-      kind_of: the name for a value.
-    """
+    """Objects of several kinds: each has exactly one of some fields, whose name says what it is."""
     names = ", ".join(kinds)
 
     def read(node: JsonNode) -> _Value:

@@ -38,10 +38,10 @@ class ChildEndedError(LiteRtError):
     """A child process is gone, or was stopped: it crashed, ended, or took too long."""
 
 
-def file_error(error: OSError, what: str, where: str) -> LiteRtError:
+def file_error(error: OSError, what: str, where: str, hint: str = "") -> LiteRtError:
     """FILE_IO, with the system's reason: `cannot write: no space left on device`."""
     reason = (error.strerror or str(error)).lower()
-    return LiteRtError(Status.FILE_IO, f"{what}: {reason}", where)
+    return LiteRtError(Status.FILE_IO, f"{what}: {reason}", where, hint)
 
 
 def describe(error: BaseException) -> str:

@@ -11,7 +11,7 @@ Beyond them, any tensor of the op has its sizes: `INPUT1_DIMS[3]` is its X, as f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
@@ -96,7 +96,7 @@ class Formula:
             a value below 0 or above `most`.
         """
         sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
-        value = self._value(_Scope(dims, sizes))
+        value = self._value(dims, sizes)
         if isinstance(value, int) and not 0 <= value <= most:
             used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
             used += [f"{size}={n}" for size, n in sizes.items()]
@@ -125,14 +125,8 @@ class Formula:
         return f"Formula({self.text!r})"
 
 
-class _Scope(NamedTuple):
-    """What the variables of a formula are."""
-
-    dims: Sequence[Size]
-    sizes: dict[TensorSize, Size]
-
-
-_Value = Callable[[_Scope], Size]
+_Value = Callable[[Sequence[Size], Mapping[TensorSize, Size]], Size]
+"""A part of a formula: given B, F, Y, X and the sizes of tensors, its value."""
 
 
 class _Parser:
@@ -174,10 +168,10 @@ class _Parser:
         if not rest:
             return first
 
-        def value(scope: _Scope) -> Size:
-            total = first(scope)
+        def value(dims: Sequence[Size], sizes: Mapping[TensorSize, Size]) -> Size:
+            total = first(dims, sizes)
             for operator, operand in rest:
-                next_value = operand(scope)
+                next_value = operand(dims, sizes)
                 if operator in "/%" and next_value == 0:
                     raise _error(self._text, "divides by zero")
                 total = ARITHMETIC[operator](total, next_value)
@@ -192,11 +186,11 @@ class _Parser:
             number = int(token) if len(token) < 20 else _MOST + 1
             if number > _MOST:
                 raise _error(self._text, f"has a number above {_MOST}")
-            return lambda scope: number
+            return lambda dims, sizes: number
         if len(token) == 1 and token in "bfyxBFYX":
             index = "BFYX".index(token.upper())
             self.has_letters = True
-            return lambda scope: scope.dims[index]
+            return lambda dims, sizes: dims[index]
         if found := _SIZE.fullmatch(token):
             return self._tensor_size(found)
         if token == "(":
@@ -210,7 +204,7 @@ class _Parser:
         if size.is_bfyx and size.dimension > 3:
             raise _error(self._text, f"has {size}, and B, F, Y, X have indices 0 to 3")
         self.tensor_sizes[size] = None
-        return lambda scope: scope.sizes[size]
+        return lambda dims, sizes: sizes[size]
 
     def _group(self) -> _Value:
         self._depth += 1

@@ -124,11 +124,11 @@ def option(
     read: Callable[[Any], Any] = _same,
     write: Callable[[Any], Sequence[str]] = _texts,
 ) -> Any:
-    """A dataclass field that is an option.
+    """A dataclass field that is an option, as `Option` describes it.
 
     Args:
       flag: sets it.
-      section: as `Option` has it, and likewise the others.
+      section: of the help.
       goes: where else it goes.
       default: where it is not the flag's.
       read: where the field's value is another than the flag's.
@@ -170,11 +170,7 @@ def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]
 
 
 def values_by_field(declared: Sequence[Option], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of fields, as flags say.
-
-    Args:
-      declared: whose values are asked for.
-      flags: values by the flags' names.
+    """The values of fields, as flags say, whose values are here by their names.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.

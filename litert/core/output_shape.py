@@ -31,11 +31,9 @@ OutputShape = SameShape | Sequence[Formula]
 
 
 def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
-    """The shape of an output. B, F, Y and X in formulas are input 0's.
+    """The shape of an output, of the inputs' shapes; None is that of one that is left out.
 
-    Args:
-      rule: how it is found.
-      inputs: shapes of the op's inputs: numbers, or sizes that a run tells; None for one that is left out.
+    B, F, Y and X in formulas are input 0's.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for an input that the op has not, or a formula without a value.
@@ -53,11 +51,7 @@ def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> 
 
 
 def read_output_shape(node: JsonNode) -> OutputShape | None:
-    """A rule from JSON; None for `null`, which says nothing.
-
-    Raises:
-      LiteRtError: the node's, for anything else than an input, or formulas over inputs' shapes.
-    """
+    """A rule from JSON; None for `null`, which says nothing."""
     if node.value is None:
         return None
     if isinstance(node.value, list):
@@ -66,11 +60,7 @@ def read_output_shape(node: JsonNode) -> OutputShape | None:
 
 
 def read_formula(node: JsonNode) -> Formula:
-    """A formula from JSON: a text, or a number that stands for itself.
-
-    Raises:
-      LiteRtError: the node's.
-    """
+    """A formula from JSON: a text, or a number that stands for itself."""
     if not isinstance(node.value, str):
         return Formula(str(node.integer(0, 2**31 - 1)))
     try:

@@ -75,22 +75,14 @@ Shapes: TypeAlias = Callable[[int], Sequence[int]]
 
 
 def divide(lhs: Size, rhs: Size) -> Size:
-    """The quotient, towards zero.
-
-    Raises:
-      ZeroDivisionError: for a number divided by zero.
-    """
+    """The quotient, towards zero; a number divided by zero is a `ZeroDivisionError`."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return _quotient(lhs, rhs)
     return lhs if rhs == 1 else Operation("/", lhs, rhs)
 
 
 def remainder(lhs: Size, rhs: Size) -> Size:
-    """What `divide` leaves; it has the sign of `lhs`.
-
-    Raises:
-      ZeroDivisionError: for a number divided by zero.
-    """
+    """What `divide` leaves; it has the sign of `lhs`."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return lhs - _quotient(lhs, rhs) * rhs
     return Operation("%", lhs, rhs)
@@ -117,12 +109,7 @@ def shapes_in(size: Size) -> Iterator[Dimension]:
 
 
 def evaluate(size: Size, shapes: Shapes, where: str) -> int:
-    """A size's value.
-
-    Args:
-      size: of dimensions that `shapes` knows.
-      shapes: as they are in this run.
-      where: what it is the size of, for messages.
+    """A size's value where the shapes are these; `where` says for messages what it is the size of.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a zero divisor, and a value below 0 or above `MOST`.

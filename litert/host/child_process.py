@@ -35,11 +35,7 @@ _HINTS = {
 
 
 class ChildProcess:
-    """A child, with what it says.
-
-    Attributes:
-      pid: of the process.
-    """
+    """A child, with what it says."""
 
     def __init__(
         self,
@@ -56,7 +52,7 @@ class ChildProcess:
 
         Args:
           target: `package.module:function`, which the child calls with the arguments; `become_child` comes first.
-          arguments: texts.
+          arguments: for it.
           subject: who failed, for messages: "the OpenCL compiler".
           where: what errors say under `where`; the target by default.
           hear: gets what the child prints, as it comes; errors then do not repeat it.
@@ -176,9 +172,8 @@ class ChildProcess:
     def error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> ChildEndedError:
         """An error that says what became of the child, and what it has printed."""
         said = self._errors.decode("utf-8", "replace").strip()
-        return ChildEndedError(
-            status, f"{self._subject} {ending}" + (f":\n{said}" if said else ""), self._where
-        )
+        what = f"{self._subject} {ending}" + (f":\n{said}" if said else "")
+        return ChildEndedError(status, what, self._where)
 
     def end(self) -> None:
         """Leaves neither process nor pipe behind; what the child itself started goes with it."""

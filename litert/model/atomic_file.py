@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
 _numbers = itertools.count()
@@ -82,14 +82,8 @@ def _create_beside(target: str) -> tuple[str, int]:
 
 
 def _failed(error: OSError, path: str) -> LiteRtError:
-    reason = (error.strerror or str(error)).lower()
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return LiteRtError(
-        Status.FILE_IO,
-        f"cannot write: {reason}",
-        path,
-        "Make room, or write elsewhere." if full else "",
-    )
+    return file_error(error, "cannot write", path, "Make room, or write elsewhere." if full else "")
 
 
 def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:

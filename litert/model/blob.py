@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 from typing import BinaryIO
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
 _NO_PIPE = "It is mapped into memory, and so cannot come through a pipe: write it to a file first."
@@ -45,8 +45,7 @@ class MappedFile:
             hint = _NO_PIPE if self.path == "-" else ""
             raise LiteRtError(Status.NOT_FOUND, "no such file", self.path, hint) from error
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise LiteRtError(Status.FILE_IO, f"cannot open: {reason}", self.path) from error
+            raise file_error(error, "cannot open", self.path) from error
         try:
             self.fd = self._file.fileno()
             self.size = os.fstat(self.fd).st_size

@@ -9,7 +9,14 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from ..array_files import InputArray, TensorSpec, complete_inputs, find_arrays, read_inputs
+from ..array_files import (
+    InputArray,
+    TensorSpec,
+    array_text,
+    complete_inputs,
+    find_arrays,
+    read_inputs,
+)
 from ..command_line import SEED
 
 if TYPE_CHECKING:
@@ -54,7 +61,7 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
     if array.shape != spec.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"input '{spec.name}' is {array.dtype}{list(array.shape)}, the op takes {spec}",
+            f"input '{spec.name}' is {array_text(array)}, the op takes {spec}",
             given.origin,
         )
     return InputArray(array.astype(dtype), given.origin)

@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from ..array_files import InputArray, plan_outputs, write_outputs
+from ..array_files import InputArray, array_text, plan_outputs, write_outputs
 from ..command import Command
 from ..command_line import REPORT, Flags, usage_error
 from ..comparison import Comparison, compare
@@ -98,9 +98,9 @@ def _lines(
 ) -> Iterator[str]:
     yield f"kernel {running.entry}, {subject.title}"
     for name, given in inputs.items():
-        yield f"  in   {name_text(name)}: {_array_text(given.value)}, {given.origin}"
+        yield f"  in   {name_text(name)}: {array_text(given.value)}, {given.origin}"
     for name, array in outputs.items():
-        yield f"  out  {name_text(name)}: {_array_text(array)}, {_range_text(array)}"
+        yield f"  out  {name_text(name)}: {array_text(array)}, {_range_text(array)}"
     yield from (f"  {name_text(c.name)}: {c}" for c in comparisons)
     if not comparisons:
         yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
@@ -125,10 +125,6 @@ def _expected(
         arrays = call_reference(function, all_inputs(op, inputs), options, len(op.outputs))
         expected |= dict(zip(tensor_names(op.outputs, "output"), arrays, strict=True))
     return expected
-
-
-def _array_text(array: Any) -> str:
-    return f"{array.dtype}{list(array.shape)}"
 
 
 def _range_text(array: Any) -> str:

@@ -31,13 +31,7 @@ _COMPILER_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the child found.
-
-    Attributes:
-      passed: what the exit status says.
-      text: for people.
-      values: for machines.
-    """
+    """What the child found: what the exit status says, a text for people, and values for machines."""
 
     passed: bool
     text: str

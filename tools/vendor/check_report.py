@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -34,14 +34,7 @@ _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run
 
 @dataclass(frozen=True, slots=True)
 class CheckedLibrary:
-    """The findings of one library.
-
-    Attributes:
-      title: `compiler plugin` or `dispatch library`.
-      origin: where it is.
-      findings: in the order of the checks.
-      remarks: sentences about what was checked.
-    """
+    """The findings of one library, in the order of the checks, and sentences about what was checked."""
 
     title: str
     origin: str
@@ -51,12 +44,7 @@ class CheckedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class ConformanceReport:
-    """All that was found of a vendor.
-
-    Attributes:
-      vendor: whose libraries they are.
-      contract: all rules, by name.
-    """
+    """All that was found of a vendor; the contract has all rules, by name."""
 
     vendor: str
     parts: Sequence[CheckedLibrary]
@@ -142,19 +130,12 @@ class ConformanceReport:
 
     def _broken(self, part: CheckedLibrary, outcome: Outcome) -> list[str]:
         """A block for each rule, with what happened in each of its checks."""
-        findings: dict[str, list[Finding]] = {}
-        for finding in part.findings:
-            if finding.outcome is outcome:
-                findings.setdefault(finding.rule, []).append(finding)
         lines: list[str] = []
-        for name, found in findings.items():
+        for name, found in _group(part.findings, outcome, lambda f: f.rule).items():
             rule = self.contract[name]
             lines.append(f"  {_SIGNS[outcome]:6}  {name}")
             lines += _indented(f"{rule.where}: {rule.text}")
-            alike: dict[str, list[Finding]] = {}
-            for finding in found:
-                alike.setdefault(finding.text, []).append(finding)
-            for text, of in alike.items():
+            for text, of in _group(found, outcome, lambda f: f.text).items():
                 named = f"{'; '.join(f.case for f in of)}: " if any(f.case for f in of) else ""
                 lines += [*_indented(f"- {named}{name_text(text)}"), *_printed(of[0].printed)]
         return lines
@@ -162,17 +143,11 @@ class ConformanceReport:
     @staticmethod
     def _unseen(part: CheckedLibrary) -> list[str]:
         """What was not looked at, by reason."""
-        reasons: dict[str, list[str]] = {}
-        for finding in part.findings:
-            if finding.outcome is Outcome.UNSEEN:
-                reasons.setdefault(finding.text, []).append(finding.rule)
-        return [
-            line
-            for reason, rules in reasons.items()
-            for line in _indented(
-                f"not looked at, since {name_text(reason)}: {', '.join(dict.fromkeys(rules))}", 2
-            )
-        ]
+        lines: list[str] = []
+        for reason, found in _group(part.findings, Outcome.UNSEEN, lambda f: f.text).items():
+            rules = ", ".join(dict.fromkeys(finding.rule for finding in found))
+            lines += _indented(f"not looked at, since {name_text(reason)}: {rules}", 2)
+        return lines
 
 
 def with_recommendations(
@@ -187,6 +162,17 @@ def with_recommendations(
         else finding
         for finding in findings
     ]
+
+
+def _group(
+    findings: Sequence[Finding], outcome: Outcome, key: Callable[[Finding], str]
+) -> Mapping[str, list[Finding]]:
+    """The findings of an outcome, those of a key together."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.outcome is outcome:
+            groups.setdefault(key(finding), []).append(finding)
+    return groups
 
 
 def _printed(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from shutil import ignore_patterns
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.host.extensions import COMPILER_PLUGINS, DISPATCH_TABLES
 
 from ..command import Command
 from ..command_line import Flags
@@ -60,7 +61,7 @@ def _check_free(name: str) -> None:
 
     package = f"{name.lower()}-npu"
     takers = {package} if package == "litert-npu" else set()
-    for group in ("litert_npu.compiler_plugin", "litert_npu.dispatch"):
+    for group in (COMPILER_PLUGINS, DISPATCH_TABLES):
         points = metadata.entry_points(group=group, name=name)
         takers |= {point.dist.name for point in points if point.dist and point.dist.name != package}
     if takers:

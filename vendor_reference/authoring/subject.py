@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from compiler_plugin.outline import extract, make_partition
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
@@ -230,8 +230,7 @@ def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
             with open(text[1:], "rb") as stream:
                 return stream.read()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", text[1:]) from error
+            raise file_error(error, "cannot read", text[1:]) from error
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:

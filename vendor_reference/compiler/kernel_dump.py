@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
+from litert.core.errors import file_error
 from vendor_reference.compiler.simplegpu_defines import USER_DEFINES
 from vendor_reference.executable.executable import Program, Source
 from vendor_reference.executable.source_text import expand_sources
@@ -47,8 +46,7 @@ def dump_kernels(
             with open(os.path.join(folder, name), "w", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot dump kernels: {reason}", folder) from error
+        raise file_error(error, "cannot dump kernels", folder) from error
     return names
 
 

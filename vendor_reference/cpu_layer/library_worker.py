@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from litert.core.checked_json import JsonNode
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 from vendor_reference.cpu_layer.choice import Choice, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
@@ -90,8 +90,7 @@ def _read(path: str, sha256: str, where: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", where) from error
+        raise file_error(error, "cannot read", where) from error
     if hashlib.sha256(data).hexdigest() != sha256:
         raise LiteRtError(Status.FILE_IO, "the file has changed since it was read", where)
     return data

@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections.abc import Sequence
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 from litert.model.assets import check_companion_path
 from vendor_reference.custom_layers.custom_layer import LayerFile
@@ -144,8 +144,7 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as stream:
             data = stream.read(_MOST_BYTES + 1)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(Status.FILE_IO, f"cannot read: {reason}", path) from error
+        raise file_error(error, "cannot read", path) from error
     if len(data) > _MOST_BYTES:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"more than {_MOST_BYTES} bytes of source", path)
     return data

@@ -44,7 +44,7 @@ from litert.core.codec import (
     record,
     row,
 )
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.sizes import MOST, Dimension, Operation, Size
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -211,10 +211,7 @@ def _spool(parts: Sequence[Blob]) -> Blob:
                     _send(part.file.fd, part.offset, part.size, stream.fileno())
             return MappedFile(stream.name).blob()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LiteRtError(
-            Status.FILE_IO, f"cannot write the byte code: {reason}", tempfile.gettempdir()
-        ) from error
+        raise file_error(error, "cannot write the byte code", tempfile.gettempdir()) from error
 
 
 def _send(source: int, offset: int, size: int, target: int) -> None:
