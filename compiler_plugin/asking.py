@@ -8,16 +8,14 @@ unless the plugin's partitions are to be those of stock.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from compiler_plugin.composites import OpenComposites, why_closed
 from compiler_plugin.effects import why_cpu_only
-from compiler_plugin.vendor_plugin import VendorPlugin
+from compiler_plugin.vendor_plugin import NO_REASON, Taken, VendorPlugin
 from litert.model.composite import CPU_CALL, NPU_CALL, Composite, read_composite
 from litert.model.graph import Model, Op, Subgraph
 from litert.model.positions import Edge
-
-NO_REASON = "the plugin does not take it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,8 @@ class NpuShare:
 
     selected: Mapping[int, int]
     reasons: dict[int, str]
-    bodies: dict[int, Subgraph] = field(default_factory=dict)
-    composites: list[CompositeFate] = field(default_factory=list)
+    bodies: Mapping[int, Subgraph] = field(default_factory=dict)
+    composites: Sequence[CompositeFate] = ()
     edges: list[Edge] | None = None
 
 
@@ -59,40 +57,33 @@ def ask(
 ) -> NpuShare:
     """Asks about one subgraph, in which composites may be taken apart.
 
-    Args:
-      model: whose subgraph may change.
-      index: of the subgraph.
-      plugin: of the vendor.
-      edges: control dependencies of each subgraph.
-
-    Raises:
-      LiteRtError: of the vendor.
+    `edges` are the control dependencies of each subgraph.
     """
-    subgraph = model.subgraphs[index]
+    subgraph, where = model.subgraphs[index], f"subgraph {index}"
     opened = OpenComposites(model, subgraph)
-    wishes = _Wishes.of(plugin, subgraph, index)
+    taken = plugin.partition(subgraph, where)
     fresh = _read_composites(subgraph.ops)
     composites, closed = dict(fresh), dict[Op, str]()
     while fresh:
         for op, composite in fresh.items():
-            if op not in wishes.selected and composite.name not in (NPU_CALL, CPU_CALL):
-                closed[op] = wishes.reasons.get(op, NO_REASON)
+            if op not in taken.selected and composite.name not in (NPU_CALL, CPU_CALL):
+                closed[op] = taken.reasons.get(op, NO_REASON)
                 if why := opened.admit(op, composite):
                     closed[op] += f", and cannot have it in parts: {why}"
         parts = opened.take_apart()
         if not parts:
             break
-        wishes = _Wishes.of(plugin, subgraph, index)
+        taken = plugin.partition(subgraph, where)
         fresh = _read_composites(parts)
         composites.update(fresh)
         if plugin.is_asked_as_in_stock:
             break
     if not composites:
-        return _answer(subgraph, wishes)
-    bodies = _heed_author(model, subgraph, composites, wishes)
-    unused = [op for op in opened.parts if wishes.selected.keys().isdisjoint(opened.leaves(op))]
-    wishes.reasons.update(closed)
-    wishes.reasons.update((op, f"{closed[op]}, nor any op that it stands for") for op in unused)
+        return NpuShare(*taken.by_position(subgraph.ops))
+    bodies = _heed_author(model, subgraph, composites, taken)
+    unused = [op for op in opened.parts if taken.selected.keys().isdisjoint(opened.leaves(op))]
+    taken.reasons.update(closed)
+    taken.reasons.update((op, f"{closed[op]}, nor any op that it stands for") for op in unused)
     opened.put_back(unused)
     position = {op: number for number, op in enumerate(subgraph.ops)}
     fates = [
@@ -102,27 +93,12 @@ def ask(
         for op, composite in composites.items()
         if op in position or op in opened.parts
     ]
-    answer = _answer(subgraph, wishes)
-    answer.bodies.update((position[op], body) for op, body in bodies.items())
-    answer.composites.extend(fates)
-    return replace(answer, edges=opened.move_edges(index, edges)) if opened.parts else answer
-
-
-@dataclass(frozen=True, slots=True)
-class _Wishes:
-    """What a plugin takes: partition indices, and reasons for the rest, by op."""
-
-    selected: dict[Op, int]
-    reasons: dict[Op, str]
-
-    @classmethod
-    def of(cls, plugin: VendorPlugin, subgraph: Subgraph, index: int) -> _Wishes:
-        """Asks the plugin."""
-        ops, choice = subgraph.ops, plugin.partition(subgraph, f"subgraph {index}")
-        return cls(
-            {ops[position]: number for position, number in choice.selected.items()},
-            {ops[position]: reason for position, reason in choice.reasons.items()},
-        )
+    return NpuShare(
+        *taken.by_position(subgraph.ops),
+        {position[op]: body for op, body in bodies.items()},
+        fates,
+        opened.move_edges(index, edges) if opened.parts else None,
+    )
 
 
 def _read_composites(ops: Sequence[Op]) -> dict[Op, Composite]:
@@ -130,7 +106,7 @@ def _read_composites(ops: Sequence[Op]) -> dict[Op, Composite]:
 
 
 def _heed_author(
-    model: Model, subgraph: Subgraph, composites: Mapping[Op, Composite], wishes: _Wishes
+    model: Model, subgraph: Subgraph, composites: Mapping[Op, Composite], taken: Taken
 ) -> dict[Op, Subgraph]:
     """Sends composites where the model's author wants them, whatever the plugin says of the op.
 
@@ -142,14 +118,14 @@ def _heed_author(
         composite = composites.get(op)
         if composite is None or composite.name not in (NPU_CALL, CPU_CALL):
             continue
-        wishes.selected.pop(op, None)
+        taken.selected.pop(op, None)
         if composite.name == CPU_CALL:
-            wishes.reasons[op] = "the model's author wants it on the CPU"
+            taken.reasons[op] = "the model's author wants it on the CPU"
         elif why := _why_no_call(model, op, composite):
-            wishes.reasons[op] = f"the model's author wants it on the NPU, but {why}"
+            taken.reasons[op] = f"the model's author wants it on the NPU, but {why}"
         else:
             bodies[op] = model.subgraphs[composite.decomposition]
-            wishes.selected[op] = -len(bodies)
+            taken.selected[op] = -len(bodies)
     return bodies
 
 
@@ -160,11 +136,3 @@ def _why_no_call(model: Model, op: Op, composite: Composite) -> str:
         if why := why_cpu_only(part):
             return f"of {part.name} in its decomposition {why}"
     return ""
-
-
-def _answer(subgraph: Subgraph, wishes: _Wishes) -> NpuShare:
-    selected, reasons = wishes.selected, wishes.reasons
-    return NpuShare(
-        {i: selected[op] for i, op in enumerate(subgraph.ops) if op in selected},
-        {i: reasons.get(op, NO_REASON) for i, op in enumerate(subgraph.ops) if op not in selected},
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.assets import Asset, check_op_name, set_assets
+from litert.model.assets import Asset, check_op_name
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
 
@@ -24,14 +24,7 @@ def open_assets(
     infos: Sequence[CustomOpInfo],
     hint: str = "Check the path after the comma of --npu_custom_op_info.",
 ) -> Iterator[Mapping[str, MappedFile]]:
-    """Opens and maps each asset, so that a file that is missing or unreadable is known first.
-
-    Args:
-      infos: of the assets.
-      hint: for a file that cannot be opened.
-
-    Yields:
-      The files by op.
+    """Opens and maps each asset, so that a file that is missing or unreadable is known first: files by op.
 
     Raises:
       LiteRtError: NOT_FOUND or FILE_IO, naming op and file; INVALID_TOOL_CONFIG, for a bad name.
@@ -52,25 +45,16 @@ def open_assets(
         yield files
 
 
-def embed_assets(
-    model: Model,
-    plugin: VendorPlugin,
-    infos: Sequence[CustomOpInfo],
-    files: Mapping[str, MappedFile],
+def read_assets(
+    plugin: VendorPlugin, infos: Sequence[CustomOpInfo], files: Mapping[str, MappedFile]
 ) -> list[Asset]:
-    """Puts the assets and the companions that they name into a model.
-
-    Returns:
-      Each asset before its companions, in the order of the flags. Bytes stay where they are: they are copied
-      when the model is written.
-    """
+    """The assets and the companions that they name: each asset before its companions, as the flags have them."""
     assets: list[Asset] = []
     for info in infos:
         blob = files[info.op_name].blob()
         assets.append(Asset(info.op_name, "", blob))
         for companion in plugin.companions(info.op_name, info.asset_path, blob.view):
             assets.append(Asset(info.op_name, companion.relative_path, companion.blob))
-    set_assets(model, assets)
     return assets
 
 
@@ -102,14 +86,7 @@ def find_custom_layers(
 ) -> Sequence[CustomOpInfo]:
     """The assets that a model gets beside those that flags give it: for ops that no flag names.
 
-    Args:
-      plugin: which uses from now on what it finds.
-      options: with the files and folders of layers.
-      model: to be compiled.
-      report: gets a warning where layers are given, and none is for the model.
-
-    Raises:
-      LiteRtError: what the vendor refuses, such as two layers for one op.
+    The plugin uses them from now on. The report gets a warning where layers are given, and none is for the model.
     """
     if not options.custom_layers:
         return ()

@@ -1,4 +1,4 @@
-"""What must hold before and after a command's work: its paths, its model, and what the user requires."""
+"""What is done before and after a command's work: with its paths, its model, its output, and what is required."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.blob import Progress
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, read_stamp
+from litert.model.writer import write_model
 
 ALL = "all"
 
@@ -59,6 +61,15 @@ def read_uncompiled(source: str | bytes) -> Model:
             source if isinstance(source, str) else "model from a buffer",
             "Give the model that it was made from.",
         )
+
+
+def write_output(
+    model: Model, target: str, report: Report, progress: Progress | None = None
+) -> None:
+    """Writes a model, unless the target is "", and says so in a report; `progress` is told how much is written."""
+    if target:
+        written = write_model(model, target, progress=progress)
+        report.output_path, report.output_size = written.path, written.size
 
 
 def check_required(report: Report, required: Sequence[str]) -> None:

@@ -6,20 +6,21 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compiler_plugin.apply_options import ApplyOptions
-from compiler_plugin.checks import check_output, check_required
+from compiler_plugin.checks import check_output, check_required, write_output
 from compiler_plugin.composites import forget_decompositions
+from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
-from compiler_plugin.outline import Partition, extract, replace_partitions
-from compiler_plugin.pipeline import Progress, no_progress, start_run
+from compiler_plugin.outline import extract, replace_partitions
+from compiler_plugin.pipeline import Progress, start_run
 from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Model
 from litert.model.output import write_plan
 from litert.model.placement import Plan
 from litert.model.positions import (
@@ -27,7 +28,6 @@ from litert.model.positions import (
     set_control_dependencies,
 )
 from litert.model.reader import read_model
-from litert.model.writer import write_model
 
 
 def partition_model(
@@ -58,12 +58,12 @@ def partition_model(
         model.subgraphs += copies
         set_control_dependencies(model, edges)
         report.calls = [
-            CallReport(p.name, plan.index, "", -1, len(p.ops), len(p.inputs), len(p.outputs))
+            CallReport.of(partition.name, plan.index, partition)
             for plan in plans
-            for p in plan.partitions
+            for partition in plan.partitions
         ]
         run.report_transformations()
-        _write(report, model, target, progress)
+        write_output(model, target, report, progress and partial(progress, "write"))
     return report
 
 
@@ -84,21 +84,16 @@ def compile_model(
             raise LiteRtError(
                 Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
             )
-        copies = [extract(_whole(model, index)) for index in range(len(model.subgraphs))]
+        copies = [
+            copy_ops(f"Subgraph_{index}", subgraph.inputs, subgraph.ops, subgraph.outputs)
+            for index, subgraph in enumerate(model.subgraphs)
+        ]
         notes = [f"{copy.name}: {note}" for copy in copies if (note := run.prepare(copy))]
         result = plugin.compile(copies)
         plugin.close()
         run.report_transformations()
         report.calls = [
-            CallReport(
-                f"Subgraph_{index}",
-                index,
-                call.name,
-                call.byte_code_index,
-                len(subgraph.ops),
-                len(subgraph.inputs),
-                len(subgraph.outputs),
-            )
+            CallReport.of(f"Subgraph_{index}", index, subgraph, call.name, call.byte_code_index)
             for index, (subgraph, call) in enumerate(
                 zip(model.subgraphs, result.calls, strict=True)
             )
@@ -132,7 +127,7 @@ def copy_model(
     report = Report("noop", source)
     with read_model(source) as model:
         report.warnings += model.warnings
-        _write(report, model, target, progress)
+        write_output(model, target, report, progress and partial(progress, "write"))
     report.seconds = time.perf_counter() - start
     return report
 
@@ -183,24 +178,3 @@ def _info(plugin: RegisteredPlugin) -> PluginInfo:
     return PluginInfo(
         factory.soc_manufacturer, tuple(factory.soc_models), factory.sdk_version, plugin.origin
     )
-
-
-def _whole(model: Model, index: int) -> Partition:
-    subgraph = model.subgraphs[index]
-    return Partition(
-        f"Subgraph_{index}",
-        subgraph,
-        range(len(subgraph.ops)),
-        subgraph.ops,
-        subgraph.inputs,
-        subgraph.outputs,
-    )
-
-
-def _write(report: Report, model: Model, target: str, progress: Progress | None) -> None:
-    if target:
-        tell = progress or no_progress
-        written = write_model(
-            model, target, progress=lambda done, total: tell("write", done, total)
-        )
-        report.output_path, report.output_size = written.path, written.size

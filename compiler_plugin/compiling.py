@@ -36,7 +36,6 @@ class CompiledPartition:
       shape_outputs: the partition's outputs whose shapes only a run tells.
     """
 
-    partition: Partition
     module: Blob
     function_name: str
     shape_outputs: Sequence[int] = ()
@@ -66,28 +65,24 @@ def compile_partitions(
     progress: Callable[[int, int], None] = lambda done, total: None,
     prepare: Prepare = leave_as_is,
 ) -> Compilation:
-    """Compiles the partitions of plans.
+    """Compiles the partitions of plans, which lose those that are refused.
 
     All are compiled together, so that they can share byte code. If the vendor refuses (UNSUPPORTED), each is
     compiled alone, then in halves, and at last single ops are left on the CPU; the plans then say why.
 
     Args:
-      plugin: of the vendor.
-      plans: whose partitions are compiled; they lose those that are refused.
+      plugin: of the vendor; its other errors are raised.
+      plans: what to compile.
       max_partitions: of all plans, also where a refused one has become several; 0 is no limit.
       progress: told ops done and ops in all.
       prepare: called with each partition's copy before the vendor gets it; where it raises UNSUPPORTED, that is as
         though the vendor had refused.
-
-    Raises:
-      LiteRtError: any other error of the vendor.
     """
     compilation = Compilation()
-    waiting = [(plan, partition) for plan in plans for partition in plan.partitions]
-    total, done = sum(len(partition.ops) for _, partition in waiting), 0
+    batch = [(plan, partition) for plan in plans for partition in plan.partitions]
+    waiting: list[tuple[SubgraphPlan, Partition]] = []
+    total, done = sum(len(partition.ops) for _, partition in batch), 0
     progress(0, total)
-    batch = waiting[:]
-    waiting.clear()
     while batch:
         partitions = [partition for _, partition in batch]
         result = _compile(plugin, partitions, prepare)
@@ -136,7 +131,7 @@ def _keep(
     for partition, call in zip(partitions, result.calls, strict=True):
         module = result.byte_code[call.byte_code_index]
         compilation.partitions[partition] = CompiledPartition(
-            partition, module, call.name, tuple(call.shape_outputs)
+            module, call.name, tuple(call.shape_outputs)
         )
     unused = set(range(len(result.byte_code))) - {call.byte_code_index for call in result.calls}
     for index in sorted(unused):
@@ -167,17 +162,10 @@ def report_calls(
     """The calls, and what there is to say of their compilation."""
     index = {id(module): number for number, module in enumerate(modules)}
     report.calls = [
-        CallReport(
-            partition.name,
-            plan.index,
-            compilation.partitions[partition].function_name,
-            index[id(compilation.partitions[partition].module)],
-            len(partition.ops),
-            len(partition.inputs),
-            len(partition.outputs),
-        )
+        CallReport.of(part.name, plan.index, part, made.function_name, index[id(made.module)])
         for plan in plans
-        for partition in plan.partitions
+        for part in plan.partitions
+        for made in [compilation.partitions[part]]
     ]
     report.modules = [module.size for module in modules]
     report.notes = compilation.notes

@@ -9,6 +9,26 @@ from compiler_plugin.leftovers import block_scales
 from litert.model.graph import Buffer, Op, OperatorCode, Subgraph, Tensor
 
 
+def copy_ops(
+    name: str,
+    inputs: Sequence[Tensor],
+    ops: Sequence[Op],
+    outputs: Sequence[Tensor],
+    *,
+    share_buffers: bool = False,
+) -> Subgraph:
+    """A subgraph with copies of ops, and of the tensors that they have; `share_buffers` as for `GraphCopy`.
+
+    Bytes are shared, and so are builtin options, which cannot be changed.
+    """
+    subgraph = Subgraph(name)
+    copy = GraphCopy(subgraph, share_buffers=share_buffers)
+    subgraph.inputs = [copy.tensor(tensor) for tensor in inputs]
+    subgraph.ops = copy.ops(ops)
+    subgraph.outputs = [copy.tensor(tensor) for tensor in outputs]
+    return subgraph
+
+
 class GraphCopy:
     """Copies into one subgraph; what two ops share their copies share."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compiler_plugin.composites import copy_decomposition
 from compiler_plugin.dependencies import find_execution_order
-from compiler_plugin.graph_copy import GraphCopy
+from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.leftovers import (
     block_scales,
     drop_buffers,
@@ -91,18 +91,18 @@ def make_partition(
 def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
     """A copy of a partition as a subgraph: its ops, and the tensors that they have.
 
-    Bytes are shared, and so are builtin options, which cannot be changed.
-
     Args:
       partition: to copy.
       share_buffers: whether the copy has the model's own buffers and operator codes, so that it can be put into
         the model. Otherwise a vendor may change it as it likes.
     """
-    subgraph = Subgraph(partition.name)
-    copy = GraphCopy(subgraph, share_buffers=share_buffers)
-    subgraph.inputs = [copy.tensor(tensor) for tensor in partition.inputs]
-    subgraph.ops = copy.ops(partition.ops)
-    subgraph.outputs = [copy.tensor(tensor) for tensor in partition.outputs]
+    subgraph = copy_ops(
+        partition.name,
+        partition.inputs,
+        partition.ops,
+        partition.outputs,
+        share_buffers=share_buffers,
+    )
     if partition.body is not None:
         (composite,) = subgraph.ops
         composite.release()
@@ -112,12 +112,12 @@ def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
     return subgraph
 
 
-def model_of(subgraph: Subgraph) -> Model:
-    """A model of one extracted partition, for what works on models: its operator codes and buffers."""
-    tensors = subgraph.tensors
-    codes = dict.fromkeys(op.code for op in subgraph.ops)
+def model_of(*subgraphs: Subgraph) -> Model:
+    """A model of extracted partitions, for what works on models: their operator codes and buffers."""
+    tensors = [tensor for subgraph in subgraphs for tensor in subgraph.tensors]
+    codes = dict.fromkeys(op.code for subgraph in subgraphs for op in subgraph.ops)
     buffers = dict.fromkeys(tensor.buffer for tensor in tensors if tensor.is_constant)
-    return Model([subgraph], operator_codes=list(codes), buffers=[Buffer(), *buffers])
+    return Model(list(subgraphs), operator_codes=list(codes), buffers=[Buffer(), *buffers])
 
 
 def replace_partitions(

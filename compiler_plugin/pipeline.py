@@ -12,21 +12,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.asset_files import (
     check_native_assets,
     companion_paths,
-    embed_assets,
     find_custom_layers,
     open_assets,
+    read_assets,
 )
 from compiler_plugin.checks import (
     check_output,
     check_required,
     check_shape_bounds,
     read_uncompiled,
+    write_output,
 )
 from compiler_plugin.compiling import (
     Compilation,
@@ -49,11 +51,11 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.option import Goes, given_flags
+from litert.model.assets import set_assets
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
 from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
 from litert.model.stamp import Stamp, set_stamp
-from litert.model.writer import write_model
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.running import Transformations
@@ -116,11 +118,7 @@ def apply_plugin(
     tell = progress or no_progress
     target = os.fspath(output_path)
     with apply_in_memory(os.fspath(model_path), options, tell, target) as (model, report):
-        if target:
-            written = write_model(
-                model, target, progress=lambda done, total: tell("write", done, total)
-            )
-            report.output_path, report.output_size = written.path, written.size
+        write_output(model, target, report, partial(tell, "write"))
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
     return report
 
@@ -157,11 +155,12 @@ def apply_in_memory(
         infos = [*by_flag, *run.layers]
         check_output(target, [info.asset_path for info in run.layers])
         files.update(stack.enter_context(open_assets(run.layers, _LAYER_HINT)))
-        assets = embed_assets(model, plugin, infos, files)
+        assets = read_assets(plugin, infos, files)
+        set_assets(model, assets)
         check_output(target, companion_paths(infos, assets, options.compiler.asset_root))
         plans = plan_model(model, plugin, options.subgraphs, limit)
         compilation = compile_partitions(
-            plugin, plans, limit, lambda done, total: tell("compile", done, total), run.prepare
+            plugin, plans, limit, partial(tell, "compile"), run.prepare
         )
         plugin.close()
         run.report_transformations()
@@ -199,9 +198,6 @@ def start_run(
       source: path of the model, or its bytes.
       target: where the command will write to; "" for nowhere.
       options: name the plugin, and say what it is told.
-
-    Raises:
-      LiteRtError: of the paths, the model, a transformation or the vendor.
     """
     start = time.perf_counter()
     where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import Any
 
 from compiler_plugin.isolation.hosting import (
     NATIVE_LOADER,
@@ -30,6 +31,7 @@ from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
+_LIBRARY = ".so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,15 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
     broken: dict[str, LiteRtError] = {}
     for folder in libs:
         if not find_files([folder], [_PYTHON, SHARED_LIBRARY]):
-            broken[folder] = _no_plugin(folder)
+            broken[folder] = LiteRtError(
+                Status.NOT_FOUND,
+                "no compiler plugin in this folder, nor below: no file is called "
+                f"{_PYTHON} or {SHARED_LIBRARY}",
+                folder,
+            )
     for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):
         try:
-            is_library = _is_library(path)
+            is_library = PurePath(path).suffix == _LIBRARY
             factory = _load_library(path, hosting) if is_library else load_file(path, _CONSTANT)
             plugins.append(check_factory(factory, path))
         except LiteRtError as error:
@@ -116,9 +123,8 @@ def load_plugin(
     for path, error in registry.broken.items():
         if _is_named_after(path, soc_manufacturer):
             raise error
-    installed = (
-        registry.installed()
-    )  # now: to look for packages takes longer than a folder's plugin
+    # Only now, since to look for packages takes longer than a folder's plugin.
+    installed = registry.installed()
     for point in installed:
         if point.name == soc_manufacturer:
             return replace(load_point(point, hosting), warnings=warnings)
@@ -144,9 +150,8 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
       LiteRtError: DYNAMIC_LOADING or WRONG_VERSION; RUNTIME_FAILURE or TIMEOUT_EXPIRED, of a library.
     """
     factory = load_entry_point(point)
-    if isinstance(factory, str | os.PathLike) and _is_library(os.fspath(factory)):
-        path = os.fspath(factory)
-        factory = _load_library(path, hosting or Hosting())
+    if isinstance(factory, str | os.PathLike) and PurePath(factory).suffix == _LIBRARY:
+        factory = _load_library(os.fspath(factory), hosting or Hosting())
     plugin = check_factory(factory, str(point))
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
@@ -161,10 +166,6 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
 def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     """Checks what a module holds as its plugin, before any of it is called.
 
-    Args:
-      factory: what the module holds.
-      origin: where that was found, for people.
-
     Raises:
       LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED.
     """
@@ -178,30 +179,38 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
             origin,
             f"Write {_CONSTANT} = MyFactory().",
         )
-    name = _read(factory, "soc_manufacturer", origin)
-    if not _is_name(name):
-        raise _bad_attribute(origin, "soc_manufacturer", name, "a name without zero bytes")
-    models = _read(factory, "soc_models", origin)
-    if (
-        not isinstance(models, Sequence)
-        or isinstance(models, str | bytes)
-        or not models
-        or not all(_is_name(model) for model in models)
-    ):
-        raise _bad_attribute(origin, "soc_models", models, "a sequence of one name or more")
-    hardware = _read(factory, "supported_hardware", origin)
-    if not isinstance(hardware, int):
-        raise _bad_attribute(origin, "supported_hardware", hardware, "Hardware.NPU")
+
+    def read(attribute: str, is_right: Callable[[Any], bool], allowed: str) -> Any:
+        try:
+            value = getattr(factory, attribute, None)
+        except Exception as error:  # of a property
+            what = f"raises {type(error).__name__}: {error}"
+            raise _unusable(f"the plugin's {attribute} {what}", origin) from error
+        if not is_right(value):
+            raise _unusable(f"the plugin's {attribute} is {value!r:.100}, not {allowed}", origin)
+        return value
+
+    name = read("soc_manufacturer", _is_name, "a name without zero bytes")
+    read("soc_models", _are_names, "a sequence of one name or more")
+    hardware = read("supported_hardware", lambda it: isinstance(it, int), "Hardware.NPU")
     if not hardware & Hardware.NPU:
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"the plugin of '{name}' is for {Hardware(hardware)!r}, not for an NPU",
             origin,
         )
-    sdk_version = _read(factory, "sdk_version", origin)
-    if not isinstance(sdk_version, str):
-        raise _bad_attribute(origin, "sdk_version", sdk_version, "text")
-    _check_version(_read(factory, "api_version", origin), origin)
+    read("sdk_version", lambda it: isinstance(it, str), "text")
+    version = read(
+        "api_version", lambda it: isinstance(it, tuple) and len(it) == 3, "an ApiVersion"
+    )
+    if version != COMPILER_PLUGIN_API_VERSION:  # stock takes its own version alone, too
+        raise LiteRtError(
+            Status.WRONG_VERSION,
+            f"written for version {ApiVersion(*version)} of the compiler plugin interface, "
+            f"not {COMPILER_PLUGIN_API_VERSION}",
+            origin,
+            "Get the vendor's plugin for this version.",
+        )
     return RegisteredPlugin(factory, origin)
 
 
@@ -224,10 +233,6 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
     return soc_model
 
 
-def _is_library(path: str) -> bool:
-    return PurePath(path).suffix == ".so"
-
-
 def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
     if hosting.in_process:
         from litert.host.child_side import load_function  # here: most plugins are Python
@@ -236,8 +241,7 @@ def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
         return factory
     from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory  # here: as above
 
-    session = hosting.take(path)
-    return IsolatedPluginFactory(path, timeout_s=hosting.timeout_s, session=session)
+    return IsolatedPluginFactory(path, hosting)
 
 
 def _is_named_after(path: str, soc_manufacturer: str) -> bool:
@@ -246,49 +250,15 @@ def _is_named_after(path: str, soc_manufacturer: str) -> bool:
     return name.lstrip("_-").casefold() == soc_manufacturer.casefold()
 
 
-def _read(factory: CompilerPluginFactory, attribute: str, origin: str) -> object:
-    """What a plugin says of itself; None where it does not."""
-    try:
-        return getattr(factory, attribute, None)
-    except Exception as error:  # of a property
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING,
-            f"the plugin's {attribute} raises {type(error).__name__}: {error}",
-            origin,
-            "This is the vendor's to repair.",
-        ) from error
-
-
-def _check_version(version: object, origin: str) -> None:
-    if not isinstance(version, tuple) or len(version) != 3:
-        raise _bad_attribute(origin, "api_version", version, "an ApiVersion")
-    if version != COMPILER_PLUGIN_API_VERSION:  # stock takes its own version alone, too
-        raise LiteRtError(
-            Status.WRONG_VERSION,
-            f"written for version {ApiVersion(*version)} of the compiler plugin interface, "
-            f"not {COMPILER_PLUGIN_API_VERSION}",
-            origin,
-            "Get the vendor's plugin for this version.",
-        )
-
-
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and "\0" not in value
 
 
-def _bad_attribute(origin: str, attribute: str, value: object, allowed: str) -> LiteRtError:
-    return LiteRtError(
-        Status.DYNAMIC_LOADING,
-        f"the plugin's {attribute} is {value!r:.100}, not {allowed}",
-        origin,
-        "This is the vendor's to repair.",
-    )
+def _are_names(value: object) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return False
+    return bool(value) and all(map(_is_name, value))
 
 
-def _no_plugin(folder: str) -> LiteRtError:
-    return LiteRtError(
-        Status.NOT_FOUND,
-        "no compiler plugin in this folder, nor below: no file is called "
-        f"{_PYTHON} or {SHARED_LIBRARY}",
-        folder,
-    )
+def _unusable(what: str, origin: str) -> LiteRtError:
+    return LiteRtError(Status.DYNAMIC_LOADING, what, origin, "This is the vendor's to repair.")

@@ -10,8 +10,10 @@ from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from compiler_plugin.outline import Partition
     from litert.core.compiler_options import CustomOpInfo
     from litert.model.assets import Asset
+    from litert.model.graph import Subgraph
 
 NO_CALLS = "no op went to the NPU"
 """The warning about a model that is compiled, and calls no NPU."""
@@ -83,6 +85,14 @@ class CallReport:
     num_ops: int
     num_inputs: int
     num_outputs: int
+
+    @classmethod
+    def of(
+        cls, name: str, index: int, part: Partition | Subgraph, function: str = "", module: int = -1
+    ) -> CallReport:
+        """The call of ops, a part of the subgraph of that index."""
+        numbers = len(part.ops), len(part.inputs), len(part.outputs)
+        return cls(name, index, function, module, *numbers)
 
 
 @dataclass(frozen=True, slots=True)

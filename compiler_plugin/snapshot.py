@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from litert.model.graph import Op, Subgraph, Tensor
 
 _Fields = tuple[Any, ...]
+
+_OP_FIELDS = attrgetter(
+    "code", "code.builtin_code", "code.custom_code", "code.version", "options", "options_2",
+    "custom_options", "intermediates",
+)  # fmt: skip
+_TENSOR_FIELDS = attrgetter(
+    "name", "element_type", "shape", "shape_signature", "buffer", "buffer.blob", "is_variable",
+    "sparsity", "producer", "uses",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +59,9 @@ def _ends(subgraph: Subgraph) -> _Fields:
 
 
 def _op_fields(op: Op) -> _Fields:
-    code = op.code
-    return (
-        code,
-        code.builtin_code,
-        code.custom_code,
-        code.version,
-        op.options,
-        op.options_2,
-        op.custom_options,
-        tuple(op.inputs),
-        tuple(op.outputs),
-        op.intermediates,
-    )
+    return *_OP_FIELDS(op), tuple(op.inputs), tuple(op.outputs)
 
 
 def _tensor_fields(tensor: Tensor) -> _Fields:
     table = tensor.quantization_table
-    return (
-        tensor.name,
-        tensor.element_type,
-        tensor.shape,
-        tensor.shape_signature,
-        tensor.buffer,
-        tensor.buffer.blob,
-        tensor.is_variable,
-        tensor.quantization if table is None else table,
-        tensor.sparsity,
-        tensor.producer,
-        tensor.uses,
-    )
+    return *_TENSOR_FIELDS(tensor), tensor.quantization if table is None else table

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from compiler_plugin.checks import check_output, read_uncompiled
+from compiler_plugin.checks import check_output, read_uncompiled, write_output
 from compiler_plugin.compiling import Prepare, leave_as_is
 from compiler_plugin.outline import model_of
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import Report
 from litert.model.graph import Model, Subgraph
-from litert.model.writer import write_model
 
 if TYPE_CHECKING:
     from compiler_plugin.transform_options import TransformOptions
@@ -53,9 +51,7 @@ def transform_file(
         before = sum(1 for _ in model.ops())
         transform_model(model, options, report)
         report.notes = [f"ops: {before:,} before, {sum(1 for _ in model.ops()):,} after"]
-        if target:
-            written = write_model(model, target, progress=progress)
-            report.output_path, report.output_size = written.path, written.size
+        write_output(model, target, report, progress)
     report.seconds = time.perf_counter() - start
     return report
 
@@ -84,7 +80,9 @@ def transform_model(
 
 
 def prepare_partitions(
-    layout: DataLayout, options: TransformOptions | None, transformations: Transformations | None
+    layout: DataLayout,
+    options: TransformOptions | None = None,
+    transformations: Transformations | None = None,
 ) -> Prepare:
     """What partitions go through before the vendor compiles them.
 
@@ -93,33 +91,9 @@ def prepare_partitions(
       options: may forbid it.
       transformations: whose back phase partitions go through in that layout.
     """
-    if options is not None and options.keep_layout:
+    if layout == "NHWC" or (options is not None and options.keep_layout):
         return leave_as_is
-    if transformations is None:
-        return layout_preparation(layout)
-    return layout_preparation(
-        layout, transformations.custom_layouts, transformations.run_in_partition
-    )
-
-
-if TYPE_CHECKING:
-    from compiler_plugin.transformations.layout_change.rule import CustomLayout
-
-
-def layout_preparation(
-    layout: DataLayout,
-    custom_layouts: Mapping[str, CustomLayout] | None = None,
-    then: Callable[[Model, DataLayout], None] = lambda model, layout: None,
-) -> Prepare:
-    """What partitions go through before `compile`, so that it gets them in this layout.
-
-    Args:
-      layout: that the vendor asks for.
-      custom_layouts: of the user's ops, by name.
-      then: given a model whose only subgraph is the partition, in the new layout.
-    """
-    if layout == "NHWC":
-        return leave_as_is
+    custom_layouts = transformations.custom_layouts if transformations else None
 
     def prepare(subgraph: Subgraph) -> str:
         # Here, since most vendors take TFLite's own layout.
@@ -127,7 +101,8 @@ def layout_preparation(
 
         model = model_of(subgraph)
         report = change_layout(model, subgraph, layout, custom_layouts)
-        then(model, layout)
+        if transformations is not None:
+            transformations.run_in_partition(model, layout)
         return str(report) if report.ops else ""
 
     return prepare

@@ -6,9 +6,10 @@ Errors name the vendor and the call, whether the vendor's code raises or returns
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from compiler_plugin.effects import why_cpu_only
 from compiler_plugin.plugin import (
@@ -35,10 +36,12 @@ from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob
 from litert.model.graph import Model, Op, Subgraph
 
+NO_REASON = "the plugin does not take it"
+
 _Item = TypeVar("_Item")
 _CALLS = ("partition", "compile", "companions", "close")
-_LAYOUTS: Sequence[DataLayout] = ("NHWC", "NCHW")
-_GROUPINGS: Sequence[Grouping] = ("connected", "consecutive")
+_LAYOUTS: tuple[DataLayout, ...] = ("NHWC", "NCHW")
+_GROUPINGS: tuple[Grouping, ...] = ("connected", "consecutive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,20 @@ class Taken:
     """What a plugin takes of a subgraph.
 
     Attributes:
-      selected: partition index by position of the op.
-      reasons: why other ops stay on the CPU, by position, where the plugin or the host has one.
+      selected: partition indices of ops.
+      reasons: why other ops stay on the CPU, where the plugin or the host has one.
     """
 
-    selected: Mapping[int, int]
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    selected: dict[Op, int]
+    reasons: dict[Op, str]
+
+    def by_position(self, ops: Sequence[Op]) -> tuple[dict[int, int], dict[int, str]]:
+        """The partition indices of those that are taken, and the reasons of all others."""
+        selected, reasons = self.selected, self.reasons
+        return (
+            {i: selected[op] for i, op in enumerate(ops) if op in selected},
+            {i: reasons.get(op, NO_REASON) for i, op in enumerate(ops) if op not in selected},
+        )
 
 
 class VendorPlugin:
@@ -73,18 +84,7 @@ class VendorPlugin:
         compiler_options: CompilerOptions,
         warnings: list[str],
     ) -> None:
-        """Creates the plugin and asks whether it can serve this host.
-
-        Args:
-          registered: the plugin.
-          soc_model: to compile for.
-          environment_options: for the plugin.
-          compiler_options: for the plugin.
-          warnings: gets what goes wrong when the plugin is closed.
-
-        Raises:
-          LiteRtError: what the vendor refuses; DYNAMIC_LOADING, for a plugin that lacks a call.
-        """
+        """Creates the plugin and asks whether it can serve this host; what goes wrong at its end is a warning."""
         factory = registered.factory
         self.vendor = factory.soc_manufacturer
         self.soc_model = soc_model
@@ -101,17 +101,8 @@ class VendorPlugin:
             raise self._nonsense(
                 "create", f"what it returns ({type(self._plugin).__name__}) has no {missing[0]}"
             )
-        layout: Any = getattr(self._plugin, "data_layout", "NHWC")
-        if layout not in _LAYOUTS:
-            raise self._nonsense(
-                "create", f"its data_layout is {layout!r:.100}, and not {' or '.join(_LAYOUTS)}"
-            )
-        self.data_layout: DataLayout = layout
-        grouping: Any = getattr(self._plugin, "grouping", "connected")
-        if grouping not in _GROUPINGS:
-            raise self._nonsense(
-                "create", f"its grouping is {grouping!r:.100}, and not {' or '.join(_GROUPINGS)}"
-            )
+        self.data_layout = self._read_choice("data_layout", _LAYOUTS)
+        grouping = self._read_choice("grouping", _GROUPINGS)
         self.is_asked_as_in_stock = grouping == "consecutive"
         is_default = compiler_options.partition_strategy == "default"
         self.grouping: Grouping = grouping if is_default else "connected"
@@ -164,9 +155,7 @@ class VendorPlugin:
     def partition(self, subgraph: Subgraph, where: str) -> Taken:
         """Asks which ops of a subgraph the vendor takes, and leaves out what no NPU call can hold.
 
-        Args:
-          subgraph: which the vendor must not change.
-          where: its name in errors.
+        `where` is the subgraph's name in errors.
         """
         position = {op: index for index, op in enumerate(subgraph.ops)}
         op_list = OpList()
@@ -181,26 +170,32 @@ class VendorPlugin:
                 "partition",
                 f"it returns {type(returned).__name__}, where ops are taken by op_list.push",
             )
-        selected: dict[int, int] = {}
+        selected: dict[Op, int] = {}
         for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
-            index = self._check_selection(selection, position, where)
-            if index in selected:
+            op, number = selection.op, selection.partition_index
+            if not isinstance(op, Op) or op not in position:
+                raise self._nonsense("partition", f"it takes {op!r:.100}, not an op of {where}")
+            if not _is_index(number):
                 raise self._nonsense(
-                    "partition", f"it takes op {index} ({selection.op.name}) of {where} twice"
+                    "partition", f"its partition index {number!r:.100} is no index"
                 )
-            selected[index] = selection.partition_index
-        reasons: dict[int, str] = {}
+            if op in selected:
+                raise self._nonsense(
+                    "partition", f"it takes op {position[op]} ({op.name}) of {where} twice"
+                )
+            selected[op] = number
+        reasons: dict[Op, str] = {}
         if not isinstance(op_list.refusals, Mapping):
             raise self._nonsense("partition", f"its refusals are {op_list.refusals!r:.100}")
         for op, reason in op_list.refusals.items():
             if op not in position or not isinstance(reason, str):
                 raise self._nonsense("partition", f"it refuses {op!r:.100} with {reason!r:.100}")
-            if position[op] not in selected:
-                reasons[position[op]] = reason
-        for index in list(selected):
-            if why := why_cpu_only(subgraph.ops[index]):
-                reasons[index] = why
-                del selected[index]
+            if op not in selected:
+                reasons[op] = reason
+        for op in list(selected):
+            if why := why_cpu_only(op):
+                reasons[op] = why
+                del selected[op]
         return Taken(selected, reasons)
 
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
@@ -237,9 +232,8 @@ class VendorPlugin:
                 raise self._nonsense("companions", f"it returns {companion!r:.100}")
             with self._call("companions"):
                 check_companion_path(companion.relative_path, f"asset of op '{op_name}'")
-        paths = [companion.relative_path for companion in companions]
-        for path in dict.fromkeys(paths):
-            if paths.count(path) > 1:
+        for path, number in Counter(companion.relative_path for companion in companions).items():
+            if number > 1:
                 raise self._nonsense("companions", f"it returns {path!r:.100} twice")
         return companions
 
@@ -260,21 +254,18 @@ class VendorPlugin:
                 )
             with self._call("custom_layers"):
                 check_op_name(info.op_name)
-        names = [info.op_name for info in found]
-        for name in names:
-            if names.count(name) > 1:
+        for name, number in Counter(info.op_name for info in found).items():
+            if number > 1:
                 raise self._nonsense("custom_layers", f"it returns two layers for op '{name:.100}'")
         return found
 
-    def _check_selection(self, selection: Selection, position: Mapping[Op, int], where: str) -> int:
-        if not isinstance(selection.op, Op) or selection.op not in position:
-            raise self._nonsense(
-                "partition", f"it takes {selection.op!r:.100}, not an op of {where}"
-            )
-        number = selection.partition_index
-        if not _is_index(number):
-            raise self._nonsense("partition", f"its partition index {number!r:.100} is no index")
-        return position[selection.op]
+    def _read_choice(self, attribute: str, allowed: tuple[_Item, ...]) -> _Item:
+        """One of a plugin's optional attributes, which says the first where it is not there."""
+        value: _Item = getattr(self._plugin, attribute, allowed[0])
+        if value not in allowed:
+            names = " or ".join(map(str, allowed))
+            raise self._nonsense("create", f"its {attribute} is {value!r:.100}, and not {names}")
+        return value
 
     def _check_call(self, index: int, call: CallInfo, num_modules: int) -> None:
         if not _is_name(call.name):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from litert.core.errors import LiteRtError
@@ -27,24 +26,16 @@ _ALIGNMENT = 64
 _MAPPED = 1 << 20  # from here on data are mapped; what is smaller costs less to read
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """Bytes that have a reference, kept so that their ids stay theirs."""
-
-    data: MappedFile | memoryview | Blob
-    reference: Reference
-
-
 class Exchange:
-    """One process's end of it; a context manager that closes the files it has opened."""
+    """One process's end of it."""
 
     def __init__(self, fd: int) -> None:
         """Takes the common file, which stays the caller's."""
         self._fd = fd
-        self._kept: dict[int, _Kept] = {}  # by id
+        # By id, the references of bytes, which are kept so that their ids stay theirs.
+        self._kept: dict[int, tuple[MappedFile | memoryview | Blob, Reference]] = {}
         self._blobs: dict[tuple[int, ...], Blob] = {}  # by reference
         self._sources: list[MappedFile | memoryview] = [memoryview(b"")]
-        self._opened: list[MappedFile] = []
         self._announcements: list[Source] = []
 
     def refer(self, blob: Blob) -> Reference:
@@ -53,14 +44,13 @@ class Exchange:
         Raises:
           LiteRtError: FILE_IO, where there is no room for a copy.
         """
-        kept = self._kept.get(id(blob))
-        if kept is not None:
-            return kept.reference
+        if id(blob) in self._kept:
+            return self._kept[id(blob)][1]
         base = blob.base
         if base is not None and (source := self._source_of(base)):
             return [source, blob.offset, blob.size]
         reference = self.put(blob.view)
-        self._kept[id(blob)] = _Kept(blob, reference)
+        self._kept[id(blob)] = blob, reference
         self._blobs[tuple(reference)] = blob
         return reference
 
@@ -88,7 +78,7 @@ class Exchange:
         blob = self._blobs.get(key)
         if blob is None:
             blob = self._blobs[key] = self.read(reference)
-            self._kept[id(blob)] = _Kept(blob, reference)
+            self._kept[id(blob)] = blob, reference
         return blob
 
     def read(self, reference: Reference) -> Blob:
@@ -115,26 +105,12 @@ class Exchange:
             else:
                 self._add(self._read_common(*source["common"]))
 
-    def close(self) -> None:
-        """Closes the files that it has opened; blobs stay valid."""
-        for file in self._opened:
-            file.close()
-
-    def __enter__(self) -> Exchange:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _source_of(self, base: MappedFile | memoryview) -> int:
         """The number of a file or of a large block; 0 where its ranges are better copied one by one."""
-        kept = self._kept.get(id(base))
-        if kept is not None:
-            return kept.reference[0]
+        if id(base) in self._kept:
+            return self._kept[id(base)][1][0]
         if isinstance(base, MappedFile):
-            announcement = _by_path(base)
-            if announcement is None:
-                announcement = {"common": self.put(base.view)[1:]}
+            announcement = _by_path(base) or {"common": self.put(base.view)[1:]}
         elif base.nbytes >= _MAPPED:
             announcement = {"common": self.put(base)[1:]}
         else:
@@ -145,12 +121,11 @@ class Exchange:
     def _add(self, base: MappedFile | memoryview) -> int:
         number = len(self._sources)
         self._sources.append(base)
-        self._kept[id(base)] = _Kept(base, [number])
+        self._kept[id(base)] = base, [number]
         return number
 
     def _open(self, source: Source) -> MappedFile:
         file = MappedFile(source["path"])
-        self._opened.append(file)
         if _identity(os.fstat(file.fd)) != source["identity"]:
             raise LiteRtError(
                 Status.FILE_IO, "the file was replaced while it was in use", file.path

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag, Section, option
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
 
 SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
 
-NATIVE_LOADER = "compiler_plugin.native.factory:NativePluginFactory"
+NATIVE_LOADER = "compiler_plugin.native.native_plugin:NativePluginFactory"
 """What loads a shared library, here or in a process of its own."""
-
-DEFAULT_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Hosting:
     timeout_s: float = option(
         Flag(
             "plugin_timeout",
-            DEFAULT_TIMEOUT_S,
+            600.0,
             "Seconds that each call of a plugin in a shared library may take.",
             least=0.001,
             is_duration=True,
@@ -77,14 +76,10 @@ class PluginProcess:
           path: of the plugin's file.
           timeout_s: for each call.
           loader: `package.module:function`, which makes the factory of the path, in the child.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, if no process can be started.
         """
         from litert.host.service import Service  # here: most plugins are Python
 
         self._load = [loader, path]
-        self._exchange: Exchange | None = None
         self._service = Service(
             "compiler_plugin.isolation.served_plugin:serve_plugin",
             timeout_s=timeout_s,
@@ -95,14 +90,12 @@ class PluginProcess:
         self.ask = self._service.ask
         self.close = self._service.close
 
-    @property
+    @cached_property
     def exchange(self) -> Exchange:
         """This process's end of what both have in common."""
-        if self._exchange is None:
-            from compiler_plugin.isolation.exchange import Exchange
+        from compiler_plugin.isolation.exchange import Exchange
 
-            self._exchange = Exchange(self._service.fd)
-        return self._exchange
+        return Exchange(self._service.fd)
 
     def load(self) -> Any:
         """Waits until the plugin is loaded: what it says of itself.

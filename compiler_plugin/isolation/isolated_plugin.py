@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from compiler_plugin.isolation.hosting import DEFAULT_TIMEOUT_S, NATIVE_LOADER, PluginProcess
+from compiler_plugin.isolation.hosting import Hosting, PluginProcess
 from compiler_plugin.isolation.transport import (
-    pack_environment,
     pack_model,
     pack_options,
     pack_subgraphs,
     replace_model,
-    unpack_companions,
     unpack_infos,
     unpack_model,
     unpack_result,
@@ -36,35 +34,17 @@ from litert.model.graph import Model, Subgraph
 
 
 class IsolatedPluginFactory(CompilerPluginFactory):
-    """A plugin that a child process loads.
+    """A plugin that a child process loads."""
 
-    Attributes:
-      path: of its file.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        loader: str = NATIVE_LOADER,
-        session: PluginProcess | None = None,
-    ) -> None:
-        """Has the plugin loaded, and asks who it is.
-
-        Args:
-          path: of its file.
-          timeout_s: for each call.
-          loader: `package.module:function`, which makes the factory of the path, in the child.
-          session: a child that loads it already; None starts one.
+    def __init__(self, path: str, hosting: Hosting) -> None:
+        """Has the plugin of a file loaded, and asks who it is.
 
         Raises:
           LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
         """
-        self.path = path
-        self._loader = loader
-        self._timeout_s = timeout_s
-        session = session or PluginProcess(path, timeout_s, loader)
+        self._path = path
+        self._hosting = hosting
+        session = hosting.take(path)
         with _ending_on_error(session):
             said = session.load()
         self.api_version = ApiVersion(*said["api_version"])
@@ -94,7 +74,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
         session, self._idle = self._idle, None
         if session is None:
-            session = PluginProcess(self.path, self._timeout_s, self._loader)
+            session = self._hosting.take(self._path)
             with _ending_on_error(session):
                 session.load()
         return session
@@ -110,7 +90,7 @@ class IsolatedPlugin(CompilerPlugin):
         compiler_options: CompilerOptions,
     ) -> None:
         self._session = session
-        options = [pack_environment(environment_options), pack_options(compiler_options)]
+        options = [pack_options(environment_options), pack_options(compiler_options)]
         said = session.ask("create", options)
         self.data_layout = said["data_layout"]
         self.grouping = said["grouping"]
@@ -144,7 +124,8 @@ class IsolatedPlugin(CompilerPlugin):
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         packed = self._session.ask("companions", [op_name, asset_path])
-        return unpack_companions(packed, self._session.exchange)
+        read = self._session.exchange.read
+        return [Companion(path, read(reference)) for path, reference in packed]
 
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]

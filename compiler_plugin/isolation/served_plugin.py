@@ -6,15 +6,14 @@ from typing import Any
 
 from compiler_plugin.isolation.exchange import Exchange
 from compiler_plugin.isolation.transport import (
-    pack_companions,
-    pack_infos,
     pack_model,
+    pack_options,
     pack_result,
-    unpack_environment,
     unpack_model,
     unpack_options,
 )
 from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory, OpList, has_optional
+from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
@@ -25,11 +24,7 @@ from litert.model.graph import Op
 
 
 def serve_plugin(fd: int) -> Handlers:
-    """What a service answers with; `load` comes first, then `create`.
-
-    Args:
-      fd: of the file that both processes have.
-    """
+    """What a service answers with, given the file that both processes have; `load` comes first, then `create`."""
     server = _Server(Exchange(fd))
     return {name: getattr(server, name) for name in vars(_Server) if not name.startswith("_")}
 
@@ -65,8 +60,9 @@ class _Server:
     def create(self, argument: Any) -> object:
         """Creates the plugin; its attributes come back, and whether it has layers for any model."""
         environment, options = argument
-        plugin = self._factory.create(unpack_environment(environment), unpack_options(options))
-        self._plugin = plugin
+        self._plugin = plugin = self._factory.create(
+            EnvironmentOptions(**environment), unpack_options(options)
+        )
         return {
             "data_layout": getattr(plugin, "data_layout", CompilerPlugin.data_layout),
             "grouping": getattr(plugin, "grouping", CompilerPlugin.grouping),
@@ -113,11 +109,11 @@ class _Server:
         op_name, path = argument
         with MappedFile(path) as asset:
             found = self._plugin.companions(op_name, path, asset.view)
-            return pack_companions(found, self._exchange)
+            return [[c.relative_path, self._exchange.put(c.blob.view)] for c in found]
 
     def custom_layers(self, argument: Any) -> object:
         paths, op_names = argument
-        return pack_infos(self._plugin.custom_layers(paths, op_names))
+        return pack_options(self._plugin.custom_layers(paths, op_names))
 
     def close(self, argument: Any) -> object:
         self._plugin.close()

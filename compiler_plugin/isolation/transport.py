@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from compiler_plugin.isolation.exchange import Exchange
-from compiler_plugin.plugin import CallInfo, Companion, CompiledResult
+from compiler_plugin.plugin import CallInfo, CompiledResult
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
-from litert.core.environment_options import EnvironmentOptions
 from litert.model.graph import Buffer, Model, Op, Subgraph
 from litert.model.model_tables import all_buffers
 from litert.model.reader import read_model
@@ -35,31 +34,16 @@ def pack_model(model: Model, exchange: Exchange) -> object:
         for index, buffer in enumerate(buffers)
         if buffer.blob is not None
     ]
-    large = [
-        (s, o, op)
-        for s, subgraph in enumerate(model.subgraphs)
-        for o, op in enumerate(subgraph.ops)
-        if op.custom_options is not None
-        and (op.has_large_custom_options or op.custom_options.size >= _LARGE_OPTIONS)
-    ]
-    options = [
-        [s, o, op.has_large_custom_options, *exchange.refer(op.custom_options)]
-        for s, o, op in large
-        if op.custom_options is not None
-    ]
-    tables = Model(
-        model.subgraphs,
-        model.signatures,
-        model.metadata,
-        model.operator_codes,
-        buffers,
-        model.description,
-        model.version,
-        model.metadata_buffers,
-        model.external_buffer_groups,
-        model.external_buffers,
-    )
-    with _without_data(buffers, [op for _, _, op in large]):
+    large: list[Op] = []
+    options: list[list[int]] = []
+    for number, subgraph in enumerate(model.subgraphs):
+        for position, op in enumerate(subgraph.ops):
+            blob, is_large = op.custom_options, op.has_large_custom_options
+            if blob is not None and (is_large or blob.size >= _LARGE_OPTIONS):
+                large.append(op)
+                options.append([number, position, is_large, *exchange.refer(blob)])
+    tables = replace(model, buffers=buffers, byte_code=[], trailing=None)
+    with _without_data(buffers, large):
         flatbuffer = to_bytes(tables)
     return {
         "tables": exchange.put(flatbuffer),
@@ -120,16 +104,6 @@ def unpack_result(packed: Mapping[str, Any], exchange: Exchange) -> CompiledResu
     )
 
 
-def pack_companions(companions: Sequence[Companion], exchange: Exchange) -> object:
-    """The files that an asset names."""
-    return [[c.relative_path, exchange.put(c.blob.view)] for c in companions]
-
-
-def unpack_companions(packed: Sequence[Any], exchange: Exchange) -> list[Companion]:
-    """What `pack_companions` packed."""
-    return [Companion(path, exchange.read(reference)) for path, reference in packed]
-
-
 @contextmanager
 def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None]:
     """Takes constants and large options out of a graph for a while; to copy ops and tensors would cost more."""
@@ -148,41 +122,23 @@ def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None
             op.custom_options, op.has_large_custom_options = blob, is_large
 
 
-def pack_environment(options: EnvironmentOptions) -> object:
-    """An environment's options."""
-    return {field.name: getattr(options, field.name) for field in fields(options)}
-
-
-def unpack_environment(packed: Mapping[str, Any]) -> EnvironmentOptions:
-    """What `pack_environment` packed."""
-    return EnvironmentOptions(**packed)
-
-
-def pack_options(options: CompilerOptions) -> object:
-    """What a plugin may read of the user's wishes."""
-    values = {field.name: getattr(options, field.name) for field in fields(options)}
-    dump = options.dump
-    return {
-        **values,
-        "custom_op_infos": pack_infos(options.custom_op_infos),
-        "vendor_options": dict(options.vendor_options),
-        "custom_layers": list(options.custom_layers),
-        "shape_bounds": {name: list(shape) for name, shape in options.shape_bounds.items()},
-        "dump": {field.name: getattr(dump, field.name) for field in fields(dump)},
-    }
+def pack_options(options: object) -> object:
+    """Options, or a part of them, as JSON has it: a dataclass as its fields by name."""
+    if is_dataclass(options):
+        return {field.name: pack_options(getattr(options, field.name)) for field in fields(options)}
+    if isinstance(options, Mapping):
+        return {name: pack_options(value) for name, value in options.items()}
+    if isinstance(options, Sequence) and not isinstance(options, str):
+        return [pack_options(value) for value in options]
+    return options
 
 
 def unpack_options(packed: Mapping[str, Any]) -> CompilerOptions:
-    """What `pack_options` packed."""
+    """The options that `pack_options` packed."""
     infos, dump = unpack_infos(packed["custom_op_infos"]), DumpOptions(**packed["dump"])
     return CompilerOptions(**{**packed, "custom_op_infos": infos, "dump": dump})
 
 
-def pack_infos(infos: Sequence[CustomOpInfo]) -> object:
-    """Ops, with the files of their assets."""
-    return [[info.op_name, info.asset_path] for info in infos]
-
-
 def unpack_infos(packed: Sequence[Any]) -> list[CustomOpInfo]:
-    """What `pack_infos` packed."""
-    return [CustomOpInfo(name, path) for name, path in packed]
+    """The ops with their assets that `pack_options` packed."""
+    return [CustomOpInfo(**info) for info in packed]

@@ -10,12 +10,13 @@ from compiler_plugin.native.graph_handles import GraphHandles
 from compiler_plugin.native.graph_slots import Slots
 from compiler_plugin.native.option_slots import schema_name
 from litert.abi.definitions import ffi
-from litert.abi.tensor_types import from_c
+from litert.abi.tables import slots_of
+from litert.abi.tensor_types import from_c, quantization_from_c
 from litert.core.errors import LiteRtError
-from litert.core.quantization import BlockwiseQuantization, Quantization, QuantizationKind
+from litert.core.quantization import QuantizationKind
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
 from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
+from litert.model.composite import COMPOSITE_OP
 from litert.model.graph import Buffer, Op, Tensor
 
 _ACT = "fused_activation"
@@ -77,60 +78,27 @@ _RANKED = 0
 
 def builder_slots(handles: GraphHandles) -> Slots:
     """All that a `LiteRtBuilder` can do."""
+    slots = _BuilderSlots(handles)
     return {
-        **_graph_slots(handles),
+        **slots_of(slots, "LiteRtCompilerContext"),
         **{
-            f"build_{op_name}_op_option": _option_slot(handles, op_name, fields)
+            f"build_{op_name}_op_option": slots.option_slot(op_name.upper(), fields)
             for op_name, fields in OPTIONS.items()
         },
-        "build_reshape_op_option": _list_slot(handles, "RESHAPE", "new_shape"),
-        "build_squeeze_op_option": _list_slot(handles, "SQUEEZE", "squeeze_dims"),
-        "build_shlo_composite_op_option": _composite_slot(handles),
     }
 
 
-def _graph_slots(handles: GraphHandles) -> Slots:
-    get, of = handles.get, handles.of
+class _BuilderSlots:
+    """Changes, but for the plain options of ops; each method is the slot of its name."""
 
-    def build_weights(builder: int, data: Any, size: int, tensor: int, new_weights: Any) -> None:
-        if size and not data:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{size} bytes of weights at NULL")
-        copy = bytes(ffi.buffer(data, size)) if size else b""
-        buffer = get(builder, GraphBuilder).set_data(get(tensor, Tensor), copy)
-        new_weights[0] = of(buffer)
-
-    def build_op(
-        builder: int,
-        code: int,
-        num_inputs: int,
-        inputs: Any,
-        num_outputs: int,
-        outputs: Any,
-        new_op: Any,
-    ) -> None:
-        build = get(builder, GraphBuilder)
-        op = build.add_op(
-            code,
-            [get(inputs[i], Tensor) for i in range(num_inputs)],
-            [get(outputs[i], Tensor) for i in range(num_outputs)],
-        )
-        new_op[0] = of(op)
-
-    def erase_op(builder: int, op: int) -> None:
-        get(builder, GraphBuilder).erase(get(op, Op))
-
-    return {
-        "build_tensor": _tensor_slot(handles),
-        "build_weights": build_weights,
-        "build_op": build_op,
-        "erase_op": erase_op,
-    }
-
-
-def _tensor_slot(handles: GraphHandles) -> Callable[..., None]:
-    get, of = handles.get, handles.of
+    def __init__(self, handles: GraphHandles) -> None:
+        self._get = handles.get
+        self._of = handles.of
+        self.build_reshape_op_option = self._list_slot("RESHAPE", "new_shape")
+        self.build_squeeze_op_option = self._list_slot("SQUEEZE", "squeeze_dims")
 
     def build_tensor(
+        self,
         builder: int,
         type_id: int,
         ranked: Any,
@@ -143,104 +111,113 @@ def _tensor_slot(handles: GraphHandles) -> Callable[..., None]:
         name: Any,
         new_tensor: Any,
     ) -> None:
-        build = get(builder, GraphBuilder)
+        build = self._get(builder, GraphBuilder)
         if type_id != _RANKED:
             raise LiteRtError(
                 Status.UNSUPPORTED, "a new tensor without a rank", hint="Give its dimensions."
             )
         tensor_type = from_c(ffi.cast("LiteRtRankedTensorType*", ffi.addressof(ranked)))
-        buffer = get(weights, Buffer) if weights else build.empty_buffer
+        buffer = self._get(weights, Buffer) if weights else build.empty_buffer
         if weights and buffer.blob is None:
             raise LiteRtError(Status.INVALID_ARGUMENT, "a new tensor with weights without data")
-        quantization = _quantization(handles, quantization_id, per_tensor, per_channel, block_wise)
-        tensor = _tensor(tensor_type, buffer, quantization, name)
+        structs = dict(
+            zip(QuantizationKind, (None, per_tensor, per_channel, block_wise), strict=True)
+        )
+        if quantization_id not in structs:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"quantization of kind {quantization_id}, which there is not",
+            )
+        quantization = quantization_from_c(
+            QuantizationKind(quantization_id),
+            structs[quantization_id],
+            lambda handle: self._get(handle, Tensor),
+        )
+        shape = tuple(1 if d < 0 else d for d in tensor_type.shape)  # as the converter writes it
+        text = _text(name) if name else ""
+        tensor = Tensor(text, tensor_type.element_type, shape, buffer, quantization)
+        if shape != tensor_type.shape:
+            tensor.shape_signature = tensor_type.shape
         build.add_tensor(tensor)
-        new_tensor[0] = of(tensor)
+        new_tensor[0] = self._of(tensor)
 
-    return build_tensor
-
-
-def _tensor(
-    tensor_type: RankedTensorType, buffer: Buffer, quantization: Quantization | None, name: Any
-) -> Tensor:
-    dimensions = tensor_type.shape
-    text = ffi.string(name).decode("utf-8", "surrogateescape") if name else ""
-    shape = tuple(1 if d < 0 else d for d in dimensions)  # as the converter writes it
-    tensor = Tensor(text, tensor_type.element_type, shape, buffer, quantization)
-    if shape != dimensions:
-        tensor.shape_signature = dimensions
-    return tensor
-
-
-def _quantization(
-    handles: GraphHandles, kind: int, per_tensor: Any, per_channel: Any, block_wise: Any
-) -> Quantization | None:
-    if kind == QuantizationKind.NONE:
-        return None
-    if kind == QuantizationKind.PER_TENSOR:
-        return Quantization((per_tensor.scale,), (per_tensor.zero_point,))
-    if kind == QuantizationKind.PER_CHANNEL:
-        count = per_channel.num_channels
-        scales, zero_points = per_channel.scales[0:count], per_channel.zero_points[0:count]
-        return Quantization(tuple(scales), tuple(zero_points), per_channel.quantized_dimension)
-    if kind == QuantizationKind.BLOCK_WISE:
-        named = (handles.get(block_wise.scales, Tensor), block_wise.zero_points)
-        zero_points = handles.get(named[1], Tensor) if named[1] else None
-        return Quantization(
-            blockwise=BlockwiseQuantization(named[0], zero_points, block_wise.block_size)
-        )
-    raise LiteRtError(Status.INVALID_ARGUMENT, f"quantization of kind {kind}, which there is not")
-
-
-def _built(handles: GraphHandles, builder: int, op: int, op_name: str) -> BuiltOp:
-    found = handles.get(op, Op)
-    if not isinstance(found, BuiltOp) or found not in handles.get(builder, GraphBuilder).ops:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"options for {found.name}, which the pattern has not built"
-        )
-    if found.code.builtin_code != BUILTIN_NUMBERS[op_name]:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"options of {op_name} for {found.name}")
-    return found
-
-
-def _option_slot(
-    handles: GraphHandles, op_name: str, fields: tuple[str, ...]
-) -> Callable[..., None]:
-    schema_op = op_name.upper()
-    names = [schema_name(field) for field in fields]
-
-    def build_options(builder: int, op: int, *pointers: Any) -> None:
-        built = _built(handles, builder, op, schema_op)
-        values = {name: pointer[0] for name, pointer in zip(names, pointers, strict=True)}
-        built.options, built.options_2 = make_builtin_options(schema_op, values)
-
-    return build_options
-
-
-def _list_slot(handles: GraphHandles, op_name: str, field: str) -> Callable[..., None]:
-    def build_list(builder: int, op: int, values: Any, count: int) -> None:
-        built = _built(handles, builder, op, op_name)
-        if count < 0 or (count and not values):
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{count} values for {field}")
-        numbers = list(values[0:count]) if count else None
-        built.options, built.options_2 = make_builtin_options(op_name, {field: numbers})
-
-    return build_list
-
-
-def _composite_slot(handles: GraphHandles) -> Callable[..., None]:
-    op_name = "STABLEHLO_COMPOSITE"
-
-    def build_composite(
-        builder: int, op: int, name: Any, subgraph: Any, version: Any, attributes: Any, size: int
+    def build_weights(
+        self, builder: int, data: Any, size: int, tensor: int, new_weights: Any
     ) -> None:
-        built = _built(handles, builder, op, op_name)
-        fields = {
-            "name": ffi.string(name).decode("utf-8", "surrogateescape"),
+        if size and not data:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"{size} bytes of weights at NULL")
+        copy = bytes(ffi.buffer(data, size)) if size else b""
+        buffer = self._get(builder, GraphBuilder).set_data(self._get(tensor, Tensor), copy)
+        new_weights[0] = self._of(buffer)
+
+    def build_op(
+        self,
+        builder: int,
+        code: int,
+        num_inputs: int,
+        inputs: Any,
+        num_outputs: int,
+        outputs: Any,
+        new_op: Any,
+    ) -> None:
+        op = self._get(builder, GraphBuilder).add_op(
+            code,
+            [self._get(inputs[i], Tensor) for i in range(num_inputs)],
+            [self._get(outputs[i], Tensor) for i in range(num_outputs)],
+        )
+        new_op[0] = self._of(op)
+
+    def erase_op(self, builder: int, op: int) -> None:
+        self._get(builder, GraphBuilder).erase(self._get(op, Op))
+
+    def build_shlo_composite_op_option(
+        self,
+        builder: int,
+        op: int,
+        name: Any,
+        subgraph: Any,
+        version: Any,
+        attributes: Any,
+        size: int,
+    ) -> None:
+        values = {
+            "name": _text(name),
             "decomposition_subgraph_index": subgraph[0],
             "version": version[0],
             "composite_attributes": bytes(ffi.buffer(attributes, size)) if size else None,
         }
-        built.options, built.options_2 = make_builtin_options(op_name, fields)
+        self._set_options(builder, op, COMPOSITE_OP, values)
 
-    return build_composite
+    def option_slot(self, op_name: str, fields: tuple[str, ...]) -> Callable[..., None]:
+        """The slot of an op's plain options."""
+        names = [schema_name(field) for field in fields]
+
+        def build_options(builder: int, op: int, *pointers: Any) -> None:
+            values = {name: pointer[0] for name, pointer in zip(names, pointers, strict=True)}
+            self._set_options(builder, op, op_name, values)
+
+        return build_options
+
+    def _list_slot(self, op_name: str, field: str) -> Callable[..., None]:
+        def build_list(builder: int, op: int, values: Any, count: int) -> None:
+            if count < 0 or (count and not values):
+                raise LiteRtError(Status.INVALID_ARGUMENT, f"{count} values for {field}")
+            numbers = list(values[0:count]) if count else None
+            self._set_options(builder, op, op_name, {field: numbers})
+
+        return build_list
+
+    def _set_options(self, builder: int, op: int, op_name: str, values: Mapping[str, Any]) -> None:
+        built = self._get(op, Op)
+        if not isinstance(built, BuiltOp) or built not in self._get(builder, GraphBuilder).ops:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"options for {built.name}, which the pattern has not built",
+            )
+        if built.code.builtin_code != BUILTIN_NUMBERS[op_name]:
+            raise LiteRtError(Status.INVALID_ARGUMENT, f"options of {op_name} for {built.name}")
+        built.options, built.options_2 = make_builtin_options(op_name, values)
+
+
+def _text(pointer: Any) -> str:
+    return str(ffi.string(pointer).decode("utf-8", "surrogateescape"))

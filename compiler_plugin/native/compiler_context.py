@@ -17,14 +17,7 @@ from compiler_plugin.native.fast_getters import (
     index_table,
 )
 from compiler_plugin.native.graph_handles import GraphHandles
-from compiler_plugin.native.graph_slots import (
-    Slots,
-    item,
-    model_slots,
-    op_slots,
-    plain_answers,
-    tensor_slots,
-)
+from compiler_plugin.native.graph_slots import GraphSlots, item, plain_answers
 from compiler_plugin.native.option_getters import option_getters
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
@@ -58,18 +51,15 @@ class CompilerContext:
         self.handles = GraphHandles()
         self.table: Any = ffi.new("LiteRtCompilerContext*")
         slots: dict[str, Callable[..., Any]] = {
-            **model_slots(self.handles),
-            INDEX: self._get_subgraph_op,
+            **slots_of(self, "LiteRtCompilerContext"),
+            **slots_of(GraphSlots(self.handles), "LiteRtCompilerContext"),
+            **slots_of(options_table(), "LiteRtCompilerContext"),
+            **option_getters(self.handles),
+            **builder_slots(self.handles),
             **{
                 slot: self._getter(slot, kind, answer)
                 for slot, (kind, answer) in plain_answers(self.handles).items()
             },
-            **op_slots(self.handles),
-            **tensor_slots(self.handles),
-            **option_getters(self.handles),
-            **builder_slots(self.handles),
-            **serialization_slots(self.handles),
-            **slots_of(options_table(), "LiteRtCompilerContext"),
         }
         self._kept = fill(self.table, slots, VERSION, f"vendor '{vendor}'", _logger)
         self._slow = {name: getattr(self.table, name) for name in FUNCTIONS}
@@ -105,7 +95,8 @@ class CompilerContext:
             self._fast = None
         _idle[self._vendor].append(self)
 
-    def _get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
+    def get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
+        """A slot, which the fast getter answers once the subgraph's handles are in a row."""
         found = self.handles.get(subgraph, Subgraph)
         op[0] = self.handles.of(item(found.ops, index, "op"))
         if self._fast is not None and (first := self.handles.row(found)):
@@ -113,6 +104,41 @@ class CompilerContext:
                 found, "ops", lambda: index_table(subgraph, first, len(found.ops))
             )
             self._fast.show(INDEX, table)
+
+    def serialize_model_with_signatures(
+        self,
+        model: int,
+        buffer: Any,
+        size: Any,
+        offset: Any,
+        _destroy_model: bool,
+        signature_keys: Any,
+        num_signatures: int,
+        _options: Any,
+    ) -> None:
+        """A slot."""
+        found = self.handles.get(model, Model)
+        if num_signatures != len(found.subgraphs):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{num_signatures} signatures for {len(found.subgraphs)} subgraphs",
+            )
+        keys = [
+            ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")
+            for i in range(num_signatures)
+            if signature_keys[i]
+        ]
+        found.signatures = [
+            Signature(
+                key,
+                subgraph,
+                [(tensor.name, tensor) for tensor in subgraph.inputs],
+                [(tensor.name, tensor) for tensor in subgraph.outputs],
+            )
+            for key, subgraph in zip(keys, found.subgraphs, strict=False)
+        ]
+        data = to_bytes(found)
+        buffer[0], size[0], offset[0] = _malloc(data), len(data), 0
 
     def _getter(
         self, slot: str, kind: type[Any], answer: Callable[[Any], Any]
@@ -136,48 +162,6 @@ class CompilerContext:
     def _set_slots(self, functions: Mapping[str, Any]) -> None:
         for name, function in functions.items():
             setattr(self.table, name, function)
-
-
-def serialization_slots(handles: GraphHandles) -> Slots:
-    """The one slot."""
-
-    def serialize_model_with_signatures(
-        model: int,
-        buffer: Any,
-        size: Any,
-        offset: Any,
-        _destroy_model: bool,
-        signature_keys: Any,
-        num_signatures: int,
-        _options: Any,
-    ) -> None:
-        found = handles.get(model, Model)
-        if num_signatures != len(found.subgraphs):
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{num_signatures} signatures for {len(found.subgraphs)} subgraphs",
-            )
-        keys = [
-            ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")
-            for i in range(num_signatures)
-            if signature_keys[i]
-        ]
-        found.signatures = [
-            _signature(key, subgraph) for key, subgraph in zip(keys, found.subgraphs, strict=False)
-        ]
-        data = to_bytes(found)
-        buffer[0], size[0], offset[0] = _malloc(data), len(data), 0
-
-    return {"serialize_model_with_signatures": serialize_model_with_signatures}
-
-
-def _signature(key: str, subgraph: Subgraph) -> Signature:
-    return Signature(
-        key,
-        subgraph,
-        [(tensor.name, tensor) for tensor in subgraph.inputs],
-        [(tensor.name, tensor) for tensor in subgraph.outputs],
-    )
 
 
 def _malloc(data: bytes) -> Any:

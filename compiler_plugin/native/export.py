@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from compiler_plugin.native.exported import constant_inputs
 from compiler_plugin.native.exported.constant_inputs import dequantize_for
-from compiler_plugin.native.exported.exported_plugin import ExportedPlugin, Wishes
+from compiler_plugin.native.exported.exported_plugin import ExportedPlugin
 from compiler_plugin.native.exported.host_context import (
     HostContext,
     find_custom_op_infos,
@@ -42,15 +42,9 @@ _logger = logging.getLogger(__name__)
 
 
 def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[str, Any]:
-    """Makes C functions of a plugin.
+    """Makes C functions of a plugin, by their names in `compiler_plugin.h`, to be kept while they may be called.
 
-    Args:
-      factory: the plugin.
-      origin: where it was found, for errors.
-
-    Returns:
-      Pointers to the functions by their names in `compiler_plugin.h`, which are to be kept as long as they may be
-      called.
+    `origin` is where the plugin was found, for errors.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a plugin of no use.
@@ -153,24 +147,25 @@ class _Library:
         self._handles.drop(result)
 
     def get_compiler_plugin_version(self, version: Any) -> None:
-        _check_answers(version)
+        _check(version)
         version.major, version.minor, version.patch = self._registered.factory.api_version
 
     def create_compiler_plugin(
         self, table: Any, plugin: Any, environment: int, options: int
     ) -> None:
-        _check_answers(plugin)
+        _check(plugin)
         context = HostContext(table)
         options_handle = ffi.cast("LiteRtOptions", options)
         vendor = self._registered.factory.soc_manufacturer
         host_infos = find_custom_op_infos(context, options_handle)
         flags = read_flags(context, options_handle, vendor)
-        wishes = Wishes(
+        exported = ExportedPlugin(
+            self._registered,
+            context,
             read_environment(context, ffi.cast("LiteRtEnvironmentOptions", environment)),
             read_options(vendor, flags, host_infos),
-            frozenset(info.op_name for info in host_infos),
+            {info.op_name for info in host_infos},
         )
-        exported = ExportedPlugin(self._registered, context, wishes)
         plugin[0] = self._handles.put(_Plugin.of(exported, context, vendor))
 
     def destroy_compiler_plugin(self, plugin: int) -> None:
@@ -214,7 +209,7 @@ class _Library:
     ) -> None:
         found = self._handles.get(plugin, _Plugin)
         graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
-        _check_handles(graph, answer)
+        _check(graph, answer, belongs="a handle belongs")
         found.refusals.clear()
         for op, index in found.exported.partition(_text(soc_model), graph):
             found.context.call("push_op", answer, op, index)
@@ -232,14 +227,14 @@ class _Library:
         self, plugin: int, soc_model: Any, partitions: int, result: Any
     ) -> None:
         found = self._handles.get(plugin, _Plugin)
-        _check_answers(result)
+        _check(result)
         model = ffi.cast("LiteRtModel", partitions)
-        _check_handles(model)
+        _check(model, belongs="a handle belongs")
         compiled = found.exported.compile(_text(soc_model), model)
         result[0] = self._handles.put(_Result.of(compiled))
 
     def compiled_result_num_byte_code_modules(self, result: int, number: Any) -> None:
-        _check_answers(number)
+        _check(number)
         # NULL where nothing was selected: stock asks all the same.
         number[0] = len(self._handles.get(result, _Result).modules) if result else 0
 
@@ -247,44 +242,37 @@ class _Library:
         self, result: int, index: int, byte_code: Any, size: Any
     ) -> None:
         found = self._handles.get(result, _Result)
-        _check_answers(byte_code, size)
+        _check(byte_code, size)
         module = _at(found.modules, index, "byte code module")
         byte_code[0], size[0] = module, len(module)
 
     def get_compiled_result_handle(self, result: int, index: int, handle: Any) -> Status:
         found = self._handles.get(result, _Result)
-        _check_answers(handle)
+        _check(handle)
         _at(found.modules, index, "byte code module")
         return Status.UNSUPPORTED  # there is none: the byte code is to be written
 
     def get_num_compiled_result_calls(self, result: int, number: Any) -> None:
         found = self._handles.get(result, _Result)
-        _check_answers(number)
+        _check(number)
         number[0] = len(found.calls)
 
     def get_compiled_result_call_info(
         self, result: int, index: int, name: Any, size: Any, module: Any
     ) -> None:
         found = self._handles.get(result, _Result)
-        _check_answers(name, size, module)
+        _check(name, size, module)
         text, module_index = _at(found.calls, index, "call")
         name[0], size[0], module[0] = text, len(text) - 1, module_index
 
     def _check_call(self, plugin: int, *answers: Any) -> None:
         self._handles.get(plugin, _Plugin)
-        _check_answers(*answers)
+        _check(*answers)
 
 
-def _check_answers(*pointers: Any) -> None:
+def _check(*pointers: Any, belongs: str = "an answer is to be written") -> None:
     if not all(pointers):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, "a NULL pointer, where an answer is to be written"
-        )
-
-
-def _check_handles(*handles: Any) -> None:
-    if not all(handles):
-        raise LiteRtError(Status.INVALID_ARGUMENT, "a NULL pointer, where a handle belongs")
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"a NULL pointer, where {belongs}")
 
 
 def _at(items: Sequence[Any], index: int, what: str) -> Any:

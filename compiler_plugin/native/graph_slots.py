@@ -14,8 +14,9 @@ from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import new_type
 from litert.core.errors import LiteRtError
-from litert.core.quantization import Quantization, QuantizationKind
+from litert.core.quantization import QuantizationKind
 from litert.core.status import Status
+from litert.model.blob import Blob
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 
 Slots: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -34,10 +35,8 @@ def plain_answers(handles: GraphHandles) -> Answers:
     """The getters that take an object and give one answer."""
 
     def type_of(tensor: Tensor) -> Any:
-        key = (
-            tensor.element_type,
-            tensor.shape_signature or tensor.shape,
-        )  # few, and asked for often
+        # Few, and asked for often.
+        key = tensor.element_type, tensor.shape_signature or tensor.shape
         return handles.memory(key, "type", lambda: new_type(tensor.type))[0]
 
     def quantization_kind(tensor: Tensor) -> int:
@@ -55,23 +54,122 @@ def plain_answers(handles: GraphHandles) -> Answers:
     }
 
 
-def model_slots(handles: GraphHandles) -> Slots:
-    """Models, their subgraphs, and their ops."""
-    get = handles.get
+class GraphSlots:
+    """Models, subgraphs, ops and tensors, without the plain answers; each method is the slot of its name."""
 
-    def push_op(op_list: int, op: int, partition_index: int) -> None:
-        get(op_list, PushedOps).ops.append((get(op, Op), partition_index))
+    def __init__(self, handles: GraphHandles) -> None:
+        self._handles = handles
+        self._get = handles.get
+        self._of = handles.of
+        self.get_num_model_subgraphs = _count_slot(handles, Model, "subgraphs")
+        self.get_model_subgraph = _item_slot(handles, Model, "subgraphs")
+        self.get_num_subgraph_ops = _count_slot(handles, Subgraph, "ops")
+        self.get_num_subgraph_inputs = _count_slot(handles, Subgraph, "inputs")
+        self.get_subgraph_input = _item_slot(handles, Subgraph, "inputs")
+        self.get_num_subgraph_outputs = _count_slot(handles, Subgraph, "outputs")
+        self.get_subgraph_output = _item_slot(handles, Subgraph, "outputs")
+        self.get_op_output = _item_slot(handles, Op, "outputs")
 
-    return {
-        "get_num_model_subgraphs": _count_slot(handles, Model, "subgraphs"),
-        "get_model_subgraph": _item_slot(handles, Model, "subgraphs"),
-        "get_num_subgraph_ops": _count_slot(handles, Subgraph, "ops"),
-        "get_num_subgraph_inputs": _count_slot(handles, Subgraph, "inputs"),
-        "get_subgraph_input": _item_slot(handles, Subgraph, "inputs"),
-        "get_num_subgraph_outputs": _count_slot(handles, Subgraph, "outputs"),
-        "get_subgraph_output": _item_slot(handles, Subgraph, "outputs"),
-        "push_op": push_op,
-    }
+    def push_op(self, op_list: int, op: int, partition_index: int) -> None:
+        self._get(op_list, PushedOps).ops.append((self._get(op, Op), partition_index))
+
+    def get_custom_code(self, op: int, code: Any) -> Status | None:
+        found = self._get(op, Op)
+        if not found.is_custom:
+            return Status.INVALID_ARGUMENT  # an answer: plugins ask any op
+        code[0] = self._handles.text(found, "custom code", found.code.custom_code or "")
+        return None
+
+    def get_op_input(self, op: int, index: int, tensor: Any) -> None:
+        tensor[0] = self._of(item(present_inputs(self._get(op, Op)), index, "input"))
+
+    def get_custom_options(self, op: int, options: Any, size: Any) -> None:
+        self._answer_blob(self._get(op, Op).custom_options, options, size)
+
+    def get_tensor_index(self, tensor: int, index: Any) -> None:
+        index[0] = self._handles.place(self._get(tensor, Tensor))
+
+    def get_tensor_type_id(self, tensor: int, type_id: Any) -> None:
+        self._get(tensor, Tensor)
+        type_id[0] = 0  # ranked: as in stock, a tensor without shape is a scalar
+
+    def get_unranked_tensor_type(self, tensor: int, tensor_type: Any) -> Status:
+        self._get(tensor, Tensor)
+        return Status.INVALID_IR_TYPE
+
+    def get_per_tensor_quantization(self, tensor: int, parameters: Any) -> Status | None:
+        quantization = self._get(tensor, Tensor).quantization
+        if quantization is None or quantization.kind is not QuantizationKind.PER_TENSOR:
+            return Status.INVALID_IR_TYPE
+        parameters.scale = quantization.scale[0]
+        parameters.zero_point = quantization.zero_point[0] if quantization.zero_point else 0
+        return None
+
+    def get_per_channel_quantization(self, tensor: int, parameters: Any) -> Status | None:
+        found = self._get(tensor, Tensor)
+        quantization = found.quantization
+        if quantization is None or quantization.kind is not QuantizationKind.PER_CHANNEL:
+            return Status.INVALID_IR_TYPE
+        scales = quantization.scale
+        zero_points = [*quantization.zero_point, *[0] * len(scales)][: len(scales)]
+        parameters.quantized_dimension = quantization.quantized_dimension
+        parameters.num_channels = len(scales)
+        parameters.scales = self._handles.memory(
+            found, "scales", lambda: ffi.new("float[]", list(scales))
+        )
+        parameters.zero_points = self._handles.memory(
+            found, "zero points", lambda: ffi.new("int64_t[]", zero_points)
+        )
+        return None
+
+    def get_block_wise_quantization(self, tensor: int, parameters: Any) -> Status | None:
+        quantization = self._get(tensor, Tensor).quantization
+        if quantization is None or quantization.blockwise is None:
+            return Status.INVALID_IR_TYPE
+        for name in ("scales", "zero_points"):
+            constant = getattr(quantization.blockwise, name)
+            handle = self._of(constant) if isinstance(constant, Tensor) else 0
+            setattr(parameters, name, ffi.cast("LiteRtTensor", handle))
+        parameters.block_size = quantization.blockwise.block_size
+        return None
+
+    def get_num_tensor_uses(self, tensor: int, number: Any) -> None:
+        number[0] = len(self._uses_of(tensor))
+
+    def get_tensor_use(self, tensor: int, index: int, user: Any, argument: Any) -> None:
+        op, place = item(self._uses_of(tensor), index, "use")
+        user[0], argument[0] = self._of(op), place
+
+    def get_tensor_defining_op(self, tensor: int, has_defining_op: Any, defining_op: Any) -> None:
+        found = self._get(tensor, Tensor)
+        producer = found.producer
+        has_defining_op[0] = producer is not None
+        if producer is not None:
+            defining_op.op = ffi.cast("LiteRtOp", self._of(producer))
+            defining_op.op_output_index = list(producer.outputs).index(found)
+
+    def get_weights_buffer_id(self, weights: int, buffer_id: Any) -> None:
+        buffer_id[0] = self._handles.buffer_id(self._get(weights, Buffer))
+
+    def get_weights_bytes(self, weights: int, address: Any, size: Any) -> None:
+        blob = self._get(weights, Buffer).blob
+        self._answer_blob(blob if blob is not None and blob.size else None, address, size)
+
+    def _uses_of(self, tensor: int) -> Sequence[tuple[Op, int]]:
+        found = self._get(tensor, Tensor)
+        uses: Sequence[tuple[Op, int]] = self._handles.memory(
+            found, "uses", lambda: _find_uses(found)
+        )
+        return uses
+
+    def _answer_blob(self, blob: Blob | None, address: Any, size: Any) -> None:
+        if blob is None:
+            address[0], size[0] = ffi.NULL, 0
+            return
+        address[0] = self._handles.memory(
+            blob, "view", lambda: ffi.from_buffer("uint8_t[]", blob.view)
+        )
+        size[0] = blob.size
 
 
 def _count_slot(handles: GraphHandles, kind: type[Any], name: str) -> Callable[..., None]:
@@ -89,146 +187,6 @@ def _item_slot(handles: GraphHandles, kind: type[Any], name: str) -> Callable[..
     return get_item
 
 
-def op_slots(handles: GraphHandles) -> Slots:
-    """Ops: what they are, what they read and write; without the plain answers."""
-    get, of = handles.get, handles.of
-
-    def get_custom_code(op: int, code: Any) -> Status | None:
-        found = get(op, Op)
-        if not found.is_custom:
-            return Status.INVALID_ARGUMENT  # an answer: plugins ask any op
-        code[0] = handles.text(found, "custom code", found.code.custom_code or "")
-        return None
-
-    def get_op_input(op: int, index: int, tensor: Any) -> None:
-        tensor[0] = of(item(present_inputs(get(op, Op)), index, "input"))
-
-    def get_custom_options(op: int, options: Any, size: Any) -> None:
-        blob = get(op, Op).custom_options
-        if blob is None:
-            options[0], size[0] = ffi.NULL, 0
-            return
-        options[0] = handles.memory(blob, "view", lambda: ffi.from_buffer("uint8_t[]", blob.view))
-        size[0] = blob.size
-
-    return {**_named(locals()), "get_op_output": _item_slot(handles, Op, "outputs")}
-
-
-def tensor_slots(handles: GraphHandles) -> Slots:
-    """Tensors: their types, quantization, neighbours and data; without the plain answers."""
-    return {
-        **_type_slots(handles),
-        **_quantization_slots(handles),
-        **_neighbour_slots(handles),
-        **_weights_slots(handles),
-    }
-
-
-def _type_slots(handles: GraphHandles) -> Slots:
-    get = handles.get
-
-    def get_tensor_index(tensor: int, index: Any) -> None:
-        index[0] = handles.place(get(tensor, Tensor))
-
-    def get_tensor_type_id(tensor: int, type_id: Any) -> None:
-        get(tensor, Tensor)
-        type_id[0] = 0  # ranked: as in stock, a tensor without shape is a scalar
-
-    def get_unranked_tensor_type(tensor: int, tensor_type: Any) -> Status:
-        get(tensor, Tensor)
-        return Status.INVALID_IR_TYPE
-
-    return _named(locals())
-
-
-def _quantization_slots(handles: GraphHandles) -> Slots:
-    get, of = handles.get, handles.of
-
-    def get_per_tensor_quantization(tensor: int, parameters: Any) -> Status | None:
-        quantization = _of_kind(get(tensor, Tensor), QuantizationKind.PER_TENSOR)
-        if quantization is None:
-            return Status.INVALID_IR_TYPE
-        parameters.scale = quantization.scale[0]
-        parameters.zero_point = quantization.zero_point[0] if quantization.zero_point else 0
-        return None
-
-    def get_per_channel_quantization(tensor: int, parameters: Any) -> Status | None:
-        found = get(tensor, Tensor)
-        quantization = _of_kind(found, QuantizationKind.PER_CHANNEL)
-        if quantization is None:
-            return Status.INVALID_IR_TYPE
-        scales = quantization.scale
-        zero_points = [*quantization.zero_point, *[0] * len(scales)][: len(scales)]
-        parameters.quantized_dimension = quantization.quantized_dimension
-        parameters.num_channels = len(scales)
-        parameters.scales = handles.memory(
-            found, "scales", lambda: ffi.new("float[]", list(scales))
-        )
-        parameters.zero_points = handles.memory(
-            found, "zero points", lambda: ffi.new("int64_t[]", zero_points)
-        )
-        return None
-
-    def get_block_wise_quantization(tensor: int, parameters: Any) -> Status | None:
-        quantization = _of_kind(get(tensor, Tensor), QuantizationKind.BLOCK_WISE)
-        if quantization is None or quantization.blockwise is None:
-            return Status.INVALID_IR_TYPE
-        blockwise = quantization.blockwise
-        for name, constant in (
-            ("scales", blockwise.scales),
-            ("zero_points", blockwise.zero_points),
-        ):
-            handle = of(constant) if isinstance(constant, Tensor) else 0
-            setattr(parameters, name, ffi.cast("LiteRtTensor", handle))
-        parameters.block_size = blockwise.block_size
-        return None
-
-    return _named(locals())
-
-
-def _neighbour_slots(handles: GraphHandles) -> Slots:
-    get, of = handles.get, handles.of
-
-    def uses_of(tensor: int) -> Sequence[tuple[Op, int]]:
-        found = get(tensor, Tensor)
-        uses: Sequence[tuple[Op, int]] = handles.memory(found, "uses", lambda: _find_uses(found))
-        return uses
-
-    def get_num_tensor_uses(tensor: int, number: Any) -> None:
-        number[0] = len(uses_of(tensor))
-
-    def get_tensor_use(tensor: int, index: int, user: Any, argument: Any) -> None:
-        op, place = item(uses_of(tensor), index, "use")
-        user[0], argument[0] = of(op), place
-
-    def get_tensor_defining_op(tensor: int, has_defining_op: Any, defining_op: Any) -> None:
-        found = get(tensor, Tensor)
-        producer = found.producer
-        has_defining_op[0] = producer is not None
-        if producer is not None:
-            defining_op.op = ffi.cast("LiteRtOp", of(producer))
-            defining_op.op_output_index = list(producer.outputs).index(found)
-
-    return _named(locals())
-
-
-def _weights_slots(handles: GraphHandles) -> Slots:
-    get = handles.get
-
-    def get_weights_buffer_id(weights: int, buffer_id: Any) -> None:
-        buffer_id[0] = handles.buffer_id(get(weights, Buffer))
-
-    def get_weights_bytes(weights: int, address: Any, size: Any) -> None:
-        blob = get(weights, Buffer).blob
-        if blob is None or not blob.size:
-            address[0], size[0] = ffi.NULL, 0
-            return
-        address[0] = handles.memory(blob, "view", lambda: ffi.from_buffer("uint8_t[]", blob.view))
-        size[0] = blob.size
-
-    return _named(locals())
-
-
 def item(values: Sequence[Any], index: int, what: str) -> Any:
     """An element by the index that a plugin gives; INDEX_OOB beyond the last."""
     if index >= len(values):
@@ -244,13 +202,3 @@ def _find_uses(tensor: Tensor) -> Sequence[tuple[Op, int]]:
         for place, value in enumerate(present_inputs(op))
         if value is tensor
     ]
-
-
-def _of_kind(tensor: Tensor, kind: QuantizationKind) -> Quantization | None:
-    quantization = tensor.quantization
-    return quantization if quantization is not None and quantization.kind is kind else None
-
-
-def _named(functions: Mapping[str, Any]) -> Slots:
-    """The slots among a function's names."""
-    return {name: slot for name, slot in functions.items() if name.startswith("get_")}

@@ -1,9 +1,12 @@
-"""A created plugin of a shared library, as the host uses any plugin."""
+"""A plugin of a shared library, in this process, as the host uses any vendor's."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import cached_property
 from typing import Any
 
 from compiler_plugin.native.compiler_context import CompilerContext
@@ -11,7 +14,16 @@ from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER, write_fl
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.patterns import Pattern, apply_patterns, read_patterns
 from compiler_plugin.native.plugin_library import GET_REFUSAL, PluginLibrary
-from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
+from compiler_plugin.outline import model_of
+from compiler_plugin.plugin import (
+    CallInfo,
+    Companion,
+    CompiledResult,
+    CompilerPlugin,
+    CompilerPluginFactory,
+    Hardware,
+    OpList,
+)
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
 from litert.abi.symbol_library import load_symbols
@@ -22,7 +34,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 from litert.model.blob import Blob
-from litert.model.graph import Buffer, Model, Subgraph
+from litert.model.graph import Model, Subgraph
 
 _logger = logging.getLogger(__name__)
 
@@ -40,38 +52,29 @@ class NativePlugin(CompilerPlugin):
         environment_options: EnvironmentOptions,
         compiler_options: CompilerOptions,
     ) -> None:
-        """Creates the plugin.
-
-        Raises:
-          LiteRtError: the plugin's status; DYNAMIC_LOADING, where it gives nothing.
-        """
+        """Creates the plugin."""
         manufacturer = library.soc_manufacturer()
         payloads = option_payloads(manufacturer, compiler_options)
         self._library = library
         self._symbols = load_symbols()
         table = options_table()
         self._context = CompilerContext.take(manufacturer)
-        self._options = table.put_options(payloads, compiler_options.custom_op_infos)
-        self._environment = table.put_environment(environment_options)
-        self._plugin: Any = ffi.NULL
-        self._patterns: Sequence[Pattern] | None = None
+        options = table.put_options(payloads, compiler_options.custom_op_infos)
+        self._option_handles: tuple[Any, ...] = (
+            ffi.cast("LiteRtEnvironmentOptions", table.put_environment(environment_options)),
+            ffi.cast("LiteRtOptions", options),
+        )
         plugin = ffi.new("LiteRtCompilerPlugin*")
+        create = "LiteRtCreateCompilerPlugin"
         try:
-            library.call(
-                "LiteRtCreateCompilerPlugin", self._context.table, plugin, *self._option_handles()
-            )
+            library.call(create, self._context.table, plugin, *self._option_handles)
             if not plugin[0]:
-                raise LiteRtError(
-                    Status.DYNAMIC_LOADING,
-                    "LiteRtCreateCompilerPlugin gives no plugin",
-                    library.path,
-                    "This is the vendor's to repair.",
-                )
-            self._plugin = plugin[0]
+                raise library.error(f"{create} gives no plugin")
         except LiteRtError:
             self._plugin = plugin[0]  # is destroyed although it failed, as in stock
             self.close()
             raise
+        self._plugin = plugin[0]
 
     def soc_models(self) -> tuple[str, ...]:
         """What it compiles for; entries that it refuses to name are left out, as in stock."""
@@ -106,20 +109,15 @@ class NativePlugin(CompilerPlugin):
             "LiteRtCompilerPluginCheckCompilerCompatibility",
             tuple(host_version),
             self._plugin,
-            *self._option_handles(),
+            *self._option_handles,
             soc_model.encode(),
         )
 
     def has_transformations(self) -> bool:
-        return bool(self._read_patterns())
+        return bool(self._patterns)
 
     def transform(self, model: Model) -> Mapping[str, int]:
-        """Runs the plugin's own transformations over a model, before it is partitioned.
-
-        Returns:
-          How often each has matched, by name.
-        """
-        return apply_patterns(self._context, self._read_patterns(), model, self._library.path)
+        return apply_patterns(self._context, self._patterns, model, self._library.path)
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         pushed = PushedOps()
@@ -139,7 +137,12 @@ class NativePlugin(CompilerPlugin):
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         result = ffi.new("LiteRtCompiledResult*")
         try:
-            with self._context.showing(_model_of(partitions)) as handle:
+            model = model_of(*partitions)
+            for subgraph in partitions:
+                for tensor in subgraph.tensors:
+                    if not tensor.is_constant:
+                        tensor.buffer = model.buffers[0]
+            with self._context.showing(model) as handle:
                 self._library.call(
                     "LiteRtCompilerPluginCompile",
                     self._plugin,
@@ -155,18 +158,16 @@ class NativePlugin(CompilerPlugin):
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         return ()  # C has no function for it
 
-    def custom_layers(self, paths: Sequence[str], op_names: Collection[str]) -> Sequence[Any]:
-        return super().custom_layers(paths, op_names)
-
     def close(self) -> None:
         if self._plugin:
             plugin, self._plugin = self._plugin, ffi.NULL
             self._library.call_plain("LiteRtDestroyCompilerPlugin", plugin)
-        if self._options:
-            options_table().drop_options(self._options)
-            options_table().drop_environment(self._environment)
+        if self._option_handles:
+            environment, options = self._option_handles
+            options_table().drop_options(options)
+            options_table().drop_environment(environment)
             self._context.close()
-            self._options = 0
+            self._option_handles = ()
 
     def _read_refusals(self, subgraph: Subgraph, op_list: OpList) -> None:
         taken = {selection.op for selection in op_list.selected}
@@ -178,54 +179,68 @@ class NativePlugin(CompilerPlugin):
             if not status and reason[0]:
                 op_list.refuse(op, ffi.string(reason[0]).decode("utf-8", "replace"))
 
-    def _read_patterns(self) -> Sequence[Pattern]:
-        """The plugin's transformations, which it is asked for once."""
-        if self._patterns is None:
-            self._patterns = read_patterns(self._library, self._plugin)
-        return self._patterns
-
-    def _option_handles(self) -> tuple[Any, Any]:
-        return (
-            ffi.cast("LiteRtEnvironmentOptions", self._environment),
-            ffi.cast("LiteRtOptions", self._options),
-        )
+    @cached_property
+    def _patterns(self) -> Sequence[Pattern]:
+        return read_patterns(self._library, self._plugin)
 
     def _read(self, result: Any) -> CompiledResult:
         """Copies byte code and calls of a result."""
         if not result:
-            raise self._nonsense("LiteRtCompilerPluginCompile gives no result")
+            raise self._library.error(
+                "LiteRtCompilerPluginCompile gives no result", Status.INVALID_ARGUMENT
+            )
         library = self._library
         data, size = ffi.new("const void**"), ffi.new("size_t*")
         modules: list[Blob] = []
         for index in range(self._number("LiteRtCompiledResultNumByteCodeModules", result)):
             library.call("LiteRtGetCompiledResultByteCode", result, index, data, size)
-            if size[0] and not data[0]:
-                raise self._nonsense(f"byte code module {index} has {size[0]} bytes at NULL")
-            modules.append(Blob(bytes(ffi.buffer(data[0], size[0])) if size[0] else b""))
+            modules.append(Blob(self._bytes(data[0], size[0], f"byte code module {index} has")))
         calls: list[CallInfo] = []
         module = ffi.new("LiteRtParamIndex*")
         for index in range(self._number("LiteRtGetNumCompiledResultCalls", result)):
             library.call("LiteRtGetCompiledResultCallInfo", result, index, data, size, module)
-            if size[0] and not data[0]:
-                raise self._nonsense(f"call {index} has a name of {size[0]} bytes at NULL")
-            name = bytes(ffi.buffer(data[0], size[0])) if size[0] else b""
+            name = self._bytes(data[0], size[0], f"call {index} has a name of")
             calls.append(CallInfo(name.decode("utf-8", "surrogateescape"), int(module[0])))
         return CompiledResult(modules, calls)
 
     def _number(self, function: str, handle: Any) -> int:
         return int(self._library.answer(function, "LiteRtParamIndex", handle))
 
-    def _nonsense(self, what: str) -> LiteRtError:
-        hint = "This is the vendor's to repair."
-        return LiteRtError(Status.INVALID_ARGUMENT, what, self._library.path, hint)
+    def _bytes(self, pointer: Any, size: int, what: str) -> bytes:
+        if size and not pointer:
+            raise self._library.error(f"{what} {size} bytes at NULL", Status.INVALID_ARGUMENT)
+        return bytes(ffi.buffer(pointer, size)) if size else b""
+
+
+class NativePluginFactory(CompilerPluginFactory):
+    """Who the vendor of a library is, and how its plugin is created.
+
+    What a vendor says of itself is asked when the factory is made, of a plugin without options.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._library = PluginLibrary.load(path)
+        self.api_version = self._library.version()
+        self.soc_manufacturer = self._library.soc_manufacturer()
+        with closing(self.create(EnvironmentOptions(), CompilerOptions())) as plugin:
+            self.soc_models = plugin.soc_models()
+            self.supported_hardware = Hardware(plugin.supported_hardware())
+            self.sdk_version = plugin.sdk_version()
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> NativePlugin:
+        return NativePlugin(self._library, environment_options, compiler_options)
+
+    def check_compiler_compatibility(
+        self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
+    ) -> None:
+        with closing(self.create(EnvironmentOptions(), compiler_options)) as plugin:
+            plugin.check_compiler_compatibility(host_version, soc_model)
 
 
 def option_payloads(manufacturer: str, options: CompilerOptions) -> Mapping[str, bytes]:
-    """What a plugin in C finds of its options, by the names of the opaque options; assets are told otherwise.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that no payload can hold.
-    """
+    """What a plugin in C finds of its options, by the names of the opaque options; assets are told otherwise."""
     payloads = dict(vendor_payloads(manufacturer, options.vendor_options))
     strategy = PARTITION_STRATEGIES.index(options.partition_strategy)
     payloads[_COMPILER_OPTIONS] = (
@@ -234,20 +249,3 @@ def option_payloads(manufacturer: str, options: CompilerOptions) -> Mapping[str,
     if flags := write_flags(options):
         payloads[PAYLOAD_IDENTIFIER] = flags
     return payloads
-
-
-def _model_of(partitions: Sequence[Subgraph]) -> Model:
-    """A model whose subgraphs are partitions."""
-    codes = dict.fromkeys(op.code for subgraph in partitions for op in subgraph.ops)
-    buffers = dict.fromkeys(
-        tensor.buffer
-        for subgraph in partitions
-        for tensor in subgraph.tensors
-        if tensor.is_constant
-    )
-    empty = Buffer()
-    for subgraph in partitions:
-        for tensor in subgraph.tensors:
-            if not tensor.is_constant:
-                tensor.buffer = empty
-    return Model(list(partitions), operator_codes=list(codes), buffers=[empty, *buffers])

@@ -16,61 +16,78 @@ from litert.abi.definitions import ffi
 from litert.core.element_type import ElementType
 from litert.core.status import Status
 from litert.model.builtin_options import BUILTIN_NUMBERS
+from litert.model.composite import COMPOSITE_OP
 from litert.model.graph import Op
-from litert.model.table import Table
 
 _REFUSED = Status.INVALID_ARGUMENT  # an answer: plugins ask any op
 
 
 def option_getters(handles: GraphHandles) -> Slots:
     """Getters of all ops that have some."""
-    getters: dict[str, Callable[..., Any]] = {
-        slot.slot: _getter(handles, BUILTIN_NUMBERS[operator], slot.field)
-        for operator, slots in option_slots().items()
-        for slot in slots
-        if not slot.is_vector
+
+    def new_array(values: list[int]) -> Any:
+        return ffi.new("int32_t[]", values)
+
+    def view(data: bytes) -> Any:
+        return ffi.from_buffer("uint8_t[]", data)
+
+    def get_name(op: int, name: Any) -> Status | None:
+        found = handles.get(op, Op)
+        if found.name != COMPOSITE_OP or found.options_2 is None:
+            return _REFUSED
+        name[0] = handles.text(found, "composite", found.options_2.get("name") or "")
+        return None
+
+    composite = "get_shlo_composite_op_"
+    subgraph = "decomposition_subgraph_index"
+    return {
+        **{
+            slot.slot: _getter(handles, operator, slot.field)
+            for operator, slots in option_slots().items()
+            for slot in slots
+            if not slot.is_vector
+        },
+        "get_reshape_new_shape_option": _array_getter(handles, "RESHAPE", _new_shape, new_array),
+        "get_squeeze_dims_option": _array_getter(handles, "SQUEEZE", _squeeze_dims, new_array),
+        f"{composite}name": get_name,
+        f"{composite}version": _getter(handles, COMPOSITE_OP, "version", "options_2"),
+        f"{composite}{subgraph}": _getter(handles, COMPOSITE_OP, subgraph, "options_2"),
+        f"{composite}attributes": _array_getter(handles, COMPOSITE_OP, _attributes, view),
     }
-    return {**getters, **_list_getters(handles), **_composite_getters(handles)}
 
 
-def _getter(handles: GraphHandles, code: int, field: str) -> Callable[..., Status | None]:
-    get = handles.get
+def _getter(
+    handles: GraphHandles, operator: str, field: str, union: str = "options"
+) -> Callable[..., Status | None]:
+    get, code = handles.get, BUILTIN_NUMBERS[operator]
 
     def get_option(op: int, value: Any) -> Status | None:
         found = get(op, Op)
-        if found.code.builtin_code != code or found.options is None:
+        options = getattr(found, union)
+        if found.code.builtin_code != code or options is None:
             return _REFUSED
-        value[0] = found.options.get(field)
+        value[0] = options.get(field)
         return None
 
     return get_option
 
 
-def _list_getters(handles: GraphHandles) -> Slots:
-    get = handles.get
-
-    def get_reshape_new_shape_option(op: int, new_shape: Any, new_shape_size: Any) -> Status | None:
-        found = get(op, Op)
-        values = _new_shape(found) if found.name == "RESHAPE" else None
+def _array_getter(
+    handles: GraphHandles,
+    operator: str,
+    read: Callable[[Op], Any],
+    make: Callable[[Any], Any],
+) -> Callable[..., Status | None]:
+    def get_array(op: int, address: Any, size: Any) -> Status | None:
+        found = handles.get(op, Op)
+        values = read(found) if found.name == operator else None
         if values is None:
             return _REFUSED
-        new_shape[0] = handles.memory(found, "shape", lambda: ffi.new("int32_t[]", values))
-        new_shape_size[0] = len(values)
+        address[0] = handles.memory(found, operator, lambda: make(values))
+        size[0] = len(values)
         return None
 
-    def get_squeeze_dims_option(op: int, dims: Any, num_dims: Any) -> Status | None:
-        found = get(op, Op)
-        if found.name != "SQUEEZE" or found.options is None:
-            return _REFUSED
-        values = list(found.options.get("squeeze_dims") or ())
-        dims[0] = handles.memory(found, "dims", lambda: ffi.new("int32_t[]", values))
-        num_dims[0] = len(values)
-        return None
-
-    return {
-        "get_reshape_new_shape_option": get_reshape_new_shape_option,
-        "get_squeeze_dims_option": get_squeeze_dims_option,
-    }
+    return get_array
 
 
 def _new_shape(op: Op) -> list[int] | None:
@@ -85,43 +102,9 @@ def _new_shape(op: Op) -> list[int] | None:
     return list(data.cast("i")) if len(data) == 4 * count else None
 
 
-def _composite_getters(handles: GraphHandles) -> Slots:
-    get = handles.get
+def _squeeze_dims(op: Op) -> list[int] | None:
+    return None if op.options is None else list(op.options.get("squeeze_dims") or ())
 
-    def options_of(op: int) -> tuple[Op, Table | None]:
-        found = get(op, Op)
-        return found, found.options_2 if found.name == "STABLEHLO_COMPOSITE" else None
 
-    def get_shlo_composite_op_name(op: int, name: Any) -> Status | None:
-        found, options = options_of(op)
-        if options is None:
-            return _REFUSED
-        name[0] = handles.text(found, "composite", options.get("name") or "")
-        return None
-
-    def get_shlo_composite_op_decomposition_subgraph_index(op: int, index: Any) -> Status | None:
-        _, options = options_of(op)
-        if options is None:
-            return _REFUSED
-        index[0] = options.get("decomposition_subgraph_index")
-        return None
-
-    def get_shlo_composite_op_attributes(op: int, attributes: Any, size: Any) -> Status | None:
-        found, options = options_of(op)
-        if options is None:
-            return _REFUSED
-        data = options.get("composite_attributes") or b""
-        attributes[0] = handles.memory(
-            found, "attributes", lambda: ffi.from_buffer("uint8_t[]", data)
-        )
-        size[0] = len(data)
-        return None
-
-    def get_shlo_composite_op_version(op: int, version: Any) -> Status | None:
-        _, options = options_of(op)
-        if options is None:
-            return _REFUSED
-        version[0] = options.get("version")
-        return None
-
-    return {name: slot for name, slot in locals().items() if name.startswith("get_")}
+def _attributes(op: Op) -> Any:
+    return None if op.options_2 is None else op.options_2.get("composite_attributes") or b""

@@ -7,6 +7,7 @@ its changes are made, and the scan begins again. Any status but Ok is "no match"
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,22 +43,14 @@ class Pattern:
 
 
 def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
-    """Asks a plugin for its transformations; the highest benefit first.
-
-    Raises:
-      LiteRtError: INVALID_TRANSFORMATION, for one without function or name; and the plugin's status.
-    """
+    """Asks a plugin for its transformations; the highest benefit first."""
     array, count = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
     library.call("LiteRtCompilerPluginRegisterAllTransformations", plugin, array, count)
     patterns: list[Pattern] = []
     for index in range(count[0]):
         if not array[0] or not array[0][index].pattern or not array[0][index].name:
-            raise LiteRtError(
-                Status.INVALID_TRANSFORMATION,
-                f"transformation {index} of {count[0]} has no function or no name",
-                library.path,
-                "This is the vendor's to repair.",
-            )
+            what = f"transformation {index} of {count[0]} has no function or no name"
+            raise library.error(what, Status.INVALID_TRANSFORMATION)
         entry = array[0][index]
         patterns.append(Pattern(library.text(entry.name, "a name"), entry.benefit, entry.pattern))
     return sorted(patterns, key=lambda pattern: -pattern.benefit)
@@ -66,27 +59,18 @@ def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
 def apply_patterns(
     context: CompilerContext, patterns: Sequence[Pattern], model: Model, where: str
 ) -> dict[str, int]:
-    """Changes a model by patterns until none matches.
-
-    Args:
-      context: that the patterns are called with.
-      patterns: in the order in which they are tried.
-      model: to change.
-      where: the library, for errors.
-
-    Returns:
-      How often each has matched, by name.
+    """Changes a model by patterns, tried in their order, until none matches: how often each has, by name.
 
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT, for a change that breaks the graph; the model is not to be used then.
     """
-    matches: dict[str, int] = {}
+    matches: Counter[str] = Counter()
     for subgraph in model.subgraphs if patterns else ():
         for _ in range(MAX_MATCHES):
             name = _match_one(context, patterns, model, subgraph, where)
             if not name:
                 break
-            matches[name] = matches.get(name, 0) + 1
+            matches[name] += 1
         else:
             _logger.warning("%s: stopped after %d matches in a subgraph", where, MAX_MATCHES)
     return matches

@@ -40,25 +40,16 @@ GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
 
 
 class PluginLibrary:
-    """A loaded library.
-
-    Attributes:
-      path: of the file.
-    """
+    """A loaded library, which `load` makes."""
 
     def __init__(self, path: str, library: Any, functions: dict[str, Any]) -> None:
-        """A library that has all functions; `load` makes it."""
         self.path = path
         self._library = library  # closed when nobody has it, but for NODELETE
         self._functions = functions
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PluginLibrary:
-        """Loads a library as stock does, and looks its functions up.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, with the loader's words, or the function that is missing.
-        """
+        """Loads a library as stock does, and looks its functions up."""
         name = os.fspath(path)
         try:
             with native_call("dlopen"):
@@ -78,14 +69,10 @@ class PluginLibrary:
             with suppress(ffi.error):
                 functions[function] = getattr(library, function)
         missing = [function for function in FUNCTIONS if function not in functions]
+        found = cls(name, library, functions)
         if missing:
-            raise LiteRtError(
-                Status.DYNAMIC_LOADING,
-                f"a compiler plugin that lacks {', '.join(missing)}",
-                name,
-                "This is the vendor's to repair.",
-            )
-        return cls(name, library, functions)
+            raise found.error(f"a compiler plugin that lacks {', '.join(missing)}")
+        return found
 
     def call(self, function: str, *arguments: Any) -> None:
         """Calls a function that returns a status.
@@ -116,35 +103,23 @@ class PluginLibrary:
         return ApiVersion(version.major, version.minor, version.patch)
 
     def soc_manufacturer(self) -> str:
-        """Whose plugin it is.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, where it does not say.
-        """
+        """Whose plugin it is; DYNAMIC_LOADING, where it does not say."""
         name = "LiteRtGetCompilerPluginSocManufacturer"
         return self.text(self.call_plain(name), f"{name} returns")
 
     def text(self, pointer: Any, what: str) -> str:
-        """Text of the plugin's.
-
-        Args:
-          pointer: to its characters.
-          what: for the error: `LiteRtGet... returns`.
-
-        Raises:
-          LiteRtError: DYNAMIC_LOADING, for NULL or for what is no UTF-8.
-        """
+        """Text of the plugin's; NULL and what is no UTF-8 are errors, which begin with `what`."""
         if not pointer:
-            raise self._nonsense(f"{what} NULL, where text belongs")
+            raise self.error(f"{what} NULL, where text belongs")
         data = ffi.string(pointer)
         try:
             return str(data.decode())
         except UnicodeDecodeError:
-            raise self._nonsense(f"{what} {data!r:.100}, which is no UTF-8") from None
+            raise self.error(f"{what} {data!r:.100}, which is no UTF-8") from None
 
-    def _nonsense(self, what: str) -> LiteRtError:
-        hint = "This is the vendor's to repair."
-        return LiteRtError(Status.DYNAMIC_LOADING, what, self.path, hint)
+    def error(self, what: str, status: Status = Status.DYNAMIC_LOADING) -> LiteRtError:
+        """The error for what only the vendor can repair."""
+        return LiteRtError(status, what, self.path, "This is the vendor's to repair.")
 
 
 def _without_path(message: str, path: str) -> str:

@@ -1,11 +1,18 @@
-"""Tensor types between C and Python."""
+"""Tensor types and quantization between C and Python."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.quantization import (
+    BlockwiseQuantization,
+    ConstantTensor,
+    Quantization,
+    QuantizationKind,
+)
 from litert.core.status import Status
 from litert.core.tensor_type import Layout, RankedTensorType
 
@@ -70,3 +77,28 @@ def from_c(source: Any) -> RankedTensorType:
     dimensions = tuple(layout.dimensions[0:rank])
     strides = tuple(layout.strides[0:rank]) if layout.has_strides else None
     return RankedTensorType(element_type, Layout(dimensions, strides))
+
+
+def quantization_from_c(
+    kind: QuantizationKind, source: Any, tensor_of: Callable[[Any], ConstantTensor | None]
+) -> Quantization | None:
+    """Reads a quantization.
+
+    Args:
+      kind: of it.
+      source: the kind's struct: a `LiteRtQuantizationPerTensor`, or as it may be.
+      tensor_of: the tensor behind a `LiteRtTensor`.
+    """
+    if kind is QuantizationKind.PER_TENSOR:
+        return Quantization((source.scale,), (source.zero_point,))
+    if kind is QuantizationKind.PER_CHANNEL:
+        count = source.num_channels
+        zero_points = source.zero_points[0:count] if source.zero_points else (0,) * count
+        return Quantization(
+            tuple(source.scales[0:count]), tuple(zero_points), source.quantized_dimension
+        )
+    if kind is QuantizationKind.BLOCK_WISE:
+        zeros = tensor_of(source.zero_points) if source.zero_points else None
+        blockwise = BlockwiseQuantization(tensor_of(source.scales), zeros, source.block_size)
+        return Quantization(blockwise=blockwise)
+    return None

@@ -64,7 +64,7 @@ def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
     Yields:
       Nothing, or once: `flag`, and `what`, `where` and `hint` of the refusal.
     """
-    from compiler_plugin.native.factory import NativePluginFactory
+    from compiler_plugin.native.native_plugin import NativePluginFactory
     from compiler_plugin.registry import check_factory
     from litert.conformance.user_settings import find_refusal
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from compiler_plugin.native.exported.offer import make_offer
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
-from compiler_plugin.transforming import prepare_partitions
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.conformance.plugin_subject import NamedModel
 from litert.core.compiler_options import CompilerOptions
@@ -69,8 +68,7 @@ def _refusal_of(vendor: VendorPlugin, named: NamedModel) -> LiteRtError | None:
     """What the plugin has against the user's settings once it compiles; other errors may be its own fault."""
     subgraph = named.model.subgraphs[0]
     try:
-        choice = vendor.partition(subgraph, named.name)
-        make_offer(vendor, subgraph, choice, 0, prepare_partitions(vendor.data_layout, None, None))
+        make_offer(vendor, subgraph, named.name, 0)
     except LiteRtError as error:
         return error if error.status in _USERS_FAULT else None
     return None

@@ -31,18 +31,15 @@ _TYPES = (ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.
 def dequantize_for(
     context: HostContext, op_names: Collection[str], builder: Any, handle: Any
 ) -> bool:
-    """Replaces one DEQUANTIZE of a constant by what it gives.
+    """Replaces a `LiteRtOp` that is a DEQUANTIZE of a constant by what it gives; says whether it was replaced.
 
     Args:
       context: of the host.
       op_names: custom codes of the ops whose inputs are wanted.
       builder: a `LiteRtBuilder`.
       handle: a `LiteRtOp`, of any kind.
-
-    Returns:
-      Whether it was replaced.
     """
-    if context.number("get_op_code", handle, "int32_t") != _DEQUANTIZE:
+    if context.answer("get_op_code", handle, "int32_t") != _DEQUANTIZE:
         return False
     source = read_op(context, handle).inputs[0]
     assert source is not None

@@ -8,22 +8,21 @@ with the byte code (`litert.model.byte_code_container`), and what a report would
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from compiler_plugin.asking import NO_REASON
-from compiler_plugin.asset_files import check_native_assets, open_assets
+from compiler_plugin.asset_files import check_native_assets, open_assets, read_assets
+from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.offer import DYNAMIC, make_offer
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
-from compiler_plugin.outline import Partition, extract
 from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.plugin import CallInfo, CompiledResult, has_optional
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from compiler_plugin.transforming import prepare_partitions
-from compiler_plugin.vendor_plugin import Taken, VendorPlugin
+from compiler_plugin.vendor_plugin import NO_REASON, Taken, VendorPlugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -39,42 +38,41 @@ from litert.model.stamp import UNSAID_SOC_MODEL
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the host and the user want of a plugin.
-
-    Attributes:
-      environment: of the host.
-      compiler: the plugin's options.
-      embedded: names of the ops whose assets the host embeds itself; it does so without their companions.
-    """
-
-    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
-    compiler: CompilerOptions = field(default_factory=CompilerOptions)
-    embedded: Collection[str] = ()
-
-
 class ExportedPlugin:
     """A vendor's plugin as a host has created it.
 
     Attributes:
       refusals: why ops of the last subgraph stay on the CPU, by position.
+      names_with_assets: of the ops that the user has brought an asset for.
     """
 
-    def __init__(self, registered: RegisteredPlugin, context: HostContext, wishes: Wishes) -> None:
-        """Makes the plugin ready; the vendor's own is created for the first SoC model that is asked for."""
+    def __init__(
+        self,
+        registered: RegisteredPlugin,
+        context: HostContext,
+        environment: EnvironmentOptions,
+        options: CompilerOptions,
+        embedded: Collection[str],
+    ) -> None:
+        """Makes the plugin ready; the vendor's own is created for the first SoC model that is asked for.
+
+        Args:
+          registered: the plugin.
+          context: of the host.
+          environment: of the host.
+          options: the plugin's.
+          embedded: names of the ops whose assets the host embeds itself; it does so without their companions.
+        """
         self._registered = registered
         self._context = context
-        self._wishes = wishes
+        self._environment = environment
+        self._options = options
+        self._embedded = embedded
         self.refusals: Mapping[int, str] = {}
+        self.names_with_assets = {info.op_name for info in options.custom_op_infos}
         self._found: dict[str, CustomOpInfo] = {}  # among --custom_layers
         self._vendors: dict[str, _Vendor] = {}
         self._warnings: list[str] = []
-
-    @property
-    def names_with_assets(self) -> Collection[str]:
-        """Of the ops that the user has brought an asset for."""
-        return {info.op_name for info in self._wishes.compiler.custom_op_infos}
 
     def check_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
         """Lets the vendor refuse the host, the SoC model or the options.
@@ -87,13 +85,9 @@ class ExportedPlugin:
             chosen = self._choose(soc_model)
         except LiteRtError as error:
             raise LiteRtError(Status.UNSUPPORTED, error.what, error.where, error.hint) from error
-        vendor_call = VendorCall(
-            factory.soc_manufacturer,
-            "check_compiler_compatibility",
-            Status.UNSUPPORTED_COMPILER_VERSION,
-        )
-        with vendor_call:
-            factory.check_compiler_compatibility(host_version, chosen, self._wishes.compiler)
+        call, status = "check_compiler_compatibility", Status.UNSUPPORTED_COMPILER_VERSION
+        with VendorCall(factory.soc_manufacturer, call, status):
+            factory.check_compiler_compatibility(host_version, chosen, self._options)
         self._vendor(chosen)
 
     def partition(self, soc_model: str, subgraph: Any) -> Sequence[tuple[Any, int]]:
@@ -109,10 +103,7 @@ class ExportedPlugin:
         vendor = self._vendor(self._choose(soc_model))
         stock = read_subgraph(self._context, subgraph)
         self._find_custom_layers(vendor, stock.subgraph)
-        choice = vendor.partition(stock.subgraph, "the subgraph")
-        limit = self._wishes.compiler.max_partitions
-        prepare = prepare_partitions(vendor.data_layout, None, None)
-        plan = make_offer(vendor, stock.subgraph, choice, limit, prepare)
+        plan = make_offer(vendor, stock.subgraph, "the subgraph", self._options.max_partitions)
         self.refusals = {p: why for p, why in plan.reasons.items() if why != NO_REASON}
         self._report(plan)
         self._report_unused(stock.subgraph)
@@ -136,8 +127,9 @@ class ExportedPlugin:
                 raise LiteRtError(Status.UNSUPPORTED, DYNAMIC, f"partition {index}, '{call.name}'")
         for note in result.notes:
             _logger.info("%s: %s", vendor.vendor, note)
-        with ExitStack() as stack:
-            assets = self._assets(vendor, stack)
+        infos = [*self._options.custom_op_infos, *self._found.values()]
+        with open_assets(infos, "Check the path after the op's name.") as files:
+            assets = read_assets(vendor, infos, files)
             check_native_assets(result.native_assets, assets, vendor.vendor)
             for name in result.native_assets:
                 _logger.info("%s: asset '%s' is machine code", vendor.vendor, name)
@@ -162,9 +154,8 @@ class ExportedPlugin:
 
     def _vendor(self, soc_model: str) -> _Vendor:
         if soc_model not in self._vendors:
-            wishes = self._wishes
             vendor = _Vendor(
-                self._registered, soc_model, wishes.environment, wishes.compiler, self._warnings
+                self._registered, soc_model, self._environment, self._options, self._warnings
             )
             self._vendors[soc_model] = vendor
             _logger.info("%s compiles for %s", vendor.vendor, soc_model)
@@ -177,26 +168,11 @@ class ExportedPlugin:
         return self._vendors[soc_model]
 
     def _find_custom_layers(self, vendor: _Vendor, subgraph: Subgraph) -> None:
-        options = self._wishes.compiler
-        known = {info.op_name for info in options.custom_op_infos} | set(self._found)
+        paths, known = self._options.custom_layers, self.names_with_assets | self._found.keys()
         names = sorted({op.name for op in subgraph.ops} - known)
-        if options.custom_layers and names:
-            found = vendor.custom_layers(options.custom_layers, names)
+        if paths and names:
+            found = vendor.custom_layers(paths, names)
             self._found.update({info.op_name: info for info in found})
-
-    def _assets(self, vendor: VendorPlugin, stack: ExitStack) -> list[Asset]:
-        """The user's assets with their companions, whose files stay open for a while."""
-        infos = [*self._wishes.compiler.custom_op_infos, *self._found.values()]
-        files = stack.enter_context(open_assets(infos, "Check the path after the op's name."))
-        assets: list[Asset] = []
-        for info in infos:
-            blob = files[info.op_name].blob()
-            assets.append(Asset(info.op_name, "", blob))
-            assets += [
-                Asset(info.op_name, companion.relative_path, companion.blob)
-                for companion in vendor.companions(info.op_name, info.asset_path, blob.view)
-            ]
-        return assets
 
     def _pack(
         self,
@@ -215,7 +191,7 @@ class ExportedPlugin:
         }
         needed = [asset for asset in assets if asset.op_name in names]
         is_all_embedded = all(
-            asset.op_name in self._wishes.embedded and not asset.companion_path for asset in needed
+            asset.op_name in self._embedded and not asset.companion_path for asset in needed
         )
         return module if is_all_embedded else Blob(pack(module, needed))
 
@@ -226,10 +202,8 @@ class ExportedPlugin:
         _logger.info(
             "%s takes %d of %d ops, in %d partitions", vendor, count, num_ops, len(plan.partitions)
         )
-        staying: dict[tuple[str, str], int] = {}
-        for position, reason in plan.reasons.items():
-            key = plan.subgraph.ops[position].name, reason
-            staying[key] = staying.get(key, 0) + 1
+        ops = plan.subgraph.ops
+        staying = Counter((ops[position].name, why) for position, why in plan.reasons.items())
         for (name, reason), number in staying.items():
             level = logging.WARNING if name in self.names_with_assets else logging.INFO
             if reason == NO_REASON:
@@ -239,17 +213,17 @@ class ExportedPlugin:
 
     def _report_unused(self, subgraph: Subgraph) -> None:
         """What the user has given for a model that is not as the host shows it."""
-        vendor, wishes = self._registered.factory.soc_manufacturer, self._wishes
-        ops = {op.name for op in subgraph.ops}
-        for info in wishes.compiler.custom_op_infos:
-            if info.op_name not in {*ops, *wishes.embedded}:
+        vendor = self._registered.factory.soc_manufacturer
+        known = {*(op.name for op in subgraph.ops), *self._embedded}
+        for info in self._options.custom_op_infos:
+            if info.op_name not in known:
                 _logger.warning(
                     "%s: the subgraph has no op '%s', which there is an asset for",
                     vendor,
                     info.op_name,
                 )
         tensors = {tensor.name: tensor for tensor in subgraph.tensors}
-        for name in wishes.compiler.shape_bounds:
+        for name in self._options.shape_bounds:
             if name not in tensors:
                 _logger.warning(
                     "%s: the subgraph has no tensor '%s', which there is a bound for", vendor, name
@@ -277,22 +251,20 @@ class _Vendor(VendorPlugin):
         return has_optional(self._plugin, "transform")
 
     def partition(self, subgraph: Subgraph, where: str) -> Taken:
-        choice = super().partition(subgraph, where)
-        unclear = {
-            position: why
-            for position in choice.selected
-            if (why := why_unclear(subgraph.ops[position]))
-        }
-        selected = {p: number for p, number in choice.selected.items() if p not in unclear}
-        return Taken(selected, {**choice.reasons, **unclear})
+        taken = super().partition(subgraph, where)
+        for op in list(taken.selected):
+            if why := why_unclear(op):
+                taken.reasons[op] = why
+                del taken.selected[op]
+        return taken
 
 
 def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledResult:
     """Compiles copies of partitions: together, or where the vendor refuses that, one by one."""
-    prepare = prepare_partitions(vendor.data_layout, None, None)
+    prepare = prepare_partitions(vendor.data_layout)
 
     def compile_some(some: Sequence[Subgraph]) -> CompiledResult:
-        copies = [extract(_whole(partition)) for partition in some]
+        copies = [copy_ops(p.name, p.inputs, p.ops, p.outputs) for p in some]
         notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
         result = vendor.compile(copies)
         return replace(result, notes=[*notes, *result.notes])
@@ -316,10 +288,3 @@ def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledRe
         notes.update(dict.fromkeys(result.notes))
         native.update(dict.fromkeys(result.native_assets))
     return CompiledResult(modules, calls, list(notes), list(native))
-
-
-def _whole(subgraph: Subgraph) -> Partition:
-    """A subgraph as a partition of itself."""
-    positions = range(len(subgraph.ops))
-    name, inputs, outputs = subgraph.name, subgraph.inputs, subgraph.outputs
-    return Partition(name, subgraph, positions, subgraph.ops, inputs, outputs)

@@ -21,11 +21,7 @@ class HostContext:
     """A host's table of functions; older hosts' are shorter."""
 
     def __init__(self, table: Any) -> None:
-        """For a `const LiteRtCompilerContext*`, which must live as long as this.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for NULL.
-        """
+        """For a `const LiteRtCompilerContext*`, which must live as long as this; NULL is an error."""
         if not table:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the host gives no compiler context")
         self._table = table
@@ -36,16 +32,11 @@ class HostContext:
         """A slot's function; None where the host has none."""
         if slot not in self._functions:
             end = ffi.offsetof("LiteRtCompilerContext", slot) + _POINTER_SIZE
-            is_there = end <= self._size
-            self._functions[slot] = (getattr(self._table, slot) if is_there else None) or None
+            self._functions[slot] = (end <= self._size and getattr(self._table, slot)) or None
         return self._functions[slot]
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a slot.
-
-        Raises:
-          LiteRtError: of the status that it returns; WRONG_VERSION, where the host has no such slot.
-        """
+        """Calls a slot; any status but Ok is an error, and WRONG_VERSION where the host has no such slot."""
         function = self.find(slot)
         if function is None:
             raise LiteRtError(
@@ -55,15 +46,9 @@ class HostContext:
             )
         check(function(*arguments), f"the host's {slot} failed")
 
-    def number(self, slot: str, handle: Any, kind: str = "size_t") -> Any:
-        """What a slot tells of a handle in one number.
-
-        Args:
-          slot: that takes the handle and a pointer to the number.
-          handle: of what is asked about.
-          kind: the number's type in C.
-        """
-        answer = ffi.new(f"{kind}*")
+    def answer(self, slot: str, handle: Any, c_type: str = "size_t") -> Any:
+        """What a slot writes that is asked about a handle: a value of a C type."""
+        answer = ffi.new(f"{c_type}*")
         self.call(slot, handle, answer)
         return answer[0]
 
@@ -77,17 +62,10 @@ class HostContext:
         return ffi.string(answer[0]).decode("utf-8", "surrogateescape") if answer[0] else ""
 
     def items(self, kind: str, count_slot: str, item_slot: str, owner: Any) -> list[Any]:
-        """All handles of one kind that another has.
-
-        Args:
-          kind: their type in C: `LiteRtOp`.
-          count_slot: tells how many there are.
-          item_slot: gives one by its index.
-          owner: the handle that has them.
-        """
+        """All handles of one type in C that another handle has."""
         answer = ffi.new(f"{kind}*")
         items: list[Any] = []
-        for index in range(self.number(count_slot, owner)):
+        for index in range(self.answer(count_slot, owner)):
             self.call(item_slot, owner, index, answer)
             items.append(answer[0])
         return items
@@ -98,12 +76,7 @@ _LINE = re.compile(r"""\s*(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\S+))\s*""")
 
 
 def read_environment(context: HostContext, environment: Any) -> EnvironmentOptions:
-    """Where libraries are, as far as the host says.
-
-    Args:
-      context: of the host.
-      environment: a `LiteRtEnvironmentOptions`, or NULL.
-    """
+    """Where libraries are, as far as the host says of a `LiteRtEnvironmentOptions`, or NULL."""
     if not environment:
         return EnvironmentOptions()
     return EnvironmentOptions(
@@ -117,14 +90,7 @@ def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequenc
 
     That are the lines under the identifier `litert_npu`, and what is under the vendor's own name, as LiteRT's
     tools write vendors' flags: lines `ops = "all"` under `reference` are the flag `reference_ops=all`.
-
-    Args:
-      context: of the host.
-      options: a `LiteRtOptions`, or NULL.
-      manufacturer: the vendor's name.
-
-    Returns:
-      Flags, each `name=value`.
+    `options` are a `LiteRtOptions`, or NULL; each flag is `name=value`.
     """
     opaque = _opaque_options(context, options)
     if not opaque:
@@ -139,13 +105,9 @@ def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequenc
 
 
 def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomOpInfo]:
-    """The assets that the host knows of; none, where it is a host that knows no assets.
+    """The assets that the host knows of by a `LiteRtOptions`, or NULL; none, where it knows no assets.
 
     The functions that tell are not in the context: a host that has them exports them.
-
-    Args:
-      context: of the host.
-      options: a `LiteRtOptions`, or NULL.
     """
     process = ffi.dlopen(None)
     try:

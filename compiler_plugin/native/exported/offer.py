@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler_plugin.asking import NO_REASON
-from compiler_plugin.compiling import Prepare, compile_partitions
+from compiler_plugin.compiling import compile_partitions
 from compiler_plugin.leftovers import find_results
-from compiler_plugin.outline import Partition, model_of
+from compiler_plugin.outline import model_of
 from compiler_plugin.partition import find_runs
 from compiler_plugin.plan import SubgraphPlan
-from compiler_plugin.vendor_plugin import Taken, VendorPlugin
+from compiler_plugin.transforming import prepare_partitions
+from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.model.graph import Subgraph
 
 DYNAMIC = (
@@ -25,31 +25,25 @@ DYNAMIC = (
 
 
 def make_offer(
-    vendor: VendorPlugin, subgraph: Subgraph, choice: Taken, max_partitions: int, prepare: Prepare
+    vendor: VendorPlugin, subgraph: Subgraph, where: str, max_partitions: int
 ) -> SubgraphPlan:
-    """Finds what the vendor would compile of the ops that it takes.
+    """Finds what the vendor takes of a subgraph and would compile, which it does once for that.
 
     Args:
-      vendor: which compiles all of it once.
+      vendor: that is asked.
       subgraph: that the host asks about.
-      choice: what the vendor takes.
+      where: its name in errors.
       max_partitions: that are offered; 0 is no limit.
-      prepare: what partitions go through first.
 
     Returns:
       Partitions to offer, each a run of ops; and why other ops stay on the CPU.
-
-    Raises:
-      LiteRtError: of the vendor, but for refusals.
     """
-    plan = _RunPlan(0, subgraph, results=find_results(model_of(subgraph), subgraph))
-    plan.reasons = {
-        position: choice.reasons.get(position, NO_REASON)
-        for position in range(len(subgraph.ops))
-        if position not in choice.selected
-    }
-    for number, run in enumerate(find_runs(len(subgraph.ops), choice.selected)):
+    selected, reasons = vendor.partition(subgraph, where).by_position(subgraph.ops)
+    results = find_results(model_of(subgraph), subgraph)
+    plan = _RunPlan(0, subgraph, results=results, reasons=reasons)
+    for number, run in enumerate(find_runs(len(subgraph.ops), selected)):
         plan.add(f"Partition_{number}", run)
+    prepare = prepare_partitions(vendor.data_layout)
     compilation = compile_partitions(vendor, [plan], max_partitions, prepare=prepare)
     for partition in list(plan.partitions):
         if compilation.partitions[partition].shape_outputs:
@@ -62,12 +56,6 @@ class _RunPlan(SubgraphPlan):
 
     __slots__ = ()
 
-    def split(self, partition: Partition) -> list[Partition]:
-        self.partitions.remove(partition)
-        positions: Sequence[int] = partition.positions
+    def halves(self, positions: Sequence[int]) -> Sequence[Sequence[int]]:
         half = (len(positions) + 1) // 2
-        parts = [
-            self.add(f"{partition.name}_{number}", part)
-            for number, part in enumerate((positions[:half], positions[half:]))
-        ]
-        return [part for part in parts if part]
+        return positions[:half], positions[half:]

@@ -14,16 +14,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from litert.core.compiler_options import (
-    CompilerOptions,
-    CustomOpInfo,
-    DumpOptions,
-)
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, given_flags, options_of, values_by_field
 from litert.core.status import Status
+from litert.host.stock_vendors import plain_name
 
 CUSTOM_OP_INFO_VARIABLE = "LITERT_NPU_CUSTOM_OP_INFO"
 OPTIONS_VARIABLE = "LITERT_NPU_OPTIONS"
@@ -53,18 +50,23 @@ def read_options(
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG.
     """
-    flags = _Flags(manufacturer)
-    flags.add(f"${OPTIONS_VARIABLE}", environment_parts(OPTIONS_VARIABLE))
-    flags.add("the host's opaque options", host_flags)
-    assets = [
-        *environment_parts(CUSTOM_OP_INFO_VARIABLE),
-        *flags.all("npu_custom_op_info"),
-    ]
+    given: dict[str, _Given] = {}
+    for where, flags in (
+        (f"${OPTIONS_VARIABLE}", environment_parts(OPTIONS_VARIABLE)),
+        ("the host's opaque options", host_flags),
+    ):
+        given |= _read_flags(where, flags, manufacturer)
+    values = {name: _value(_OPTIONS[name].flag, given.get(name)) for name in FLAGS}
+    assets = [*environment_parts(CUSTOM_OP_INFO_VARIABLE), *values["npu_custom_op_info"]]
     known = {info.op_name for info in host_infos}
     infos = [info for info in map(CustomOpInfo.parse, assets) if info.op_name not in known]
-    given = flags.of(CompilerOptions) | {"custom_op_infos": [*host_infos, *infos]}
-    dump = DumpOptions(**flags.of(DumpOptions))
-    return CompilerOptions(**given, vendor_options=flags.vendor_options, dump=dump)
+    compiler, dump = (
+        values_by_field([it for it in options_of(kind) if it.flag.name in FLAGS], values)
+        for kind in (CompilerOptions, DumpOptions)
+    )
+    compiler["custom_op_infos"] = [*host_infos, *infos]
+    vendor_options = {name: found.texts[-1] for name, found in given.items() if name not in FLAGS}
+    return CompilerOptions(**compiler, vendor_options=vendor_options, dump=DumpOptions(**dump))
 
 
 def environment_parts(variable: str) -> Sequence[str]:
@@ -90,85 +92,49 @@ def write_flags(options: CompilerOptions) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-class _Flags:
-    """Flags from several places, each `name=value` or `name`; a later one replaces what an earlier one says.
+class _Given(NamedTuple):
+    """What one place says of a flag."""
 
-    Attributes:
-      vendor_options: those of the manufacturer.
-    """
+    where: str
+    texts: list[str]
 
-    def __init__(self, manufacturer: str) -> None:
-        self.vendor_options: dict[str, str] = {}
-        self._manufacturer = manufacturer
-        self._values: dict[str, tuple[list[str], str]] = {}
 
-    def add(self, where: str, flags: Iterable[str]) -> None:
-        """Adds the flags of one place.
+def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str, _Given]:
+    """The flags of one place, each `name=value` or `name`: those of `FLAGS`, and the manufacturer's own."""
+    found: dict[str, _Given] = {}
+    for part in flags:
+        name, equals, value = part.lstrip("-").partition("=")
+        if name not in FLAGS and not plain_name(name).startswith(plain_name(manufacturer)):
+            _logger.info(
+                "%s has '%s', which is no option for '%s': those begin with its name, or are %s",
+                where, name, manufacturer, ", ".join(FLAGS),
+            )  # fmt: skip
+            continue
+        texts = found.setdefault(name, _Given(where, [])).texts
+        texts.append(value if equals else "true")
+        if name in FLAGS and not _OPTIONS[name].flag.is_repeated and len(texts) > 1:
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG, f"'{name}' is given twice", where, "Give it once."
+            )
+    return found
 
-        Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, for a flag that is given twice.
-        """
-        found: dict[str, tuple[list[str], str]] = {}
-        for part in flags:
-            name, equals, value = part.lstrip("-").partition("=")
-            value = value if equals else "true"
-            if name in FLAGS:
-                values, _ = found.setdefault(name, ([], where))
-                values.append(value)
-                if not _OPTIONS[name].flag.is_repeated and len(values) > 1:
-                    raise LiteRtError(
-                        Status.INVALID_TOOL_CONFIG,
-                        f"'{name}' is given twice",
-                        where,
-                        "Give it once.",
-                    )
-            elif _plain(name).startswith(_plain(self._manufacturer)):
-                self.vendor_options[name] = value
-            else:
-                _logger.info(
-                    "%s has '%s', which is no option for '%s': those begin with its name, or are %s",
-                    where, name, self._manufacturer, ", ".join(FLAGS),
-                )  # fmt: skip
-        self._values.update(found)
 
-    def all(self, name: str) -> list[str]:
-        """The values of a flag that may be repeated."""
-        return self._values.get(name, ([], ""))[0]
-
-    def of(self, kind: type) -> dict[str, Any]:
-        """The values of a dataclass's fields that a plugin may read."""
-        declared = [option for option in options_of(kind) if option.flag.name in FLAGS]
-        return values_by_field(
-            declared, {option.flag.name: self._value(option.flag) for option in declared}
-        )
-
-    def _value(self, flag: Flag) -> Any:
-        texts = self.all(flag.name)
-        if flag.is_repeated:
-            return texts
-        if not texts:
-            return flag.default
-        (text,) = texts
-        if isinstance(flag.default, bool):
-            if text not in ("true", "false"):
-                raise self._wrong(flag.name, "true or false")
+def _value(flag: Flag, given: _Given | None) -> Any:
+    """What a flag's texts say."""
+    if flag.is_repeated:
+        return given.texts if given else []
+    if given is None:
+        return flag.default
+    (text,) = given.texts
+    if isinstance(flag.default, bool):
+        if text in ("true", "false"):
             return text == "true"
-        if isinstance(flag.default, int):
-            if not text.isdecimal():
-                raise self._wrong(flag.name, "a number")
+        wanted = "true or false"
+    elif isinstance(flag.default, int):
+        if text.isdecimal():
             return int(text)
+        wanted = "a number"
+    else:
         return text
-
-    def _wrong(self, name: str, wanted: str) -> LiteRtError:
-        values, where = self._values[name]
-        return LiteRtError(
-            Status.INVALID_TOOL_CONFIG,
-            f"'{name}' is '{values[0]}'",
-            where,
-            f"It has to be {wanted}.",
-        )
-
-
-def _plain(name: str) -> str:
-    """As flags of a vendor are compared with its name."""
-    return name.replace("_", "").replace("-", "").lower()
+    what, hint = f"'{flag.name}' is '{text}'", f"It has to be {wanted}."
+    raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, given.where, hint)

@@ -15,28 +15,29 @@ from typing import Any
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.option_slots import hidden_options, option_slots
 from litert.abi.definitions import ffi
-from litert.abi.tensor_types import from_c
+from litert.abi.tensor_types import from_c, quantization_from_c
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.quantization import BlockwiseQuantization, Quantization, QuantizationKind
+from litert.core.quantization import Quantization, QuantizationKind
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
+from litert.model.composite import COMPOSITE_OP
 from litert.model.graph import CUSTOM, Buffer, Op, OperatorCode, Subgraph, Tensor
 from litert.model.table import Table
 
 _UNRANKED = 1
-_COMPOSITE = "STABLEHLO_COMPOSITE"
+_QUANTIZATION = {
+    QuantizationKind.PER_TENSOR: ("get_per_tensor_quantization", "LiteRtQuantizationPerTensor"),
+    QuantizationKind.PER_CHANNEL: ("get_per_channel_quantization", "LiteRtQuantizationPerChannel"),
+    QuantizationKind.BLOCK_WISE: ("get_block_wise_quantization", "LiteRtQuantizationBlockWise"),
+}
+"""The slots that tell of quantization, and what they answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StockSubgraph:
-    """A subgraph, and what the host knows its ops as.
-
-    Attributes:
-      subgraph: as Python plugins know it.
-      handles: of its ops.
-    """
+    """A subgraph as Python plugins know it, and what the host knows its ops as."""
 
     subgraph: Subgraph
     handles: Mapping[Op, Any]
@@ -46,7 +47,7 @@ def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
     """Reads all subgraphs of a `LiteRtModel`, which are named by their indices, as partitions are.
 
     Raises:
-      LiteRtError: what the host answers; UNSUPPORTED, for what no graph can be.
+      LiteRtError: what the host answers; UNSUPPORTED, for what no graph can be. So do the functions below.
     """
     subgraphs = context.items(
         "LiteRtSubgraph", "get_num_model_subgraphs", "get_model_subgraph", model
@@ -58,20 +59,12 @@ def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
 
 
 def read_subgraph(context: HostContext, subgraph: Any, name: str = "") -> StockSubgraph:
-    """Reads a `LiteRtSubgraph`.
-
-    Raises:
-      LiteRtError: as `read_model`.
-    """
+    """Reads a `LiteRtSubgraph`."""
     return _Reader(context).read(subgraph, name)
 
 
 def read_op(context: HostContext, op: Any) -> Op:
-    """Reads one `LiteRtOp`, with its tensors.
-
-    Raises:
-      LiteRtError: as `read_model`.
-    """
+    """Reads one `LiteRtOp`, with its tensors."""
     return _Reader(context).read_op(op)
 
 
@@ -79,9 +72,9 @@ def read_reader_names(context: HostContext, tensor: Any) -> set[str]:
     """The custom codes of the custom ops that read a `LiteRtTensor`."""
     names: set[str] = set()
     op, argument = ffi.new("LiteRtOp*"), ffi.new("size_t*")
-    for index in range(context.number("get_num_tensor_uses", tensor)):
+    for index in range(context.answer("get_num_tensor_uses", tensor)):
         context.call("get_tensor_use", tensor, index, op, argument)
-        if context.number("get_op_code", op[0], "int32_t") == CUSTOM:
+        if context.answer("get_op_code", op[0], "int32_t") == CUSTOM:
             names.add(context.text("get_custom_code", op[0]))
     return names
 
@@ -98,12 +91,9 @@ def why_unclear(op: Op) -> str:
 
 
 def _has_all_bytes(tensor: Tensor) -> bool:
-    bits = tensor.element_type.bits
-    return (
-        not bits
-        or not tensor.type.layout.is_static
-        or (tensor.buffer.blob is not None and tensor.buffer.blob.size >= tensor.type.size_bytes)
-    )
+    if not tensor.element_type.bits or not tensor.type.layout.is_static:
+        return True
+    return len(tensor.data) >= tensor.type.size_bytes
 
 
 class _Reader:
@@ -111,44 +101,38 @@ class _Reader:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._tensors: dict[Any, Tensor] = {}
+        self._known: dict[Any, Tensor] = {}
         self._buffers: dict[tuple[int, int], Buffer] = {}
         self._codes: dict[tuple[int, str | None], OperatorCode] = {}
         self._subgraph = Subgraph()
 
     def read(self, handle: Any, name: str) -> StockSubgraph:
         self._subgraph.name = name
-        context = self._context
-        tensors = ("LiteRtTensor", "get_num_subgraph_inputs", "get_subgraph_input", handle)
-        self._subgraph.inputs = [self._tensor(t) for t in context.items(*tensors)]
-        handles: dict[Op, Any] = {}
-        for op_handle in context.items(
-            "LiteRtOp", "get_num_subgraph_ops", "get_subgraph_op", handle
-        ):
-            op = self.read_op(op_handle)
-            self._subgraph.ops.append(op)
-            handles[op] = op_handle
-        tensors = ("LiteRtTensor", "get_num_subgraph_outputs", "get_subgraph_output", handle)
-        self._subgraph.outputs = [self._tensor(t) for t in context.items(*tensors)]
+        self._subgraph.inputs = self._tensors("subgraph_input", handle)
+        ops = self._context.items("LiteRtOp", "get_num_subgraph_ops", "get_subgraph_op", handle)
+        handles = {self.read_op(op): op for op in ops}
+        self._subgraph.ops = list(handles)
+        self._subgraph.outputs = self._tensors("subgraph_output", handle)
         return StockSubgraph(self._subgraph, handles)
 
     def read_op(self, handle: Any) -> Op:
-        context = self._context
-        inputs = context.items("LiteRtTensor", "get_num_op_inputs", "get_op_input", handle)
-        outputs = context.items("LiteRtTensor", "get_num_op_outputs", "get_op_output", handle)
-        code = self._code(handle)
-        op = Op(code, [self._tensor(t) for t in inputs], [self._tensor(t) for t in outputs])
+        inputs, outputs = self._tensors("op_input", handle), self._tensors("op_output", handle)
+        op = Op(self._code(handle), inputs, outputs)
         if op.is_custom:
             op.custom_options = self._custom_options(handle)
-        elif op.name == _COMPOSITE:
+        elif op.name == COMPOSITE_OP:
             op.options_2 = self._composite(handle)
         else:
             fields = {**self._told_options(op.name, handle), **_options_of_tensors(op)}
             op.options, op.options_2 = make_builtin_options(op.name, fields)
         return op
 
+    def _tensors(self, what: str, owner: Any) -> list[Tensor]:
+        found = self._context.items("LiteRtTensor", f"get_num_{what}s", f"get_{what}", owner)
+        return [self._tensor(handle) for handle in found]
+
     def _code(self, handle: Any) -> OperatorCode:
-        number = int(self._context.number("get_op_code", handle, "int32_t"))
+        number = int(self._context.answer("get_op_code", handle, "int32_t"))
         custom = self._context.text("get_custom_code", handle) if number == CUSTOM else None
         if (number, custom) not in self._codes:
             self._codes[number, custom] = OperatorCode(number, custom)
@@ -169,9 +153,9 @@ class _Reader:
         return Table.make(
             "StableHLOCompositeOptions",
             name=context.text("get_shlo_composite_op_name", handle),
-            decomposition_subgraph_index=context.number(slot, handle, "int32_t"),
+            decomposition_subgraph_index=context.answer(slot, handle, "int32_t"),
             composite_attributes=bytes(ffi.buffer(data[0], size[0])) if data[0] else b"",
-            version=context.number("get_shlo_composite_op_version", handle, "int32_t"),
+            version=context.answer("get_shlo_composite_op_version", handle, "int32_t"),
         )
 
     def _told_options(self, operator: str, handle: Any) -> dict[str, Any]:
@@ -189,26 +173,27 @@ class _Reader:
         return told
 
     def _tensor(self, handle: Any) -> Tensor:
-        if handle not in self._tensors:
+        if handle not in self._known:
             if not handle:
                 raise LiteRtError(Status.INVALID_GRAPH_INVARIANT, "the host gives no tensor")
-            tensor = self._tensors[handle] = self._read_tensor(handle)
+            tensor = self._known[handle] = self._read_tensor(handle)
             self._subgraph.tensors.append(tensor)
             tensor.quantization = self._quantization(handle)
-        return self._tensors[handle]
+        return self._known[handle]
 
     def _read_tensor(self, handle: Any) -> Tensor:
         context = self._context
         name = context.text("get_tensor_name", handle)
         buffer = self._buffer(handle)
-        if context.number("get_tensor_type_id", handle, "LiteRtTensorTypeId") == _UNRANKED:
-            unranked = ffi.new("LiteRtUnrankedTensorType*")
-            context.call("get_unranked_tensor_type", handle, unranked)
+        if context.answer("get_tensor_type_id", handle, "LiteRtTensorTypeId") == _UNRANKED:
+            unranked = context.answer(
+                "get_unranked_tensor_type", handle, "LiteRtUnrankedTensorType"
+            )
             return Tensor(name, ElementType(unranked.element_type), (), buffer)
-        ranked = ffi.new("LiteRtRankedTensorType*")
-        context.call("get_ranked_tensor_type", handle, ranked)
-        tensor_type = from_c(ranked)
-        shape = tuple(max(d, 1) if d < 0 else d for d in tensor_type.shape)
+        tensor_type = from_c(
+            context.answer("get_ranked_tensor_type", handle, "LiteRtRankedTensorType")
+        )
+        shape = tuple(1 if d < 0 else d for d in tensor_type.shape)
         tensor = Tensor(name, tensor_type.element_type, shape, buffer)
         tensor.has_rank = True
         if not tensor_type.layout.is_static:
@@ -217,7 +202,7 @@ class _Reader:
 
     def _buffer(self, handle: Any) -> Buffer:
         context = self._context
-        weights = context.number("get_tensor_weights", handle, "LiteRtWeights")
+        weights = context.answer("get_tensor_weights", handle, "LiteRtWeights")
         address, size = ffi.new("void**"), ffi.new("size_t*")
         context.call("get_weights_bytes", weights, address, size)
         if not address[0] or not size[0]:
@@ -230,31 +215,18 @@ class _Reader:
 
     def _quantization(self, handle: Any) -> Quantization | None:
         context = self._context
-        kind = context.number("get_quantization_type_id", handle, "LiteRtQuantizationTypeId")
-        if kind == QuantizationKind.NONE:
+        number = context.answer("get_quantization_type_id", handle, "LiteRtQuantizationTypeId")
+        if number == QuantizationKind.NONE:
             return None
-        if kind == QuantizationKind.PER_TENSOR:
-            one = ffi.new("LiteRtQuantizationPerTensor*")
-            context.call("get_per_tensor_quantization", handle, one)
-            return Quantization((one.scale,), (one.zero_point,))
-        if kind == QuantizationKind.PER_CHANNEL:
-            many = ffi.new("LiteRtQuantizationPerChannel*")
-            context.call("get_per_channel_quantization", handle, many)
-            count = many.num_channels
-            return Quantization(
-                tuple(many.scales[0:count]),
-                tuple(many.zero_points[0:count]) if many.zero_points else (0,) * count,
-                many.quantized_dimension,
-            )
-        if kind == QuantizationKind.BLOCK_WISE:
-            block = ffi.new("LiteRtQuantizationBlockWise*")
-            context.call("get_block_wise_quantization", handle, block)
-            scales = self._tensor(block.scales) if block.scales else None
-            zero_points = self._tensor(block.zero_points) if block.zero_points else None
-            return Quantization(
-                blockwise=BlockwiseQuantization(scales, zero_points, block.block_size)
-            )
-        raise LiteRtError(Status.UNSUPPORTED, f"a tensor's quantization is of kind {kind}")
+        if number not in _QUANTIZATION:
+            raise LiteRtError(Status.UNSUPPORTED, f"a tensor's quantization is of kind {number}")
+        kind = QuantizationKind(number)
+        slot, struct = _QUANTIZATION[kind]
+        return quantization_from_c(
+            kind,
+            context.answer(slot, handle, struct),
+            lambda tensor: self._tensor(tensor) if tensor else None,
+        )
 
 
 def _options_of_tensors(op: Op) -> dict[str, Any]:

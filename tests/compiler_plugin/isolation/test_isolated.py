@@ -64,8 +64,14 @@ def nonsense(path):
 """
 
 PLUGIN = """
+from compiler_plugin.isolation.hosting import Hosting, PluginProcess
 from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory
-PLUGIN = IsolatedPluginFactory({path!r}, timeout_s=60, loader="isolated_loader:{load}")
+
+class OwnLoader(Hosting):
+    def take(self, path):
+        return PluginProcess(path, 60, "isolated_loader:{load}")
+
+PLUGIN = IsolatedPluginFactory({path!r}, OwnLoader())
 """
 
 Options = Callable[..., ApplyOptions]

@@ -12,13 +12,11 @@ import pytest
 
 from compiler_plugin.isolation.exchange import Exchange
 from compiler_plugin.isolation.transport import (
-    pack_environment,
     pack_model,
     pack_options,
     pack_result,
     pack_subgraphs,
     replace_model,
-    unpack_environment,
     unpack_model,
     unpack_options,
     unpack_result,
@@ -44,9 +42,8 @@ def fd() -> Iterator[int]:
 
 
 @pytest.fixture
-def ends(fd: int) -> Iterator[Ends]:
-    with Exchange(fd) as here, Exchange(fd) as there:
-        yield here, there
+def ends(fd: int) -> Ends:
+    return Exchange(fd), Exchange(fd)
 
 
 def send(model: Model, ends: Ends) -> Model:
@@ -184,8 +181,8 @@ def test_options_arrive_whole() -> None:
     packed = pack_options(options)
     assert isinstance(packed, dict) and unpack_options(packed) == options
     environment = EnvironmentOptions("a", "b", "c")
-    packed = pack_environment(environment)
-    assert isinstance(packed, dict) and unpack_environment(packed) == environment
+    packed = pack_options(environment)
+    assert isinstance(packed, dict) and EnvironmentOptions(**packed) == environment
 
 
 def test_tensors_of_other_kinds_arrive(ends: Ends) -> None:

@@ -207,7 +207,7 @@ def wrap(library: Path, folder: Path) -> Path:
     libs = folder / "libs"
     libs.mkdir(exist_ok=True)
     (libs / "LiteRtCompilerPlugin_Scribe.py").write_text(
-        "from compiler_plugin.native.factory import NativePluginFactory\n"
+        "from compiler_plugin.native.native_plugin import NativePluginFactory\n"
         f"PLUGIN = NativePluginFactory({str(library)!r})\n"
     )
     return libs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler_plugin.native.factory import NativePluginFactory
+from compiler_plugin.native.native_plugin import NativePluginFactory
 from compiler_plugin.native.plugin_library import FUNCTIONS, PluginLibrary
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
