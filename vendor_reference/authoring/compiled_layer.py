@@ -147,16 +147,13 @@ def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
 
     While it cannot be read, they are all files beside it: one of them will mend it.
     """
-    folder = os.path.dirname(os.path.realpath(path))
     try:
         layer, _ = load_layer(LayerOptions(path, asset_root=asset_root), op_name)
     except LiteRtError:
-        with os.scandir(folder) as entries:
+        with os.scandir(os.path.dirname(os.path.realpath(path))) as entries:
             beside = sorted(entry.path for entry in entries if entry.is_file())
         return [path, *beside[:_MOST_BESIDE]]
-    root = os.path.realpath(asset_root) if asset_root else folder
-    if os.path.commonpath((root, folder)) != root:
-        root = folder
+    root = AssetFiles(path, asset_root).root
     return [path, *(os.path.join(root, file.path) for file in layer.files())]
 
 

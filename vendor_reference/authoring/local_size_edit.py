@@ -7,7 +7,7 @@ import os
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
@@ -111,14 +111,10 @@ def _set_in_json(text: str, sizes: list[int]) -> str:
         edited = _JSON_WORK_SIZES.sub(lambda found: f"{found[0]}{member}{comma}", text, count=1)
     else:
         edited = re.sub(r"\s*\}\s*\Z", f',\n  "work_sizes": {{{member}}}\n}}\n', text)
-    return edited if _means(edited, wanted) else json.dumps(wanted, indent=2) + "\n"
-
-
-def _means(text: str, wanted: object) -> bool:
-    try:
-        return bool(json.loads(text) == wanted)
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        if json.loads(edited) == wanted:
+            return edited
+    return json.dumps(wanted, indent=2) + "\n"
 
 
 def _set_in_xml(text: str, op_name: str, sizes: str) -> str:

@@ -148,7 +148,17 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
 
 def parse_types(text: str, flag: str) -> list[RankedTensorType]:
     """Reads `1x8x8x4xf32,4xi32`, given with a flag: sizes, then the element type; `f32` alone is a scalar."""
-    return [_parse_type(part.strip(), flag) for part in text.split(",")] if text.strip() else []
+    types = []
+    for part in map(str.strip, text.split(",") if text.strip() else ()):
+        found = _TYPE.fullmatch(part.removeprefix("tensor<").removesuffix(">"))
+        element_type = _TYPES.get(found[2]) if found else None
+        if found is None or element_type is None:
+            hint = f"Write sizes and an element type, as in 1x8x8x4xf32; types are {_SHOWN_TYPES}."
+            what = f"{flag}: '{part}' is no tensor"
+            raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
+        shape = tuple(int(size) for size in found[1].split("x") if size)
+        types.append(RankedTensorType.of(element_type, shape))
+    return types
 
 
 def describe_op(op: Op) -> str:
@@ -179,20 +189,6 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     model.buffers = [Buffer(), *buffers]
     model.operator_codes = list({o.code: None for o in copy.ops})
     return model
-
-
-def _parse_type(text: str, flag: str) -> RankedTensorType:
-    plain = text.removeprefix("tensor<").removesuffix(">")
-    found = _TYPE.fullmatch(plain)
-    element_type = _TYPES.get(found[2]) if found else None
-    if found is None or element_type is None:
-        raise LiteRtError(
-            Status.INVALID_TOOL_CONFIG,
-            f"{flag}: '{text}' is no tensor",
-            hint=f"Write sizes and an element type, as in 1x8x8x4xf32; types are {_SHOWN_TYPES}.",
-        )
-    shape = tuple(int(size) for size in found[1].split("x") if size)
-    return RankedTensorType.of(element_type, shape)
 
 
 def _op_at(model: Model, index: int, path: str) -> Op:

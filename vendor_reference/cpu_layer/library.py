@@ -9,7 +9,6 @@ import atexit
 import ctypes
 import logging
 import os
-import shutil
 import tempfile
 import threading
 import weakref
@@ -143,16 +142,18 @@ class CpuLayerLibrary:
     def implementations(self, op: CpuOp) -> Sequence[str]:
         """Names of an op's implementations, of which there is one at least."""
         memory, message = OpMemory(op), MessageRoom()
+        call = "get_num_implementations"
         with self._lock:
             count = self.table.get_num_implementations(memory.struct, message.struct)
-        if not count:
-            raise self._failure("get_num_implementations", CallStatus.NOT_IMPLEMENTED, message, op)
-        self._count(count, "get_num_implementations")
-        with self._lock:
-            names = [
-                self.table.get_implementation_name(memory.struct, index) for index in range(count)
+            if not count:
+                raise self._failure(call, CallStatus.NOT_IMPLEMENTED, message, op)
+            return [
+                self._text(
+                    self.table.get_implementation_name(memory.struct, index),
+                    f"get_implementation_name({index})",
+                )
+                for index in range(self._count(count, call))
             ]
-        return [self._text(name, f"get_implementation_name({i})") for i, name in enumerate(names)]
 
     def configurations(self, op: CpuOp, implementation: int) -> Sequence[CpuConfig]:
         """How an implementation takes its tensors, in the library's order; one at least."""
@@ -326,7 +327,7 @@ def _load_from_memory(data: memoryview) -> ctypes.CDLL:
     """
     fd = os.memfd_create("litert-npu-asset", os.MFD_CLOEXEC)
     try:
-        with os.fdopen(os.dup(fd), "wb") as file:
+        with open(fd, "wb", closefd=False) as file:
             file.write(data)
         return ctypes.CDLL(f"/proc/self/fd/{fd}")
     except BaseException:
@@ -337,20 +338,16 @@ def _load_from_memory(data: memoryview) -> ctypes.CDLL:
 def _load_from_folder(data: memoryview, where: str) -> ctypes.CDLL:
     """By a file in a folder that is this user's alone, and gone when this returns."""
     try:
-        folder = tempfile.mkdtemp(prefix="litert-npu-")
+        made = tempfile.TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise LiteRtError(
-            Status.FILE_IO, f"no folder to load a library from: {error}", where
-        ) from error
-    try:
+        what = f"no folder to load a library from: {error}"
+        raise LiteRtError(Status.FILE_IO, what, where) from error
+    with made as folder:
         path = os.path.join(folder, "asset.so")
-        with open(path, "wb") as file:
-            file.write(data)
-        return ctypes.CDLL(path)
-    except OSError as error:
-        reason = str(error).replace(f"{folder}/", "")
-        raise LiteRtError(
-            Status.DYNAMIC_LOADING, f"the library cannot be loaded: {reason}", where, _LOAD_HINT
-        ) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with open(path, "wb") as file:
+                file.write(data)
+            return ctypes.CDLL(path)
+        except OSError as error:
+            what = f"the library cannot be loaded: {str(error).replace(f'{folder}/', '')}"
+            raise LiteRtError(Status.DYNAMIC_LOADING, what, where, _LOAD_HINT) from error

@@ -77,7 +77,16 @@ def _load(request: Mapping[str, Any]) -> tuple[CpuLayerLibrary, str]:
     """The library, and its layer for the op."""
     where = request["file_name"]
     library = CpuLayerLibrary(memoryview(_read(request["path"], request["sha256"], where)), where)
-    return library, _choose_type(request["op_name"], library.layer_types(), where)
+    types = library.layer_types()
+    layer_type = request["op_name"] if len(types) > 1 else types[0]
+    if layer_type not in types:
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no layer '{layer_type}' in the library, which has {', '.join(types)}",
+            where,
+            "Of several layers, the one named like the op is taken.",
+        )
+    return library, layer_type
 
 
 def _op(value: object, layer_type: str, where: str) -> CpuOp:
@@ -94,20 +103,6 @@ def _read(path: str, sha256: str, where: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != sha256:
         raise LiteRtError(Status.FILE_IO, "the file has changed since it was read", where)
     return data
-
-
-def _choose_type(op_name: str, types: Sequence[str], where: str) -> str:
-    """The type named like the op, or the only one."""
-    if op_name in types:
-        return op_name
-    if len(types) == 1:
-        return types[0]
-    raise LiteRtError(
-        Status.NOT_FOUND,
-        f"no layer '{op_name}' in the library, which has {', '.join(types)}",
-        where,
-        "Of several layers, the one named like the op is taken.",
-    )
 
 
 def _choose(

@@ -22,7 +22,7 @@ _HINT = "Put the file in the asset's folder or below it, or name a common folder
 
 
 class AssetFiles:
-    """Reads files beside an asset; each once."""
+    """Reads files beside an asset, each once; `root` is the folder that all paths are relative to."""
 
     def __init__(self, path: str, root: str = "") -> None:
         """Takes the folder that the asset really lies in: a link to an asset brings its neighbours.
@@ -33,14 +33,14 @@ class AssetFiles:
           LiteRtError: NOT_FOUND, if the root is no folder.
         """
         self.path = path
-        self._root = folder = os.path.dirname(os.path.realpath(path))
+        self.root = folder = os.path.dirname(os.path.realpath(path))
         self._folder = ""
         if root:
             if not os.path.isdir(root):
                 raise LiteRtError(Status.NOT_FOUND, "the asset root is no folder", root)
             root = os.path.realpath(root)
             if os.path.commonpath((root, folder)) == root:
-                self._root = root
+                self.root = root
                 self._folder = "" if folder == root else os.path.relpath(folder, root)
         self._files: dict[str, LayerFile] = {}
 
@@ -67,7 +67,7 @@ class AssetFiles:
         if file is None:
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no file '{relative}' in {self._root}",
+                f"no file '{relative}' in {self.root}",
                 f"{self.path}, {named_in}",
                 _HINT,
             )
@@ -122,10 +122,10 @@ class AssetFiles:
     def _find(self, relative: str, named_in: str) -> LayerFile | None:
         if relative in self._files:
             return self._files[relative]
-        path = os.path.realpath(os.path.join(self._root, relative))
+        path = os.path.realpath(os.path.join(self.root, relative))
         if not os.path.isfile(path):
             return None
-        if os.path.commonpath((self._root, path)) != self._root:
+        if os.path.commonpath((self.root, path)) != self.root:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"'{relative}' is a link out of the asset's folder, to {path}",

@@ -71,38 +71,25 @@ def find_layers(
 
 def _descriptions(paths: Sequence[str]) -> Sequence[str]:
     """The files that paths mean, each once; those of a folder sorted by name."""
+    kinds = _KINDS.format(", ".join(description_suffixes()))
     files: dict[str, str] = {}
     for path in paths:
-        for file in _of_folder(path) if os.path.isdir(path) else [path]:
+        found = [path]
+        if os.path.isdir(path):
+            entries = [os.path.join(path, name) for name in sorted(os.listdir(path))]
+            found = [e for e in entries if _is_description(e) and not os.path.isdir(e)]
+            if not found:
+                what = "no layer descriptions in the folder"
+                raise LiteRtError(Status.NOT_FOUND, what, path, kinds)
+        for file in found:
             if not os.path.exists(file):
-                raise LiteRtError(
-                    Status.NOT_FOUND,
-                    "no such file or folder",
-                    file,
-                    "Check the paths of --custom_layers.",
-                )
+                hint = "Check the paths of --custom_layers."
+                raise LiteRtError(Status.NOT_FOUND, "no such file or folder", file, hint)
             if not _is_description(file):
-                raise LiteRtError(
-                    Status.INVALID_TOOL_CONFIG,
-                    "a file that does not name the op that it is for",
-                    file,
-                    _KINDS.format(", ".join(description_suffixes())),
-                )
+                what = "a file that does not name the op that it is for"
+                raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, file, kinds)
             files.setdefault(os.path.realpath(file), file)
     return list(files.values())
-
-
-def _of_folder(folder: str) -> Sequence[str]:
-    files = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    found = [file for file in files if _is_description(file) and not os.path.isdir(file)]
-    if not found:
-        raise LiteRtError(
-            Status.NOT_FOUND,
-            "no layer descriptions in the folder",
-            folder,
-            _KINDS.format(", ".join(description_suffixes())),
-        )
-    return found
 
 
 def _is_description(path: str) -> bool:
