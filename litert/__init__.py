@@ -10,21 +10,21 @@ from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dispatch.event import Event
-    from litert.compiled_model import CompiledModel
-    from litert.core.compiler_options import CustomOpInfo
-    from litert.core.element_type import ElementType
-    from litert.core.environment_options import EnvironmentOptions
-    from litert.core.errors import LiteRtError
-    from litert.core.status import Status
-    from litert.cpu_kernel_mode import CpuKernelMode
-    from litert.cpu_options import CpuOptions
-    from litert.environment import Environment
-    from litert.gpu_options import GpuOptions
-    from litert.hardware_accelerator import HardwareAccelerator
-    from litert.options import Options
-    from litert.runtime.metrics import CallMetrics
-    from litert.tensor_buffer import TensorBuffer
+    from dispatch.event import Event as Event
+    from litert.compiled_model import CompiledModel as CompiledModel
+    from litert.core.compiler_options import CustomOpInfo as CustomOpInfo
+    from litert.core.element_type import ElementType as ElementType
+    from litert.core.environment_options import EnvironmentOptions as EnvironmentOptions
+    from litert.core.errors import LiteRtError as LiteRtError
+    from litert.core.status import Status as Status
+    from litert.cpu_kernel_mode import CpuKernelMode as CpuKernelMode
+    from litert.cpu_options import CpuOptions as CpuOptions
+    from litert.environment import Environment as Environment
+    from litert.gpu_options import GpuOptions as GpuOptions
+    from litert.hardware_accelerator import HardwareAccelerator as HardwareAccelerator
+    from litert.options import Options as Options
+    from litert.runtime.metrics import CallMetrics as CallMetrics
+    from litert.tensor_buffer import TensorBuffer as TensorBuffer
 
 _MODULES = {
     "CallMetrics": "litert.runtime.metrics",
@@ -44,23 +44,7 @@ _MODULES = {
     "TensorBuffer": "litert.tensor_buffer",
 }
 
-__all__ = [
-    "CallMetrics",
-    "CompiledModel",
-    "CpuKernelMode",
-    "CpuOptions",
-    "CustomOpInfo",
-    "ElementType",
-    "Environment",
-    "EnvironmentOptions",
-    "Event",
-    "GpuOptions",
-    "HardwareAccelerator",
-    "LiteRtError",
-    "Options",
-    "Status",
-    "TensorBuffer",
-]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

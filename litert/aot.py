@@ -22,7 +22,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ai_edge_litert.aot.core import aot_types, components
@@ -37,6 +37,7 @@ from litert.core.status import Status
 from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
 from litert.host.stock_vendors import is_option_of
 from litert.model.writer import write_model
+from litert.options import flag_text
 
 BACKEND_ID = "litert_npu"
 
@@ -75,12 +76,7 @@ class Target(aot_types.Target):  # type: ignore[misc]  # stock's classes have no
         return BACKEND_ID
 
     def flatten(self) -> dict[str, Any]:
-        return {
-            "backend_id": BACKEND_ID,
-            "soc_manufacturer": self.soc_manufacturer,
-            "soc_model": self.soc_model,
-            "libs": self.libs,
-        }
+        return {"backend_id": BACKEND_ID, **asdict(self)}
 
 
 @import_vendor.register_backend
@@ -185,7 +181,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
             elif name in _OF_COMPILER:
                 compiler[name] = value
             elif is_option_of(self.soc_manufacturer, name):
-                vendor[name] = _text(value)
+                vendor[name] = flag_text(value)
             elif not _is_of_another(name):
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
@@ -210,15 +206,6 @@ def _is_of_another(option: str) -> bool:
     registry: Mapping[str, object] = import_vendor._VENDOR_REGISTRY
     vendors = [*registry, *find_entry_points(COMPILER_PLUGINS)]
     return any(is_option_of(vendor, option) for vendor in vendors)
-
-
-def _text(value: Any) -> str:
-    """A vendor's option as its flag would have it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float):
-        return str(value)
-    return ",".join(map(str, value))
 
 
 def _partition_stats(report: Report) -> aot_types.PartitionStats:

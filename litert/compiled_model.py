@@ -27,7 +27,6 @@ from litert.options import CpuOptions, GpuOptions, Options
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import CallMetrics
-from litert.runtime.npu_port import Direction
 from litert.runtime.signature import SignatureRunner, SignatureTensor
 from litert.tensor_buffer import TensorBuffer, type_name
 
@@ -213,12 +212,12 @@ class CompiledModel:
           LiteRtError: NOT_FOUND.
         """
         signature = self._named(signature_key)
-        return self._allocate(signature, [signature.find(Direction.INPUT, input_name)])[0]
+        return self._allocate(signature, [signature.find("input", input_name)])[0]
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
         """As `create_input_buffer_by_name`, for an output."""
         signature = self._named(signature_key)
-        return self._allocate(signature, [signature.find(Direction.OUTPUT, output_name)])[0]
+        return self._allocate(signature, [signature.find("output", output_name)])[0]
 
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Buffers for all inputs, of their shapes as they are now.
@@ -377,7 +376,11 @@ class CompiledModel:
         inputs = [buffer.lend_unfinished() for buffer in input_buffers]
         buffers = [buffer for buffer, _ in inputs]
         waits = [event for _, event in inputs if event is not None]
-        if not waits and model.is_all_npu(signature):
+        is_all_npu = False
+        if not waits:
+            with model.hold():
+                is_all_npu = signature.is_all_npu()
+        if is_all_npu:
             event: Event = JoinedEvent(model.start(signature, buffers, outputs))
             for buffer in output_buffers:
                 if buffer.event is None:  # it has the vendor's, which a device can wait for

@@ -44,16 +44,12 @@ class Environment:
             if runtime_path is not None:
                 raise ValueError("runtime_path was provided twice.")
             options, runtime_path = None, options
+        given = EnvironmentOptions(
+            runtime_path, compiler_plugin_path, dispatch_library_path, compiler_cache_dir
+        )
         if options is None:
-            options = EnvironmentOptions(
-                runtime_path, compiler_plugin_path, dispatch_library_path, compiler_cache_dir
-            )
-        elif (
-            runtime_path is not None
-            or compiler_plugin_path
-            or dispatch_library_path
-            or compiler_cache_dir
-        ):
+            options = given
+        elif given != EnvironmentOptions():
             raise ValueError("Pass either options or environment path shortcuts.")
         runtime_path = options.runtime_path or os.path.dirname(os.path.abspath(__file__))
         return cls(replace(options, runtime_path=runtime_path))

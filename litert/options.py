@@ -143,14 +143,12 @@ class Options:
     @property
     def asks_to_compile(self) -> bool:
         """Whether the program says what to compile for or with, so that it must know what goes wrong."""
-        return any(
-            (
-                self.soc_manufacturer,
-                self.custom_op_infos,
-                self.custom_layers,
-                self.shape_bounds,
-                self.compiler_options,
-            )
+        return bool(
+            self.soc_manufacturer
+            or self.custom_op_infos
+            or self.custom_layers
+            or self.shape_bounds
+            or self.compiler_options
         )
 
     def _stock_groups(self) -> dict[str, Any]:
@@ -189,17 +187,18 @@ def _group_flags(group: str, options: Any) -> dict[str, str]:
     from litert.abi.vendor_flags import FLAGS_OF_FIELDS  # here: few programs have groups
 
     names = {f"{group}_{name}": value for name, value in _set_fields(options)}
-    return {FLAGS_OF_FIELDS.get(name, name): _flag_text(value) for name, value in names.items()}
+    return {FLAGS_OF_FIELDS.get(name, name): flag_text(value) for name, value in names.items()}
 
 
-def _flag_text(value: Any) -> str:
+def flag_text(value: Any) -> str:
+    """A vendor's option as its flag would have it."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
         return ",".join(f"{key}={item}" for key, item in value.items())
-    if isinstance(value, str | int):
+    if isinstance(value, str | int | float):
         return str(value)
     return ",".join(map(str, value))
 

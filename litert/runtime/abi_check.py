@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
@@ -12,9 +12,6 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.delegate import KERNEL_NAME, NpuDelegate
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
-
-if TYPE_CHECKING:
-    import numpy as np
 
 TINY_MODEL = os.path.join(os.path.dirname(__file__), "abi_check.tflite")
 """`z = x + y`, where y is an NPU call's result: a file, since the builder and the writer take 10 ms to import."""
@@ -26,11 +23,7 @@ _is_checked = False
 
 
 def check_abi() -> None:
-    """Runs a call through the installed interpreter, unless that was done before in this process.
-
-    Raises:
-      LiteRtError: UNSUPPORTED_RUNTIME_VERSION, if a struct is not what this project knows.
-    """
+    """Runs a call through the installed interpreter, unless that was done before in this process."""
     global _is_checked
     with _lock:
         if not _is_checked:
@@ -62,7 +55,7 @@ class _DoublingKernel:
         shape = subgraph.tensor_type(0).shape
         subgraph.resize(1, shape)
         _expect(subgraph.tensor_type(1).shape, shape, "ResizeTensor")
-        _array(subgraph, 1)[:] = 2 * _array(subgraph, 0)
+        subgraph.buffer_of(1).array()[:] = 2 * subgraph.buffer_of(0).array()
 
 
 def _run_tiny_model() -> None:
@@ -72,9 +65,8 @@ def _run_tiny_model() -> None:
 
     delegate = NpuDelegate(_DoublingKernel)
     try:
-        raw: Any = Interpreter(
-            model_path=TINY_MODEL, experimental_delegates=[delegate]
-        )._interpreter
+        made = Interpreter(model_path=TINY_MODEL, experimental_delegates=[delegate])
+        raw: Any = made._interpreter
         raw.AllocateTensors()
         value = np.array([[1, 2, 3]], np.float32)
         raw.SetTensor(0, value)
@@ -95,21 +87,13 @@ def _run_tiny_model() -> None:
         raw.Invoke(0)
         _expect(raw.GetTensor(2).tolist(), (3 * value).tolist(), "a run's result in other memory")
     except Exception as error:
-        delegate_error: BaseException = error
-        try:
-            delegate.raise_error()
-        except BaseException as inner:
-            delegate_error = inner
+        cause = delegate.take_error() or error
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
             f"ai-edge-litert {ai_edge_litert.__version__} is not laid out as this project knows it: "
-            f"{delegate_error}",
+            f"{cause}",
             hint="Install a release that it was tested with: 2.1 to 2.3.",
-        ) from delegate_error
-
-
-def _array(subgraph: InterpreterSubgraph, index: int) -> np.ndarray[Any, Any]:
-    return subgraph.buffer_of(index).array()
+        ) from cause
 
 
 def _expect(found: object, expected: object, what: str) -> None:

@@ -34,18 +34,7 @@ class ArrayRunner:
             ]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs the signature.
-
-        Args:
-          inputs: arrays, or what becomes one, by name.
-
-        Returns:
-          New arrays by name.
-
-        Raises:
-          LiteRtError: NOT_FOUND or MISSING_INPUT_TENSOR, for a name too many or too few; INVALID_ARGUMENT, for an
-            array of the wrong type or shape; as `SignatureRunner.run`.
-        """
+        """Runs the signature on arrays, or what becomes one; new arrays, both by name."""
         signature = self._signature
         try:
             if inputs.keys() != self._names:
@@ -60,15 +49,13 @@ class ArrayRunner:
         with self._model.hold():
             self._write_inputs([inputs[argument.name] for argument in signature.inputs])
             buffers = [buffer for buffer, _ in self._inputs]
-            if signature.has_dynamic_tensors:
-                self._model.run(signature, buffers, [None] * len(signature.outputs))
-                return {a.name: signature.read_output(a) for a in signature.outputs}
+            bound: list[TensorBuffer | None] = [buffer for buffer, _ in self._outputs]
             try:
-                self._model.run(signature, buffers, [buffer for buffer, _ in self._outputs])
+                self._model.run(signature, buffers, bound or [None] * len(signature.outputs))
             except LiteRtError:
-                if not signature.has_dynamic_tensors:
+                if not bound or not signature.subgraph.has_dynamic_tensors:
                     raise
-            if signature.has_dynamic_tensors:  # as this run has shown, which went well
+            if signature.subgraph.has_dynamic_tensors:  # maybe only this run has shown it
                 return {a.name: signature.read_output(a) for a in signature.outputs}
             return {
                 argument.name: array.copy()
@@ -88,7 +75,8 @@ class ArrayRunner:
         """Copies arrays to the inputs' buffers; those of other shapes get other buffers."""
         arrays = [self._as_array(index, value) for index, value in enumerate(values)]
         shapes = [array.shape for array in arrays]
-        if self._generation != self._signature.generation or self._shapes != shapes:
+        generation = self._signature.subgraph.generation
+        if self._generation != generation or self._shapes != shapes:
             self._make_buffers(shapes)
         for (_, own), array in zip(self._inputs, arrays, strict=True):
             np.copyto(own, array)
@@ -99,9 +87,9 @@ class ArrayRunner:
         signature.fit_shapes(shapes)
         self._inputs = [self._allocate(argument) for argument in signature.inputs]
         self._outputs = []
-        if not signature.has_dynamic_tensors:
+        if not signature.subgraph.has_dynamic_tensors:
             self._outputs = [self._allocate(argument) for argument in signature.outputs]
-        self._shapes, self._generation = shapes, signature.generation
+        self._shapes, self._generation = shapes, signature.subgraph.generation
 
     def _allocate(self, argument: SignatureTensor) -> tuple[TensorBuffer, Array]:
         buffer = self._signature.allocate(argument)

@@ -21,21 +21,14 @@ class Binding:
     def __init__(
         self, subgraph: PlannedSubgraph, inputs: Sequence[int], outputs: Sequence[int]
     ) -> None:
-        """Binds nothing yet.
-
-        Args:
-          subgraph: that the tensors are in.
-          inputs: tensors, by index.
-          outputs: tensors, by index.
-        """
+        """Binds nothing yet; inputs and outputs are tensors of the subgraph."""
         self._subgraph = subgraph
         self._tensors = subgraph.tensors
         self._inputs = inputs
         self._outputs = outputs
         self._copies_in: list[tuple[TensorBuffer, TensorBuffer]] = []  # a caller's, and ours
         self._copies_out: list[tuple[int, TensorBuffer]] = []
-        # Outputs that the CPU may move in a run.
-        self._in_place: list[tuple[int, TensorBuffer]] = []
+        self._in_place: list[tuple[int, TensorBuffer]] = []  # the CPU may move them in a run
         self._shared: list[int] = []  # tensors in memory of a vendor's that the CPU works in
 
     @property
@@ -52,9 +45,6 @@ class Binding:
         """Puts tensors into buffers that are of their types and large enough; the subgraph is planned.
 
         An output that has no buffer stays where the interpreter writes it: that is for dynamic shapes.
-
-        Raises:
-          LiteRtError: UNSUPPORTED, for an input that is a constant.
         """
         self._take_over()
         self._copies_in.clear()
@@ -79,9 +69,6 @@ class Binding:
 
         A delegate may hide an op whose shape only a run tells. The interpreter then takes memory of its own for
         the outputs behind it, in the middle of the run.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, if an output of dynamic shape is larger than its buffer.
         """
         for tensor, buffer in self._copies_out:
             self._copy_out(tensor, buffer)
@@ -132,10 +119,8 @@ class Binding:
 
     def _check_writable(self, tensor: int) -> None:
         """Refuses an input that is a constant of the file, as stock does: the file is mapped for reading."""
-        if self._tensors.tensor(tensor).allocation_type in (
-            Allocation.MMAP_RO,
-            Allocation.PERSISTENT_RO,
-        ):
+        allocation = self._tensors.tensor(tensor).allocation_type
+        if allocation in (Allocation.MMAP_RO, Allocation.PERSISTENT_RO):
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"input '{self._tensors.tensor_name(tensor)}' is a constant of the model",
@@ -143,7 +128,7 @@ class Binding:
             )
 
     def _can_lie_in(self, tensor: int, buffer: TensorBuffer) -> bool:
-        is_on_cpu = self._subgraph.is_on_cpu(tensor)
+        is_on_cpu = tensor in self._subgraph.cpu_tensors
         if isinstance(buffer, DeviceBuffer):
             if not buffer.is_steady or buffer.tensor_type != self._tensors.tensor_type(tensor):
                 return False

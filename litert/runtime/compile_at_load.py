@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from litert.core.environment_options import EnvironmentOptions
@@ -23,12 +23,7 @@ from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.options import Options
 from litert.runtime.compile_cache import CompileCache, Kept, Nothing
-from litert.runtime.compile_key import (
-    environment_asset_root,
-    environment_infos,
-    layer_files,
-    make_key,
-)
+from litert.runtime.compile_key import make_key
 from litert.runtime.load_candidates import Candidates, find_candidates, name_manufacturers
 
 if TYPE_CHECKING:
@@ -72,73 +67,50 @@ def compiled_at_load(
             environment.compiler_cache_dir, environment.compiler_cache_max_total_size
         )
         key = make_key(source, options, candidates, environment)
-        infos = options.custom_op_infos
-        infos = [*infos, *environment_infos(infos)]
-        root = options.asset_root or environment_asset_root()
-        found = cache.find(key, infos, root, layer_files(options.custom_layers))
+        found = cache.find(key, options)
         if isinstance(found, Kept):
             _LOG.info("%s was compiled before: %s", where, found.file.path)
         if found is not None:
             yield found
             return
     with ExitStack() as stack:
-        compiler = _LoadCompiler(source, where, options, environment, stack)
-        yield compiler.compile(candidates, cache, key)
+        yield _LoadCompiler(
+            source, where, options, environment, candidates, cache, key, stack
+        ).compile()
 
 
+@dataclass(eq=False, repr=False)
 class _LoadCompiler:
-    """Compiles one model, for the first vendor that takes an op of it."""
+    """Compiles one model, for the first vendor that takes an op of it.
 
-    def __init__(
-        self,
-        source: MappedFile | bytes,
-        where: str,
-        options: Options,
-        environment: EnvironmentOptions,
-        stack: ExitStack,
-    ) -> None:
-        """For one model.
+    Attributes:
+      candidates: where vendors' plugins are.
+      cache: keeps what comes of it, under the key; None keeps nothing.
+      stack: removes files that are not kept.
+    """
 
-        Args:
-          source: the model.
-          where: its name, for the log.
-          options: what the program has asked for.
-          environment: where dispatch tables are.
-          stack: removes files that are not kept.
-        """
-        self._source = source
-        self._where = where
-        self._options = options
-        self._environment = environment
-        self._stack = stack
+    source: MappedFile | bytes
+    where: str
+    options: Options
+    environment: EnvironmentOptions
+    candidates: Candidates
+    cache: CompileCache | None
+    key: str
+    stack: ExitStack
 
-    def compile(
-        self, candidates: Candidates, cache: CompileCache | None, key: str
-    ) -> MappedFile | bytes | Nothing:
-        """Asks vendor after vendor.
-
-        Args:
-          candidates: where their plugins are.
-          cache: keeps what comes of it, under the key; None keeps nothing.
-          key: of the model with all that shapes it.
-
-        Returns:
-          The compiled model, whose file is open; or why there is none.
-
-        Raises:
-          LiteRtError: what went wrong, where the program must know it.
-        """
+    def compile(self) -> MappedFile | bytes | Nothing:
+        """Asks vendor after vendor: the compiled model, whose file is open; or why there is none."""
         reasons: list[str] = []
         warnings: dict[str, None] = {}
         error: LiteRtError | None = None
         try:
-            names = name_manufacturers(candidates, self._options)
+            names = name_manufacturers(self.candidates, self.options)
         except LiteRtError as problem:
             self._fail(problem)
             return Nothing(str(problem))
         for name in names:
             try:
-                found = self._try(name, candidates, cache, key, warnings)
+                found = self._try(name, warnings)
             except LiteRtError as problem:
                 error = error or problem
                 reasons.append(f"{name}: {problem}".removesuffix("."))
@@ -147,28 +119,21 @@ class _LoadCompiler:
                 return found
             reasons.append(f"{name}: {found.why}")
         for warning in warnings:
-            _LOG.warning("%s: %s", self._where, warning)
+            _LOG.warning("%s: %s", self.where, warning)
         nothing = Nothing("; ".join(reasons) or "no compiler plugin can be used")
         if error is not None:
             self._fail(error if len(reasons) == 1 else LiteRtError(error.status, nothing.why))
-        elif cache is not None and names:
-            cache.store_nothing(key, nothing)
+        elif self.cache is not None and names:
+            self.cache.store_nothing(self.key, nothing)
         return nothing
 
     def _fail(self, error: LiteRtError) -> None:
         """Raises what a program that has asked for it must know; else it is for the log."""
-        if self._options.asks_to_compile:
+        if self.options.asks_to_compile:
             raise error
-        _LOG.warning("%s was not compiled when it was loaded: %s", self._where, error)
+        _LOG.warning("%s was not compiled when it was loaded: %s", self.where, error)
 
-    def _try(
-        self,
-        name: str,
-        candidates: Candidates,
-        cache: CompileCache | None,
-        key: str,
-        warnings: dict[str, None],
-    ) -> MappedFile | bytes | Nothing:
+    def _try(self, name: str, warnings: dict[str, None]) -> MappedFile | bytes | Nothing:
         """Compiles for one vendor; where it takes nothing, its warnings wait for what the others say."""
         # Here, as in the next functions: what is kept needs no compiler.
         from compiler_plugin import pipeline
@@ -176,25 +141,20 @@ class _LoadCompiler:
         from dispatch.loader import find_dispatch
 
         start = time.perf_counter()
-        find_dispatch(
-            name, self._environment.dispatch_library_path
-        )  # without it no need to compile
-        source = self._source if isinstance(self._source, bytes) else self._source.path
-        with pipeline.apply_in_memory(source, self._apply_options(name, candidates)) as (
-            model,
-            report,
-        ):
+        find_dispatch(name, self.environment.dispatch_library_path)  # else no need to compile
+        source = self.source if isinstance(self.source, bytes) else self.source.path
+        with pipeline.apply_in_memory(source, self._apply_options(name)) as (model, report):
             self._check_unchanged(model)
             if not report.calls:
                 warnings.update(dict.fromkeys(w for w in report.warnings if w != NO_CALLS))
                 return Nothing(_why(report, {op.name for op in model.ops() if op.is_custom}))
             for warning in report.warnings:
-                _LOG.warning("%s: %s", self._where, warning)
-            kept = cache.store(key, model) if cache is not None else None
+                _LOG.warning("%s: %s", self.where, warning)
+            kept = self.cache.store(self.key, model) if self.cache is not None else None
             found = kept or self._keep_for_now(model)
         _LOG.info(
             "%s was compiled for %s in %.2f s: %d of %d ops",
-            self._where,
+            self.where,
             name,
             time.perf_counter() - start,
             len(report.npu_ops),
@@ -203,35 +163,35 @@ class _LoadCompiler:
         return found
 
     def _check_unchanged(self, model: Model) -> None:
-        if isinstance(self._source, MappedFile) and model.source is not None:
-            opened, compiled = os.fstat(self._source.fd), os.fstat(model.source.fd)
+        if isinstance(self.source, MappedFile) and model.source is not None:
+            opened, compiled = os.fstat(self.source.fd), os.fstat(model.source.fd)
             if not os.path.samestat(opened, compiled):
                 raise LiteRtError(
                     Status.FILE_IO,
                     "the file was replaced by another while it was loaded",
-                    self._where,
+                    self.where,
                     "Load it again.",
                 )
 
-    def _apply_options(self, name: str, candidates: Candidates) -> ApplyOptions:
+    def _apply_options(self, name: str) -> ApplyOptions:
         from compiler_plugin.apply_options import ApplyOptions
         from litert.host.stock_vendors import options_of
 
-        options = self._options
+        options = self.options
         given = {
             n: v for group in options.stock_compiler_flags().values() for n, v in group.items()
         }
         own = options_of(name, {**given, **options.compiler_options})
         compiler = replace(options.for_compiler(), vendor_options=own)
-        return ApplyOptions(name, options.soc_model, candidates.libs, compiler=compiler)
+        return ApplyOptions(name, options.soc_model, self.candidates.libs, compiler=compiler)
 
     def _keep_for_now(self, model: Model) -> MappedFile | bytes:
         """The compiled model in memory, as it came; or in a file that is gone once the model is loaded."""
         from litert.model.writer import to_bytes, write_model
 
-        if isinstance(self._source, bytes):
+        if isinstance(self.source, bytes):
             return to_bytes(model)
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="litert-npu-"))
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="litert-npu-"))
         path = os.path.join(folder, "compiled.tflite")
         write_model(model, path)
         return MappedFile(path)

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,13 @@ from litert.model.blob import MappedFile
 from litert.model.graph import Model
 from litert.model.manifest import DIGEST_AT_LOAD_LIMIT
 from litert.model.reader import read_model
-from litert.runtime.compile_key import DIGEST_SUFFIX
+from litert.options import Options
+from litert.runtime.compile_key import (
+    DIGEST_SUFFIX,
+    environment_asset_root,
+    environment_infos,
+    layer_files,
+)
 from litert.runtime.npu_parts import read_npu_parts
 
 _LOG = logging.getLogger(__name__)
@@ -41,11 +47,7 @@ _DIGEST_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No vendor takes an op.
-
-    Attributes:
-      why: in sentences, for people.
-    """
+    """No vendor takes an op, and why, in sentences for people."""
 
     why: str
 
@@ -61,30 +63,12 @@ class CompileCache:
     """The folder; made when something is stored."""
 
     def __init__(self, folder: str, limit_bytes: int) -> None:
-        """Names the folder.
-
-        Args:
-          folder: which other files may share.
-          limit_bytes: of the entries together; the newest stays, however large.
-        """
+        """Names the folder, which others may share. The newest entry stays, however large."""
         self._folder = folder
         self._limit_bytes = limit_bytes
 
-    def find(
-        self,
-        key: str,
-        infos: Sequence[CustomOpInfo],
-        asset_root: str = "",
-        layer_files: Sequence[str] = (),
-    ) -> Kept | Nothing | None:
-        """What is kept under a key; None where nothing is, or nothing of use.
-
-        Args:
-          key: of the model with all that shapes it.
-          infos: the assets, beside which their companions lie.
-          asset_root: where they may lie, too; "" for nowhere else.
-          layer_files: of which others of the assets are; the key has their bytes.
-        """
+    def find(self, key: str, options: Options) -> Kept | Nothing | None:
+        """What is kept under a key for a load with these options; None where nothing is, or nothing of use."""
         with suppress(OSError, UnicodeDecodeError):
             path = self._path(key, _NOTHING)
             with open(path, encoding="utf-8") as text:
@@ -103,7 +87,7 @@ class CompileCache:
                 if _is_sealed(file):
                     kept = Kept(file, read_model(file))
                     unless_kept.callback(kept.model.release)
-                    problem = _problem(kept, infos, asset_root, layer_files)
+                    problem = _problem(kept, options)
             except LiteRtError as error:
                 problem = str(error)
             if not problem:
@@ -117,17 +101,15 @@ class CompileCache:
         return None
 
     def store(self, key: str, model: Model) -> MappedFile | None:
-        """Keeps a compiled model; None where that fails.
-
-        Returns:
-          The file, open.
-        """
+        """Keeps a compiled model, whose file is then open; None where that fails."""
         from litert.model.writer import write_model  # here: what is found needs no writer
 
         path = self._path(key, _COMPILED)
-        try:
+        beside = (
+            f"{self._folder}/.{os.path.basename(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
+        )
+        with self._storing(path, "What was compiled for loading"):
             os.makedirs(self._folder, exist_ok=True)
-            beside = f"{self._folder}/.{os.path.basename(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
             try:
                 write_model(model, beside)
                 _seal(beside)
@@ -135,54 +117,52 @@ class CompileCache:
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(beside)
-            file = MappedFile(path)
-        except (OSError, LiteRtError) as error:
-            _LOG.warning("What was compiled for loading is not kept: %s", self._reason(error))
-            return None
-        trim_folder(self._folder, _OURS, self._limit_bytes, path)
-        return file
+            return MappedFile(path)
+        return None
 
     def store_nothing(self, key: str, nothing: Nothing) -> None:
         """Keeps that there is nothing to compile."""
         path = self._path(key, _NOTHING)
-        try:
+        with self._storing(path, "That there was nothing to compile"):
             os.makedirs(self._folder, exist_ok=True)
-            with open_atomic(path) as fd, open(fd, "w", encoding="utf-8", closefd=False) as file:
-                file.write(nothing.why)
-        except (OSError, LiteRtError) as error:
-            _LOG.warning("That there was nothing to compile is not kept: %s", self._reason(error))
-            return
-        trim_folder(self._folder, _OURS, self._limit_bytes, path)
+            with open_atomic(path) as fd:
+                os.write(fd, nothing.why.encode())
 
-    def _reason(self, error: OSError | LiteRtError) -> str:
-        """In words, with the folder in place of a file in it that nobody has named."""
-        if isinstance(error, LiteRtError):
-            return f"{error.what} ({self._folder}).{error.hint and ' '}{error.hint}"
-        return f"cannot write: {(error.strerror or str(error)).lower()} ({self._folder})."
+    @contextmanager
+    def _storing(self, path: str, what: str) -> Iterator[None]:
+        """Makes room once an entry has appeared in the block; an error there is for the log."""
+        try:
+            yield
+        except (OSError, LiteRtError) as error:
+            # With the folder in place of a file in it that nobody has named.
+            if isinstance(error, LiteRtError):
+                reason, hint = error.what, error.hint and f" {error.hint}"
+            else:
+                reason, hint = f"cannot write: {error.strerror or error}".lower(), ""
+            _LOG.warning("%s is not kept: %s (%s).%s", what, reason, self._folder, hint)
+        else:
+            trim_folder(self._folder, _OURS, self._limit_bytes, path)
 
     def _path(self, key: str, suffix: str) -> str:
         return os.path.join(self._folder, key + suffix)
 
 
-def _problem(
-    kept: Kept, infos: Sequence[CustomOpInfo], asset_root: str, layer_files: Sequence[str]
-) -> str:
-    """Why a compiled file is of no use; "" where it is.
-
-    Raises:
-      LiteRtError: what is wrong with the file.
-    """
+def _problem(kept: Kept, options: Options) -> str:
+    """Why a compiled file is of no use; "" where it is."""
     file, model = kept
     parts = read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
     assets = parts.assets if parts else ()
-    known = [*infos, *_layer_infos(infos, assets, layer_files)]
-    named = {info.op_name for info in known}
+    infos = [*options.custom_op_infos, *environment_infos(options.custom_op_infos)]
+    files = layer_files(options.custom_layers)
+    infos += list(_layer_infos(infos, assets, files))
+    named = {info.op_name for info in infos}
+    root = options.asset_root or environment_asset_root()
     for asset in assets:
         if asset.op_name not in named:
-            if layer_files:  # one deeper in a folder, which the key does not have
+            if files:  # one deeper in a folder, which the key does not have
                 return f"'{asset.name}' is in none of the files that may have changed"
             continue  # of a layer in a folder that the key has
-        if asset.companion_path and not _is_unchanged(asset, known, asset_root):
+        if asset.companion_path and not _is_unchanged(asset, infos, root):
             return f"'{asset.name}' has changed"
     return ""
 
@@ -206,14 +186,14 @@ def _is_sealed(file: MappedFile) -> bool:
 
 
 def _layer_infos(
-    infos: Sequence[CustomOpInfo], assets: Sequence[Asset], layer_files: Sequence[str]
+    infos: Sequence[CustomOpInfo], assets: Sequence[Asset], files: Sequence[str]
 ) -> Iterator[CustomOpInfo]:
     """Which file each asset is that the program does not name: the one with its bytes."""
     named = {info.op_name for info in infos}
     for asset in assets:
         if asset.companion_path or asset.op_name in named:
             continue
-        for path in layer_files:
+        for path in files:
             if _has_bytes(path, asset):
                 yield CustomOpInfo(asset.op_name, path)
 

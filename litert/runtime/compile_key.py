@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -40,9 +40,7 @@ _FORMAT = 5
 _VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 _LARGE_FILE = 16 << 20
-_CLOCK_NS = (
-    2_000_000_000  # as coarse as file systems' clocks may be: a newer file may change unseen
-)
+_CLOCK_NS = 2 * 10**9  # as coarse as file systems' clocks may be: a newer file may change unseen
 
 
 def make_key(
@@ -51,80 +49,48 @@ def make_key(
     candidates: Candidates,
     environment: EnvironmentOptions,
 ) -> str:
-    """Makes the key.
-
-    Args:
-      source: the model.
-      options: as it would be compiled.
-      candidates: the vendors that would be asked.
-      environment: where dispatch tables are, and the cache, in which digests of large models are kept, too.
-
-    Returns:
-      64 hex digits.
-
-    Raises:
-      LiteRtError: NOT_FOUND or FILE_IO, for an asset that cannot be read.
-    """
+    """Makes the key, of 64 hex digits; an asset that cannot be read is an error."""
     document = {
         "host": [_FORMAT, SDK_VERSION, host_fingerprint()],
         "model": model_digest(source, environment.compiler_cache_dir),
         "target": [options.soc_manufacturer, options.soc_model],
         "candidates": list(candidates.fingerprints()),
         "dispatch": sorted(list_dispatch(environment.dispatch_library_path)),
-        "options": dict(_option_values(options)),
+        "options": _option_values(options),
         "vendor_options": [dict(options.compiler_options), options.stock_compiler_flags()],
-        "files": digest_named_files(options, environment.compiler_cache_dir),
+        "files": _digest_named_files(options, environment.compiler_cache_dir),
         "environment": [os.environ.get(name, "") for name in _VARIABLES],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def _option_values(options: Options) -> Iterator[tuple[str, object]]:
+def _option_values(options: Options) -> Any:
     """The options that go to a load, each as JSON has it; of files and folders what tells that they change."""
-    for option in options_of(CompilerOptions):
-        if Goes.LOAD in option.goes:
-            value = getattr(options, option.field)
-            yield option.field, _IN_KEY.get(option.field, _plain)(value, options)
-
-
-def _plain(value: Any, _: Options) -> object:
-    if isinstance(value, Mapping):
-        return {name: _plain(item, _) for name, item in value.items()}
-    if isinstance(value, bool | str):
-        return value
-    return str(value) if isinstance(value, int) else [_plain(item, _) for item in value]
-
-
-def _assets(infos: Sequence[CustomOpInfo], _: Options) -> object:
+    declared = [option.field for option in options_of(CompilerOptions) if Goes.LOAD in option.goes]
+    values: dict[str, Any] = {name: getattr(options, name) for name in declared}
+    infos, root = options.custom_op_infos, options.asset_root
     with open_assets(infos, hint=_ASSET_HINT) as files:
         digests = {name: Digest.of(file.blob()).sha256 for name, file in files.items()}
-    return [[i.op_name, os.path.basename(i.asset_path), digests[i.op_name]] for i in infos]
+    values["custom_op_infos"] = [
+        [i.op_name, os.path.basename(i.asset_path), digests[i.op_name]] for i in infos
+    ]
+    values["custom_layers"] = map(os.path.realpath, options.custom_layers)
+    # The folder that companions may lie in, and the assets: companions have their names from both.
+    within = [root, *(info.asset_path for info in infos)] if root else []
+    values["asset_root"] = map(os.path.realpath, within)
+    return _plain(values)
 
 
-def _real_paths(paths: Sequence[str], _: Options) -> object:
-    return [os.path.realpath(path) for path in paths]
-
-
-def _within_root(root: str, options: Options) -> object:
-    """The folder that companions may lie in, and the assets: companions have their names from both."""
-    paths = [root, *(info.asset_path for info in options.custom_op_infos)]
-    return _real_paths(paths, options) if root else []
-
-
-_IN_KEY: Mapping[str, Callable[[Any, Options], object]] = {
-    "custom_op_infos": _assets,
-    "custom_layers": _real_paths,
-    "asset_root": _within_root,
-}
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, bool | str):
+        return value
+    return str(value) if isinstance(value, int) else [_plain(item) for item in value]
 
 
 def model_digest(source: MappedFile | bytes, folder: str) -> str:
-    """The SHA-256 of a model, as 64 hex digits.
-
-    Args:
-      source: the model.
-      folder: where digests of large files are kept, by what `stat` says of the file.
-    """
+    """The SHA-256 of a model; a large file's is kept in the folder, by what `stat` says of the file."""
     if isinstance(source, bytes):
         return Digest.of(Blob(source)).sha256
     if source.size < _LARGE_FILE:
@@ -133,43 +99,22 @@ def model_digest(source: MappedFile | bytes, folder: str) -> str:
     identity = [stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
     name = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     path = os.path.join(folder, name + DIGEST_SUFFIX)
-    kept = _read_digest(path)
-    if kept:
-        return kept
+    with suppress(OSError):
+        with open(path, encoding="ascii", errors="replace") as file:
+            kept = file.read()
+        os.utime(path)
+        if len(kept) == 64 and kept.isalnum():
+            return kept
     digest = Digest.of(source.blob()).sha256
     if max(stat.st_mtime_ns, stat.st_ctime_ns) + _CLOCK_NS < time.time_ns():
-        _keep_digest(path, digest)
+        # A folder that cannot be written: the file is read again another time.
+        with suppress(LiteRtError), open_atomic(path) as fd:
+            os.write(fd, digest.encode())
     return digest
 
 
-def _read_digest(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            text = file.read()
-        os.utime(path)
-    except OSError:
-        return ""
-    return text if len(text) == 64 and text.isalnum() else ""
-
-
-def _keep_digest(path: str, digest: str) -> None:
-    try:
-        with open_atomic(path) as fd:
-            os.write(fd, digest.encode())
-    except LiteRtError:  # the folder cannot be written: the file is read again another time
-        return
-
-
-def digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[str, str]]:
-    """The files that options and the environment name.
-
-    Args:
-      options: of the program.
-      cache_folder: where digests of large files are kept.
-
-    Returns:
-      Paths, each with a digest of what is there, in a stable order; what is no file is not among them.
-    """
+def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[str, str]]:
+    """The files that options and the environment name, each with a digest, in a stable order."""
     found: dict[str, str] = {}
     named = {path for value in _values(options) for path in _paths(value)}
     for path in named.union(layer_files(options.custom_layers)):

@@ -48,21 +48,16 @@ class NpuDelegate:
         self.subgraphs: list[InterpreterSubgraph] = []
         self._make_kernel = make_kernel
         self._error: BaseException | None = None
-        self._callbacks: list[object] = []  # C holds their addresses alone
         prepare = abi.DelegateFunction(self._prepare)
-        self._callbacks.append(prepare)
+        self._callbacks: list[object] = [prepare]  # C holds their addresses alone
         self._struct = abi.Delegate(
             prepare=_address(prepare), flags=abi.ALLOW_DYNAMIC_TENSORS, copy_from_buffer_handle=None
         )
 
-    def raise_error(self) -> None:
-        """Raises what went wrong in a callback, of which the interpreter knows only that it did."""
+    def take_error(self) -> BaseException | None:
+        """What went wrong in a callback, of which the interpreter knows only that it did; once."""
         error, self._error = self._error, None
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # it holds this frame
+        return error
 
     def close(self) -> None:
         """Lets go of the kernels. The interpreter is gone."""
@@ -95,7 +90,7 @@ class NpuDelegate:
         def invoke(_context: int, _node: int) -> int:
             try:
                 kernel.run()
-            except BaseException as error:  # C cannot take it: `raise_error` raises it
+            except BaseException as error:  # C cannot take it: who has called the interpreter does
                 self._error = error
                 return abi.ERROR
             return abi.OK

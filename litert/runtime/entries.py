@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dispatch.device import Kind
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Signature, Subgraph, Tensor
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.npu_kernel import NpuKernel
-from litert.runtime.npu_port import Direction
 from litert.runtime.planned_subgraph import PlannedSubgraph
 from litert.runtime.signature import SignatureRunner, SignatureTensor
 from litert.runtime.subgraph import InterpreterSubgraph
@@ -27,9 +27,6 @@ def make_signatures(
       model: as it was read from the file.
       interpreter: of the same file.
       kernels: NPU calls, by the address of their subgraph's context.
-
-    Raises:
-      LiteRtError: UNSUPPORTED_RUNTIME_VERSION, if the interpreter has other subgraphs than the model.
     """
     found = _match(model.subgraphs, interpreter.subgraphs)
     planned: dict[int, PlannedSubgraph] = {}
@@ -42,8 +39,8 @@ def make_signatures(
                 index, interpreter, tensors, kernels.get(tensors.context, [])
             )
         places = {id(tensor): i for i, tensor in enumerate(entry.subgraph.tensors)}
-        inputs = _arguments(Direction.INPUT, entry.inputs, entry.subgraph.inputs, places)
-        outputs = _arguments(Direction.OUTPUT, entry.outputs, entry.subgraph.outputs, places)
+        inputs = _arguments("input", entry.inputs, entry.subgraph.inputs, places)
+        outputs = _arguments("output", entry.outputs, entry.subgraph.outputs, places)
         runners.append(SignatureRunner(entry.key, planned[index], inputs, outputs))
     for index, tensors in found.items():
         tensors.is_called = index not in planned
@@ -61,7 +58,7 @@ def _entries(model: Model) -> list[Signature]:
 
 
 def _arguments(
-    direction: Direction,
+    kind: Kind,
     named: Sequence[tuple[str, Tensor]],
     order: Sequence[Tensor],
     places: Mapping[int, int],
@@ -71,7 +68,7 @@ def _arguments(
     for rank, tensor in enumerate(order):
         ranks.setdefault(id(tensor), rank)
     ordered = sorted(named, key=lambda item: ranks.get(id(item[1]), len(ranks)))
-    return [SignatureTensor(direction, name, places[id(tensor)]) for name, tensor in ordered]
+    return [SignatureTensor(kind, name, places[id(tensor)]) for name, tensor in ordered]
 
 
 def _match(

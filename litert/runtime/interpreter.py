@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.cpu_kernel_mode import CpuKernelMode
 from litert.runtime.abi_check import check_abi
 from litert.runtime.delegate import MakeKernel, NpuDelegate
 from litert.runtime.subgraph import InterpreterSubgraph
@@ -19,23 +19,14 @@ _SPARSITY_IS_LOST = (
     "original model with this project's apply_plugin."
 )
 
+_RESOLVERS = {  # names in stock's `OpResolverType`
+    CpuKernelMode.DELEGATE: "AUTO",
+    CpuKernelMode.BUILTIN: "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
+    CpuKernelMode.REFERENCE: "BUILTIN_REF",
+}
+
 if TYPE_CHECKING:
     import numpy as np
-
-
-class CpuKernels(Enum):
-    """Which kernels run what no NPU runs; values are names in stock's `OpResolverType`."""
-
-    XNNPACK = "AUTO"
-    BUILTIN = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
-    REFERENCE = "BUILTIN_REF"
-
-
-class CpuSettings(NamedTuple):
-    """How the CPU runs its part."""
-
-    num_threads: int = 1
-    kernels: CpuKernels = CpuKernels.XNNPACK
 
 
 class GraphInterpreter:
@@ -49,7 +40,8 @@ class GraphInterpreter:
         self,
         source: str | bytes,
         where: str,
-        settings: CpuSettings,
+        num_threads: int,
+        kernel_mode: CpuKernelMode,
         make_kernel: MakeKernel,
         *,
         custom_op_hint: str,
@@ -59,8 +51,9 @@ class GraphInterpreter:
         Args:
           source: the path of a model, or its bytes.
           where: the file's name, for errors.
-          settings: of the CPU.
-          make_kernel: makes the kernels.
+          num_threads: of the CPU.
+          kernel_mode: which kernels run what no NPU runs.
+          make_kernel: makes the NPU's.
           custom_op_hint: what to do about a custom op that neither NPU nor CPU has a kernel for.
 
         Raises:
@@ -76,8 +69,8 @@ class GraphInterpreter:
         self._old_messages = ""
         arguments: dict[str, Any] = {
             "model_path" if isinstance(source, str) else "model_content": source,
-            "num_threads": settings.num_threads,
-            "experimental_op_resolver_type": OpResolverType[settings.kernels.value],
+            "num_threads": num_threads,
+            "experimental_op_resolver_type": OpResolverType[_RESOLVERS[kernel_mode]],
             "experimental_delegates": [self._delegate],
         }
         try:
@@ -91,11 +84,7 @@ class GraphInterpreter:
         self.subgraphs: Sequence[InterpreterSubgraph] = self._delegate.subgraphs
 
     def invoke(self, subgraph_index: int) -> None:
-        """Runs a subgraph.
-
-        Raises:
-          LiteRtError: what a kernel of ours raised; RUNTIME_FAILURE. It can be run again.
-        """
+        """Runs a subgraph, which can be run again after an error."""
         try:
             self._invoke(subgraph_index)
         except BaseException as error:
@@ -104,11 +93,7 @@ class GraphInterpreter:
     def allocate(self, subgraph_index: int | None = None) -> None:
         """Prepares the ops of a subgraph, and plans its memory.
 
-        Args:
-          subgraph_index: None is the main one; that must be the first, since XNNPACK takes its part then.
-
-        Raises:
-          LiteRtError: what a kernel of ours raised; RUNTIME_FAILURE.
+        The main one, None, must be the first, since XNNPACK takes its part then.
         """
         try:
             self._raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
@@ -116,16 +101,7 @@ class GraphInterpreter:
             self._raise(error, Status.RUNTIME_FAILURE, "the CPU's part cannot be prepared")
 
     def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
-        """Gives an input another shape; to be followed by `allocate`.
-
-        Args:
-          subgraph_index: the subgraph.
-          tensor: its index there.
-          shape: int32.
-
-        Raises:
-          LiteRtError: RUNTIME_FAILURE.
-        """
+        """Gives an input another shape, of int32; to be followed by `allocate`."""
         try:
             self._raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
         except BaseException as error:
@@ -141,7 +117,12 @@ class GraphInterpreter:
         message = str(error)
         if message.startswith(self._old_messages):  # stock keeps them in front of new ones
             message, self._old_messages = message[len(self._old_messages) :], message
-        self._delegate.raise_error()
+        own = self._delegate.take_error()
+        if own is not None:
+            try:
+                raise own
+            finally:
+                del own  # it holds this frame
         if not isinstance(error, (RuntimeError, ValueError)):
             raise error
         reason = " ".join(message.split())

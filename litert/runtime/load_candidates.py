@@ -91,9 +91,8 @@ def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
 
 
 def _names_in_folders(libs: Sequence[str]) -> list[str]:
-    from compiler_plugin.registry import (
-        find_plugins,
-    )  # here: a load that finds its model compiled needs none
+    # Here: a load that finds its model compiled needs none.
+    from compiler_plugin.registry import find_plugins
 
     registry = find_plugins(libs)
     for path, error in registry.broken.items():

@@ -32,15 +32,7 @@ class LoadedModel:
         *,
         is_fully_delegated: bool,
     ) -> None:
-        """Takes over what `load_model` has opened.
-
-        Args:
-          where: the file's name, for errors.
-          signatures: of the model.
-          kernels: its NPU calls.
-          resources: closed with it.
-          is_fully_delegated: as the attribute.
-        """
+        """Takes over what `load_model` has opened; `where` is the file's name, for errors."""
         self._lock = threading.RLock()
         self.signatures = signatures
         self.is_fully_delegated = is_fully_delegated
@@ -82,29 +74,13 @@ class LoadedModel:
                 self._wait_for_run()
             signature.run(inputs, outputs)
 
-    def is_all_npu(self, signature: SignatureRunner) -> bool:
-        """Whether the CPU has no part in a signature, so that `start` can be used.
-
-        Raises:
-          LiteRtError: as `PlannedSubgraph.plan`.
-        """
-        with self.hold():
-            return signature.is_all_npu()
-
     def start(
         self,
         signature: SignatureRunner,
         inputs: Sequence[TensorBuffer | None],
         outputs: Sequence[TensorBuffer],
     ) -> Sequence[Event]:
-        """Starts a run that the NPU does alone, without waiting; the buffers of its outputs have its events.
-
-        Returns:
-          The events of all its calls.
-
-        Raises:
-          LiteRtError: as `SignatureRunner.run`.
-        """
+        """Starts a run that the NPU does alone; the events of all its calls, which outputs have, too."""
         with self._lock:
             self._check_open()
             self._wait_for_run()
@@ -112,14 +88,7 @@ class LoadedModel:
             return self._events
 
     def start_metrics(self, detail_level: int) -> None:
-        """Measures each NPU call from now on.
-
-        Args:
-          detail_level: for the vendor; one without metrics is measured from outside alone.
-
-        Raises:
-          LiteRtError: ALREADY_EXISTS, if that was started before; the vendor's.
-        """
+        """Measures each NPU call from now on, that of a vendor without metrics from outside alone."""
         with self.hold():
             self._wait_for_run()
             if self._meters is not None:
@@ -132,11 +101,7 @@ class LoadedModel:
             self._meters = meters
 
     def stop_metrics(self) -> list[CallMetrics]:
-        """What was measured since the start, one for each NPU call.
-
-        Raises:
-          LiteRtError: NOT_FOUND, if that was not started; the vendor's.
-        """
+        """What was measured since the start, one for each NPU call."""
         with self.hold():
             self._wait_for_run()
             if self._meters is None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
-from dispatch.call import Call
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.blob import Blob, MappedFile
@@ -25,18 +23,13 @@ from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY
 from litert.options import CpuOptions, Options
 from litert.runtime.entries import make_signatures
-from litert.runtime.interpreter import CpuKernels, CpuSettings, GraphInterpreter
+from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 _LOG = logging.getLogger(__name__)
-_KERNELS = {
-    CpuKernelMode.DELEGATE: CpuKernels.XNNPACK,
-    CpuKernelMode.BUILTIN: CpuKernels.BUILTIN,
-    CpuKernelMode.REFERENCE: CpuKernels.REFERENCE,
-}
 
 _COMPILE_IT = "Compile it with apply_plugin."
 _NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
@@ -58,16 +51,6 @@ class _OpenedModel(NamedTuple):
     model: Model
     source: MappedFile | bytes
     why_not_compiled: str = ""
-
-    @property
-    def whole(self) -> Blob:
-        """All of it."""
-        return Blob(self.source) if isinstance(self.source, bytes) else self.source.blob()
-
-    @property
-    def stock_source(self) -> str | bytes:
-        """What stock's interpreter reads it from."""
-        return self.source if isinstance(self.source, bytes) else _path_of_open(self.source)
 
     @property
     def has_npu_calls(self) -> bool:
@@ -99,38 +82,38 @@ def load_model(
       LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be met; what is wrong with the file,
         that its vendor is not there, or what that one raised. Nothing is left open.
     """
-    accelerators, cpu = _accelerators(options), _cpu_settings(options.cpu_options)
+    accelerators, kernel_mode = _accelerators(options), _kernel_mode(options.cpu_options)
+    num_threads = max(1, operator.index(options.cpu_options.num_threads))
     if HardwareAccelerator.NPU in accelerators:
         _check_compiler_options(options)
     where = source if isinstance(source, str) else "model from a buffer"
     with ExitStack() as resources, ExitStack() as graph:
         given = resources.enter_context(ExitStack())
-        opened = _read(MappedFile(source) if isinstance(source, str) else source)
-        _keep_open(opened, given, graph)
+        opened = _open(MappedFile(source) if isinstance(source, str) else source, given, graph)
         if HardwareAccelerator.NPU in accelerators and not opened.is_compiled:
-            raw, opened = opened, _compile(opened, where, environment, options, graph)
+            raw, opened = opened, _compile(opened, where, environment, options, resources, graph)
             if opened.source is not raw.source:
-                _keep_open(opened, resources, graph)
                 graph.callback(given.close)
         _check_accelerators(opened, accelerators, where)
-        model, whole = opened.model, opened.whole
-        digests = options.check_digests
-        parts = read_npu_parts(model, whole, where, check_all_digests=digests)
-        kernels = _Kernels(where)
+        model, file = opened.model, opened.source
+        whole = Blob(file) if isinstance(file, bytes) else file.blob()
+        parts = read_npu_parts(model, whole, where, check_all_digests=options.check_digests)
+        session = None
         if parts is not None:
             session = open_session(parts, environment, options.all_dispatch_options())
-            kernels.use(parts, resources.enter_context(session))
+            resources.enter_context(session)
+        kernels = _Kernels(where, parts, session)
         interpreter = GraphInterpreter(
-            opened.stock_source,
+            file if isinstance(file, bytes) else _path_of_open(file),
             where,
-            cpu,
+            num_threads,
+            kernel_mode,
             kernels.make,
             custom_op_hint=_LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED),
         )
         resources.callback(interpreter.close)
-        resources.callback(
-            kernels.close
-        )  # before that: the vendor knows memory of the interpreter's
+        # Before that: the vendor knows memory of the interpreter's.
+        resources.callback(kernels.close)
         signatures = make_signatures(model, interpreter, kernels.by_context)
         interpreter.allocate()
         is_fully_delegated = all(
@@ -150,6 +133,7 @@ def _compile(
     where: str,
     environment: EnvironmentOptions,
     options: Options,
+    resources: ExitStack,
     graph: ExitStack,
 ) -> _OpenedModel:
     """Has a model compiled; the same one, with the reason, where no vendor takes an op of it."""
@@ -160,7 +144,9 @@ def _compile(
     found = graph.enter_context(compiled_at_load(raw.source, where, options, environment))
     if isinstance(found, Nothing):
         return raw._replace(why_not_compiled=found.why)
-    return _OpenedModel(found.model, found.file) if isinstance(found, Kept) else _read(found)
+    if isinstance(found, Kept):
+        return _open(found.file, resources, graph, found.model)
+    return _open(found, resources, graph)
 
 
 def _accelerators(options: Options) -> HardwareAccelerator:
@@ -189,35 +175,26 @@ def _check_compiler_options(options: Options) -> None:
         options.for_compiler()
 
 
-def _cpu_settings(options: CpuOptions) -> CpuSettings:
+def _kernel_mode(options: CpuOptions) -> CpuKernelMode:
     try:
         mode = CpuKernelMode(options.kernel_mode or CpuKernelMode.DELEGATE)
     except ValueError as error:
         raise LiteRtError(Status.INVALID_ARGUMENT, str(error), "CpuOptions.kernel_mode") from None
     if options.xnnpack_flags is not None or options.xnnpack_weight_cache_path:
         _LOG.warning("XNNPACK runs with stock's own flags, and without a weight cache")
-    return CpuSettings(max(1, operator.index(options.num_threads)), _KERNELS[mode])
+    return mode
 
 
-def _read(source: MappedFile | bytes) -> _OpenedModel:
-    """Reads a model; its file is closed where it is none.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER.
-    """
-    try:
-        return _OpenedModel(read_model(source), source)
-    except LiteRtError:
-        if isinstance(source, MappedFile):
-            source.close()
-        raise
-
-
-def _keep_open(opened: _OpenedModel, resources: ExitStack, graph: ExitStack) -> None:
-    """Lets stacks close a model's file, and release its graph once the model is loaded."""
-    if isinstance(opened.source, MappedFile):
-        resources.enter_context(opened.source)
-    graph.callback(opened.model.release)
+def _open(
+    source: MappedFile | bytes, resources: ExitStack, graph: ExitStack, model: Model | None = None
+) -> _OpenedModel:
+    """Reads a model, unless it was read; stacks close its file, and release its graph once it is loaded."""
+    if isinstance(source, MappedFile):
+        resources.enter_context(source)
+    if model is None:
+        model = read_model(source)
+    graph.callback(model.release)
+    return _OpenedModel(model, source)
 
 
 def _path_of_open(file: MappedFile) -> str:
@@ -234,16 +211,12 @@ class _Kernels:
       by_context: those of each subgraph, by its context's address.
     """
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, parts: NpuParts | None, session: Session | None) -> None:
         self.all: list[NpuKernel] = []
         self.by_context: dict[int, list[NpuKernel]] = {}
         self._where = where
-        self._parts: NpuParts
-        self._session: Session
-
-    def use(self, parts: NpuParts, session: Session) -> None:
-        """Says where byte code is, and who runs it."""
-        self._parts, self._session = parts, session
+        self._parts = parts
+        self._session = session
 
     def close(self) -> None:
         """Closes all calls."""
@@ -252,15 +225,10 @@ class _Kernels:
 
     def make(self, subgraph: InterpreterSubgraph, node: NodeView) -> NpuKernel:
         """Opens a call, as `MakeKernel`."""
+        assert self._parts is not None and self._session is not None  # as there are calls
         options = read_dispatch_options(node.custom_options, self._where)
         byte_code = MemBuffer.from_blob(self._parts.byte_code(options))
-        session = self._session
-
-        def open_call(
-            input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
-        ) -> Call:
-            return session.open_call(byte_code, options.name, input_types, output_types)
-
+        open_call = partial(self._session.open_call, byte_code, options.name)
         shapes = self._parts.shape_outputs(options.name)
         kernel = NpuKernel(options.name, subgraph, node.inputs, node.outputs, shapes, open_call)
         self.all.append(kernel)

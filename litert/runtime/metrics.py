@@ -33,15 +33,7 @@ class CallMeter:
     __slots__ = ("_call", "_detail_level", "_start", "_times_s", "_vendor", "_vendor_measures")
 
     def __init__(self, call: Call, detail_level: int) -> None:
-        """Starts.
-
-        Args:
-          call: to be measured.
-          detail_level: for the vendor: a higher one is finer and may be slower.
-
-        Raises:
-          LiteRtError: the vendor's, unless it has no metrics.
-        """
+        """Starts; a higher level of detail is finer and may be slower. A vendor may have no metrics."""
         self._times_s: list[float] = []
         self._vendor: list[Metric] = []
         self._detail_level = detail_level
@@ -66,11 +58,7 @@ class CallMeter:
             self._vendor += self._call.stop_metrics()
 
     def stop(self) -> CallMetrics:
-        """What was measured.
-
-        Raises:
-          LiteRtError: the vendor's.
-        """
+        """Ends, with what was measured."""
         self.collect()
         return CallMetrics(self._call.function_name, self._times_s, self._vendor)
 

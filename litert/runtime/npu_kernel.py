@@ -9,6 +9,7 @@ from functools import partial
 from dispatch.call import Call
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
+from dispatch.requirements import is_of_pattern
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
 from litert.core.element_type import ElementType
@@ -17,7 +18,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.host_memory import is_fit_for_cpu
 from litert.runtime.metrics import CallMeter
-from litert.runtime.npu_port import Direction, NpuPort, is_of_pattern
+from litert.runtime.npu_port import NpuPort
 from litert.runtime.subgraph import OPTIONAL, InterpreterSubgraph
 
 OpenCall = Callable[[Sequence[RankedTensorType], Sequence[RankedTensorType]], Call]
@@ -53,9 +54,6 @@ class NpuKernel:
           outputs: as the inputs.
           shape_outputs: for outputs of dynamic shape, the output that holds the shape, by index.
           open_call: opens the call.
-
-        Raises:
-          LiteRtError: INVALID_FLATBUFFER, for inputs and outputs that cannot be; the vendor's.
         """
         self.meter: CallMeter | None = None
         self.pending: list[Event] | None = None
@@ -64,20 +62,17 @@ class NpuKernel:
         self._subgraph = subgraph
         self._open_call = open_call
         self._check_indices([*inputs, *outputs], len(outputs), shape_outputs)
-        self._inputs = [
-            NpuPort(Direction.INPUT, i, subgraph, tensor) for i, tensor in enumerate(inputs)
-        ]
+        self._inputs = [NpuPort("input", i, subgraph, tensor) for i, tensor in enumerate(inputs)]
         self._outputs = [
-            NpuPort(Direction.OUTPUT, i, subgraph, tensor, shape_outputs.get(i))
+            NpuPort("output", i, subgraph, tensor, shape_outputs.get(i))
             for i, tensor in enumerate(outputs)
         ]
         self._ports = [*self._inputs, *self._outputs]
         self._dynamic = [port for port in self._outputs if port.is_dynamic]
         self._watched = [port for port in self._ports if not port.is_dynamic]
         self._check_shape_outputs()
-        self._copies_in: list[
-            tuple[TensorBuffer, int, int]
-        ] = []  # staging, tensor's address, bytes
+        # Staging, the tensor's address, bytes.
+        self._copies_in: list[tuple[TensorBuffer, int, int]] = []
         self._copies_out: list[tuple[TensorBuffer, int, int]] = []
         self._shared: list[int] = []  # tensors in the vendor's own memory that the CPU works in
         self._foreign: list[int] = []  # tensors in another vendor's, which is copied to and from
@@ -86,11 +81,7 @@ class NpuKernel:
         self.call = open_call(self._input_types, [port.current_type for port in self._outputs])
 
     def prepare(self) -> None:
-        """Gets ready for the shapes as they are now; the arena is planned after it.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for shapes that the call was not compiled for; the vendor's.
-        """
+        """Gets ready for the shapes as they are now; the arena is planned after it."""
         input_types = [port.current_type for port in self._inputs]
         if input_types != self._input_types:
             self._check_shapes(input_types)
@@ -101,11 +92,7 @@ class NpuKernel:
             port.prepare(self.call)
 
     def run(self) -> None:
-        """Runs the call on the tensors.
-
-        Raises:
-          LiteRtError: the vendor's; RUNTIME_FAILURE, for a dynamic shape that cannot be. It can be run again.
-        """
+        """Runs the call on the tensors; it can be run again after an error."""
         if self._subgraph.tensors_field[0] != self._tensors_address:
             self._look_up_tensors()
         for tensor in self._foreign:
@@ -142,11 +129,7 @@ class NpuKernel:
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
 
     def allocate(self, tensor: int, size: int) -> TensorBuffer | None:
-        """Memory of the vendor's own kind for a tensor, where both vendor and host can work; None for the host's.
-
-        Raises:
-          LiteRtError: the vendor's.
-        """
+        """Memory of the vendor's own kind for a tensor, where vendor and host can work; None for the host's."""
         tensor_type = self._subgraph.tensor_type(tensor)
         for wanted in self.requirements(tensor):
             made = self.call.allocate(wanted, tensor_type, size)
@@ -188,7 +171,7 @@ class NpuKernel:
         assert port.staging is not None and port.shape_output is not None
         shape = tuple(map(int, self._outputs[port.shape_output].buffer.copy()))
         largest = port.staging.tensor_type
-        if is_of_pattern(shape, port.compiled_shape):
+        if min(shape, default=0) >= 0 and is_of_pattern(shape, port.compiled_shape):
             found = RankedTensorType.of(largest.element_type, shape)
             if found.size_bytes <= largest.size_bytes:
                 self._subgraph.resize(port.tensor, shape)
@@ -231,8 +214,8 @@ class NpuKernel:
             self.meter.collect()
         self.call.close()
         self._input_types = []
-        for port in self._ports:
-            port.reset(must_stage_anew=True)
+        for port in self._watched:  # what stands for a dynamic shape is as large as it can be
+            port.staging = None
         self.call = self._open_call(input_types, [port.current_type for port in self._outputs])
         self._input_types = input_types
         if self.meter is not None:

@@ -62,19 +62,13 @@ class NpuParts(NamedTuple):
 def read_npu_parts(
     model: Model, file: Blob, where: str, *, check_all_digests: bool
 ) -> NpuParts | None:
-    """Finds the NPU's part of a file, and checks it.
+    """Finds the NPU's part of a file, and checks it; None, if the model has no NPU calls.
 
     Args:
       model: as it was read from `file`.
       file: the whole file.
       where: the file's name, for errors.
       check_all_digests: also of parts so large that reading them would be felt.
-
-    Returns:
-      None, if the model has no NPU calls.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a file that is damaged or changed, or has NPU calls and no stamp.
     """
     calls = [
         read_dispatch_options(bytes(op.custom_options or b""), where)
@@ -112,7 +106,7 @@ def read_npu_parts(
     return NpuParts(
         stamp,
         manifest,
-        _companions_first(_merge(assets, carried, where)),
+        sorted(_merge(assets, carried, where), key=lambda asset: not asset.companion_path),
         {place: byte_code for place, (byte_code, _) in unpacked.items()},
     )
 
@@ -120,16 +114,7 @@ def read_npu_parts(
 def open_session(
     parts: NpuParts, environment_options: EnvironmentOptions, options: Mapping[str, str]
 ) -> Session:
-    """Opens the vendor's device, and registers the file's assets.
-
-    Args:
-      parts: of the file, which stays open as long as the session.
-      environment_options: say where dispatch tables are.
-      options: the vendor's own.
-
-    Raises:
-      LiteRtError: NOT_FOUND, if there is no dispatch table for the file's manufacturer; the vendor's.
-    """
+    """Opens the vendor's device, and registers the file's assets; the file stays open as long as the session."""
     manufacturer = parts.stamp.soc_manufacturer
     dispatch = find_dispatch(manufacturer, environment_options.dispatch_library_path)
     _LOG.info("NPU calls run on %s %s", manufacturer, parts.stamp.soc_model)
@@ -140,11 +125,7 @@ def open_session(
 
 
 def _merge(assets: Sequence[Asset], carried: Sequence[Asset], where: str) -> list[Asset]:
-    """A model's assets, and those that its byte code carries; a module may carry what others do.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, where two of one name differ.
-    """
+    """A model's assets, and those that its byte code carries; a module may carry what others do."""
     merged = {asset.name: asset for asset in assets}
     for asset in carried:
         other = merged.setdefault(asset.name, asset)
@@ -156,7 +137,3 @@ def _merge(assets: Sequence[Asset], carried: Sequence[Asset], where: str) -> lis
                 "Compile the model again.",
             )
     return list(merged.values())
-
-
-def _companions_first(assets: Sequence[Asset]) -> list[Asset]:
-    return sorted(assets, key=lambda asset: not asset.companion_path)

@@ -8,10 +8,10 @@ while the vendor knows it, a buffer of the call's own stands between: the stagin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from math import prod
 
 from dispatch.call import Call
+from dispatch.device import Kind
 from dispatch.tensor_buffer import (
     ALIGNMENT,
     BufferType,
@@ -26,13 +26,6 @@ from litert.runtime.tflite_abi import Allocation
 
 _NOWHERE = -1  # no address: what is bound there must be bound anew
 _IN_ARENA = (Allocation.ARENA_RW, Allocation.CUSTOM)
-
-
-class Direction(Enum):
-    """Which side of a call."""
-
-    INPUT = "input"
-    OUTPUT = "output"
 
 
 class NpuPort:
@@ -55,7 +48,7 @@ class NpuPort:
 
     def __init__(
         self,
-        kind: Direction,
+        kind: Kind,
         index: int,
         subgraph: InterpreterSubgraph,
         tensor: int,
@@ -92,23 +85,13 @@ class NpuPort:
 
     def requirements(self, call: Call) -> TensorBufferRequirements:
         """What memory the vendor wants for it."""
-        of_kind = (
-            call.input_requirements if self._kind is Direction.INPUT else call.output_requirements
-        )
-        return of_kind[self.index]
-
-    def reset(self, *, must_stage_anew: bool = False) -> None:
-        """Says that what is bound is to be bound anew; `must_stage_anew` is for another call.
-
-        What stands for an output of dynamic shape is as large as it can be, and stays.
-        """
-        self.address = _NOWHERE
-        if must_stage_anew and not self.is_dynamic:
-            self.staging = None
+        if self._kind == "input":
+            return call.input_requirements[self.index]
+        return call.output_requirements[self.index]
 
     def prepare(self, call: Call) -> None:
         """Puts the tensor into memory of ours, where the arena's will not do; before the arena is planned."""
-        self.reset()
+        self.address = _NOWHERE
         subgraph = self._subgraph
         if self.is_dynamic:
             subgraph.set_dynamic(self.tensor)
@@ -121,7 +104,7 @@ class NpuPort:
         if held is not None and held.size >= tensor.bytes and call.takes(wanted, held):
             subgraph.set_memory(self.tensor, held)
             return
-        is_fleeting = subgraph.is_called and self._kind is Direction.OUTPUT  # control flow frees it
+        is_fleeting = subgraph.is_called and self._kind == "output"  # control flow frees it
         if (
             held is None
             and wanted.alignment <= ALIGNMENT
@@ -143,7 +126,7 @@ class NpuPort:
             self.staging = None
         elif self.staging is None or not call.takes(wanted, self.staging):
             self.staging = self._allocate_staging(call, wanted)
-        if self._kind is Direction.INPUT:
+        if self._kind == "input":
             call.bind_input(self.index, self.buffer)
         else:
             call.bind_output(self.index, self.buffer)
@@ -165,13 +148,6 @@ class NpuPort:
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
         size = max(wanted.size, tensor_type.size_bytes)
         return call.allocate(wanted, tensor_type, size) or allocate(tensor_type, size)
-
-
-def is_of_pattern(shape: Sequence[int], pattern: Sequence[int]) -> bool:
-    """Whether a shape is of a pattern; dimensions are at least 0."""
-    return len(shape) == len(pattern) and all(
-        d >= 0 and p in (-1, d) for d, p in zip(shape, pattern, strict=True)
-    )
 
 
 def largest_shape(

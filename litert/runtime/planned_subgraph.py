@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from dispatch.event import Event
+from dispatch.requirements import is_of_pattern
 from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -22,9 +24,10 @@ class PlannedSubgraph:
     """Plans a subgraph's memory, and again after a resize.
 
     Attributes:
-      index: in the model.
+      run: runs the subgraph.
       tensors: the subgraph as the interpreter holds it.
       kernels: the NPU calls in it.
+      cpu_tensors: those that the CPU reads or writes.
       has_dynamic_tensors: whether shapes are known only after a run; the interpreter may then move all
         its memory in a run.
       is_all_npu: whether no op of it runs on the CPU.
@@ -38,32 +41,29 @@ class PlannedSubgraph:
         tensors: InterpreterSubgraph,
         kernels: Sequence[NpuKernel],
     ) -> None:
-        self.index = index
+        self.run = partial(interpreter.invoke, index)
         self.tensors = tensors
         self.kernels = kernels
+        self.cpu_tensors: frozenset[int] = frozenset()
         self.has_dynamic_tensors = False
         self.is_all_npu = False
         self.generation = 0
+        self._index = index
         self._interpreter = interpreter
-        self._cpu_tensors: frozenset[int] = frozenset()
         self._is_planned = False
 
     def plan(self) -> None:
-        """Gets the subgraph ready to run, unless it is.
-
-        Raises:
-          LiteRtError: what a kernel or the interpreter has against the shapes.
-        """
+        """Gets the subgraph ready to run, unless it is; raises what there is against the shapes."""
         if self._is_planned:
             return
-        self._interpreter.allocate(self.index)
+        self._interpreter.allocate(self._index)
         nodes = list(self.tensors.nodes())
         cpu_nodes = [node for node in nodes if node.name != KERNEL_NAME]
-        self._cpu_tensors = frozenset(
+        self.cpu_tensors = frozenset(
             tensor for node in cpu_nodes for tensor in (*node.inputs, *node.outputs)
         )
         for kernel in self.kernels:
-            kernel.cpu_tensors = self._cpu_tensors
+            kernel.cpu_tensors = self.cpu_tensors
         self.is_all_npu = not cpu_nodes
         self.has_dynamic_tensors = any(
             self.tensors.tensor(tensor).allocation_type == Allocation.DYNAMIC
@@ -79,10 +79,6 @@ class PlannedSubgraph:
         if not self.has_dynamic_tensors:
             self.has_dynamic_tensors = True
             self.generation += 1
-
-    def is_on_cpu(self, tensor: int) -> bool:
-        """Whether the CPU reads or writes a tensor."""
-        return tensor in self._cpu_tensors
 
     def requirements(self, tensor: int) -> TensorBufferRequirements:
         """What memory a tensor must have for all that read or write it, by its shape as it is now."""
@@ -101,45 +97,26 @@ class PlannedSubgraph:
                 return made
         return allocate(self.tensors.tensor_type(tensor), size)
 
-    def check_resize(self, tensor: int, shape: Sequence[int], where: str) -> None:
-        """Refuses a shape that the file does not foresee.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, with `where`.
-        """
-        current = self.tensors.tensor_type(tensor)
-        signature = self.tensors.shape_signature(tensor) or current.shape
-        if (
-            -1 not in signature
-            or len(signature) != len(shape)
-            or any(s not in (-1, d) or d < 1 for s, d in zip(signature, shape, strict=True))
-        ):
-            foreseen = RankedTensorType.of(current.element_type, signature)
-            hint = "Give unknown dimensions (?) a number, and leave the others as they are."
-            if 0 in shape:
-                hint = "A tensor without elements cannot be run: each dimension is 1 at least."
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"shape {list(shape)}, where the model has {foreseen}",
-                where,
-                hint,
-            )
-
-    def resize(self, tensor: int, shape: Sequence[int], where: str) -> None:
+    def resize(self, tensor: int, shape: Sequence[int], where: str, *, strict: bool) -> None:
         """Gives an input another shape; the memory that tensors have of callers is theirs no more.
 
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no shape; RUNTIME_FAILURE.
+        Args:
+          tensor: the input.
+          shape: in place of the one it has.
+          where: the input's name, for errors.
+          strict: whether the model must have left open what changes.
         """
         import numpy as np
 
+        if self.tensors.tensor_type(tensor).shape == tuple(shape):
+            return
+        if strict:
+            self._check_foreseen(tensor, shape, where)
         if not shape or min(shape) < 1:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"shape {list(shape)}: dimensions must be positive", where
             )
-        if self.tensors.tensor_type(tensor).shape == tuple(shape):
-            return
-        self._interpreter.resize(self.index, tensor, np.array(shape, np.int32))
+        self._interpreter.resize(self._index, tensor, np.array(shape, np.int32))
         self._is_planned = False
         self.tensors.give_back_memory()
 
@@ -155,10 +132,18 @@ class PlannedSubgraph:
             for kernel in self.kernels:
                 kernel.pending = None
 
-    def run(self) -> None:
-        """Runs the subgraph.
-
-        Raises:
-          LiteRtError: as `GraphInterpreter.invoke`.
-        """
-        self._interpreter.invoke(self.index)
+    def _check_foreseen(self, tensor: int, shape: Sequence[int], where: str) -> None:
+        """Refuses a shape that the file does not leave open."""
+        current = self.tensors.tensor_type(tensor)
+        signature = self.tensors.shape_signature(tensor) or current.shape
+        if -1 not in signature or min(shape, default=1) < 1 or not is_of_pattern(shape, signature):
+            foreseen = RankedTensorType.of(current.element_type, signature)
+            hint = "Give unknown dimensions (?) a number, and leave the others as they are."
+            if 0 in shape:
+                hint = "A tensor without elements cannot be run: each dimension is 1 at least."
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"shape {list(shape)}, where the model has {foreseen}",
+                where,
+                hint,
+            )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dispatch.device import Kind
 from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
@@ -13,7 +14,6 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.binding import Binding
 from litert.runtime.host_memory import is_read_only
-from litert.runtime.npu_port import Direction
 from litert.runtime.planned_subgraph import PlannedSubgraph
 
 if TYPE_CHECKING:
@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 
 
 class SignatureTensor(NamedTuple):
-    """An input or output of a signature.
+    """An input or output of a signature: its name there, and its tensor's index in the subgraph."""
 
-    Attributes:
-      name: in the signature.
-      tensor: its index in the subgraph.
-    """
-
-    direction: Direction
+    kind: Kind
     name: str
     tensor: int
 
@@ -38,6 +33,7 @@ class SignatureRunner:
 
     Attributes:
       key: the signature's name.
+      subgraph: that it runs.
       inputs, outputs: in the order of the subgraph's.
     """
 
@@ -51,7 +47,7 @@ class SignatureRunner:
         self.key = key
         self.inputs = inputs
         self.outputs = outputs
-        self._subgraph = subgraph
+        self.subgraph = subgraph
         self._tensors = subgraph.tensors
         self._binding = Binding(subgraph, [a.tensor for a in inputs], [a.tensor for a in outputs])
         self._given: tuple[Sequence[TensorBuffer | None], Sequence[TensorBuffer | None]] = ([], [])
@@ -72,34 +68,23 @@ class SignatureRunner:
         """
         self._rebind(inputs, outputs)
         self._binding.copy_in()
-        self._subgraph.run()
+        self.subgraph.run()
         self._binding.copy_out()
 
     def is_all_npu(self) -> bool:
-        """Whether the CPU has no part in it, so that `start` can be used.
-
-        Raises:
-          LiteRtError: as `PlannedSubgraph.plan`.
-        """
-        self._subgraph.plan()
-        return self._subgraph.is_all_npu
+        """Whether the CPU has no part in it, so that `start` can be used."""
+        self.subgraph.plan()
+        return self.subgraph.is_all_npu
 
     def start(
         self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer]
     ) -> Sequence[Event]:
-        """Starts a run on the NPU alone, and does not wait for it.
-
-        Returns:
-          Events of all that is under way.
-
-        Raises:
-          LiteRtError: as `run`.
-        """
-        with self._subgraph.collect_events() as events:
+        """Starts a run on the NPU alone, and does not wait for it: the events of all that is under way."""
+        with self.subgraph.collect_events() as events:
             try:
                 self._rebind(inputs, outputs)
                 self._binding.copy_in()
-                self._subgraph.run()
+                self.subgraph.run()
                 if self._binding.has_copies_out:
                     wait_for_all(events)
                     self._binding.copy_out()
@@ -110,41 +95,19 @@ class SignatureRunner:
         return events
 
     def read_output(self, argument: SignatureTensor) -> np.ndarray[Any, Any]:
-        """A copy of an output as the last run left it, where that had no buffer for it.
-
-        Raises:
-          LiteRtError: UNSUPPORTED, for element types that NumPy has not.
-        """
+        """A copy of an output as the last run left it, where that had no buffer for it."""
         return self._tensors.buffer_of(argument.tensor).copy()
 
-    @property
-    def has_dynamic_tensors(self) -> bool:
-        """Whether shapes are known only after a run, so that outputs are to be read rather than bound."""
-        return self._subgraph.has_dynamic_tensors
-
-    @property
-    def generation(self) -> int:
-        """Another number after each change of shapes."""
-        return self._subgraph.generation
-
     def fit_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Gives the inputs these shapes, and makes the outputs' known.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for shapes that the model does not foresee; as `PlannedSubgraph.plan`.
-        """
+        """Gives the inputs these shapes, and makes the outputs' known."""
         for argument, shape in zip(self.inputs, shapes, strict=True):
-            self._fit_shape(argument, shape)
-        self._subgraph.plan()
+            self.resize(argument, shape)
+        self.subgraph.plan()
 
     def tensor_type(self, argument: SignatureTensor) -> RankedTensorType:
-        """Element type and shape as they are now; after a run, where the shape is dynamic.
-
-        Raises:
-          LiteRtError: as `PlannedSubgraph.plan`.
-        """
-        if argument.direction is Direction.OUTPUT:
-            self._subgraph.plan()
+        """Element type and shape as they are now; after a run, where the shape is dynamic."""
+        if argument.kind == "output":
+            self.subgraph.plan()
         return self._tensors.tensor_type(argument.tensor)
 
     def tensor_name(self, argument: SignatureTensor) -> str:
@@ -152,21 +115,13 @@ class SignatureRunner:
         return self._tensors.tensor_name(argument.tensor)
 
     def requirements(self, argument: SignatureTensor) -> TensorBufferRequirements:
-        """What memory it must have.
-
-        Raises:
-          LiteRtError: as `PlannedSubgraph.plan`.
-        """
-        self._subgraph.plan()
-        return self._subgraph.requirements(argument.tensor)
+        """What memory it must have."""
+        self.subgraph.plan()
+        return self.subgraph.requirements(argument.tensor)
 
     def allocate(self, argument: SignatureTensor) -> TensorBuffer:
-        """A buffer that can be bound as it is.
-
-        Raises:
-          LiteRtError: UNSUPPORTED for texts; as `PlannedSubgraph.plan`.
-        """
-        self._subgraph.plan()
+        """A buffer that can be bound as it is."""
+        self.subgraph.plan()
         tensor_type = self._tensors.tensor_type(argument.tensor)
         if tensor_type.element_type.bits == 0:
             raise LiteRtError(
@@ -175,40 +130,26 @@ class SignatureRunner:
                 self.where(argument),
                 "Run the model with ai_edge_litert.interpreter.",
             )
-        return self._subgraph.allocate(argument.tensor)
+        return self.subgraph.allocate(argument.tensor)
 
-    def find(self, direction: Direction, name: str) -> SignatureTensor:
-        """An input or output by its name.
-
-        Raises:
-          LiteRtError: NOT_FOUND.
-        """
-        arguments = self.inputs if direction is Direction.INPUT else self.outputs
+    def find(self, kind: Kind, name: str) -> SignatureTensor:
+        """An input or output by its name."""
+        arguments = self.inputs if kind == "input" else self.outputs
         for argument in arguments:
             if argument.name == name:
                 return argument
         known = ", ".join(f"'{argument.name}'" for argument in arguments)
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no {direction.value} '{name}', only {known}",
+            f"no {kind} '{name}', only {known}",
             f"signature '{self.key}'",
         )
 
-    def resize(self, argument: SignatureTensor, shape: Sequence[int], *, strict: bool) -> None:
-        """Gives an input another shape.
-
-        Args:
-          argument: the input.
-          shape: in place of the one it has.
-          strict: whether the model must have left open what changes.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT.
-        """
-        where = self.where(argument)
-        if strict and self._tensors.tensor_type(argument.tensor).shape != tuple(shape):
-            self._subgraph.check_resize(argument.tensor, shape, where)
-        self._subgraph.resize(argument.tensor, shape, where)
+    def resize(
+        self, argument: SignatureTensor, shape: Sequence[int], *, strict: bool = True
+    ) -> None:
+        """Gives an input another shape; `strict`: the model must have left open what changes."""
+        self.subgraph.resize(argument.tensor, shape, self.where(argument), strict=strict)
 
     def _rebind(
         self, given_inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer | None]
@@ -217,15 +158,15 @@ class SignatureRunner:
         if self._given == (given_inputs, outputs) and self._binding.is_current:
             return
         self._given = ([], [])
-        self._check_count(Direction.INPUT, len(given_inputs), len(self.inputs))
-        self._check_count(Direction.OUTPUT, len(outputs), len(self.outputs))
+        self._check_count("input", len(given_inputs), len(self.inputs))
+        self._check_count("output", len(outputs), len(self.outputs))
         inputs = [
             self._fit_input(argument, given or last)
             for argument, given, last in zip(
                 self.inputs, given_inputs, self._last_inputs, strict=True
             )
         ]
-        self._subgraph.plan()
+        self.subgraph.plan()
         for argument, buffer in zip(self.outputs, outputs, strict=True):
             if buffer is not None:
                 self._check_output(argument, buffer)
@@ -233,9 +174,8 @@ class SignatureRunner:
         self._last_inputs = [*inputs]
         self._given = ([*given_inputs], [*outputs])
 
-    def _check_count(self, direction: Direction, given: int, expected: int) -> None:
+    def _check_count(self, kind: Kind, given: int, expected: int) -> None:
         if given != expected:
-            kind = direction.value
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{given} of {expected} {kind} buffers",
@@ -251,14 +191,9 @@ class SignatureRunner:
         self._check_element_type(argument, buffer)
         flat = (self._tensors.tensor_type(argument.tensor).num_elements,)
         if buffer.tensor_type.shape != flat:
-            self._fit_shape(argument, buffer.tensor_type.shape)
+            self.resize(argument, buffer.tensor_type.shape)
         self._check_size(argument, buffer)
         return buffer
-
-    def _fit_shape(self, argument: SignatureTensor, shape: Sequence[int]) -> None:
-        if tuple(shape) != self._tensors.tensor_type(argument.tensor).shape:
-            self._subgraph.check_resize(argument.tensor, shape, self.where(argument))
-            self._subgraph.resize(argument.tensor, shape, self.where(argument))
 
     def _check_output(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
         self._check_element_type(argument, buffer)
@@ -266,7 +201,7 @@ class SignatureRunner:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, "a buffer over a read-only array", self.where(argument)
             )
-        if not self._subgraph.has_dynamic_tensors:
+        if not self.subgraph.has_dynamic_tensors:
             self._check_size(argument, buffer)
 
     def _check_element_type(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
@@ -292,4 +227,4 @@ class SignatureRunner:
 
     def where(self, argument: SignatureTensor) -> str:
         """Names an input or output, for errors."""
-        return f"{argument.direction.value} '{argument.name}' of signature '{self.key}'"
+        return f"{argument.kind} '{argument.name}' of signature '{self.key}'"

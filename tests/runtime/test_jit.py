@@ -488,7 +488,7 @@ def test_the_cache_drops_what_was_used_least_recently(tmp_path: Path) -> None:
         assert stored
         stored.close()
         os.utime(folder / f"{key}.tflite", (age, age))
-    found = cache.find(keys[0], ())
+    found = cache.find(keys[0], Options())
     assert found and not isinstance(found, Nothing)
     (folder / "notes.txt").write_text("a user's own")
     with read_model(data) as model:
