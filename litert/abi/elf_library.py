@@ -32,12 +32,7 @@ Code = Callable[[str, int], bytes]
 
 
 def load_library(image: bytes, name: str, flags: int) -> Any:
-    """Loads a library.
-
-    Args:
-      image: from `elf_library`, for this machine.
-      name: of its file.
-      flags: of dlopen, beside RTLD_NOW; the library stays loaded.
+    """Loads an image of `elf_library`, with flags of dlopen beside RTLD_NOW; it stays loaded.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING.
@@ -58,10 +53,7 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
 
 
 def elf_library(
-    name: str,
-    functions: Sequence[tuple[str, Code]],
-    data_size: int,
-    machine: str = "",
+    name: str, functions: Sequence[tuple[str, Code]], data_size: int, machine: str = ""
 ) -> bytes:
     """A library as it lies in a file.
 
@@ -80,28 +72,19 @@ def elf_library(
             Status.UNSUPPORTED,
             f"native plugins on {machine}; they run on {' and '.join(_MACHINES)}",
         )
-    code, places = _assemble(functions, machine)
+    code = b""
+    places: dict[str, tuple[int, int]] = {}  # offset and size of each function
+    for function, make in functions:
+        body = make(machine, CODE + len(code))
+        places[function] = (CODE + len(code), len(body))
+        code += body.ljust(-(-len(body) // 16) * 16, _FILL[machine])
     names = b"\0" + b"".join(n.encode() + b"\0" for n in (*places, name, _VERSION))
     tables, tags = _tables(places, name, names)
     dynamic = b"".join(struct.pack("<QQ", tag, value) for tag, value in tags)
-    headers = _headers(machine, CODE + len(code), data_size, len(dynamic))
-    head = headers + tables
+    head = _headers(machine, CODE + len(code), data_size, len(dynamic)) + tables
     assert len(head) <= CODE
     image = head.ljust(CODE, b"\0") + code
     return image.ljust(DATA, b"\0") + bytes(data_size) + dynamic
-
-
-def _assemble(
-    functions: Sequence[tuple[str, Code]], machine: str
-) -> tuple[bytes, dict[str, tuple[int, int]]]:
-    """All code, and each function's offset and size."""
-    code = b""
-    places: dict[str, tuple[int, int]] = {}
-    for name, make in functions:
-        body = make(machine, CODE + len(code))
-        places[name] = (CODE + len(code), len(body))
-        code += body.ljust(-(-len(body) // 16) * 16, _FILL[machine])
-    return code, places
 
 
 def _tables(

@@ -41,11 +41,7 @@ class Handles:
         return handle
 
     def get(self, handle: Any, kind: type[_Object]) -> _Object:
-        """The object behind a handle.
-
-        Args:
-          handle: a number, or a pointer of cffi's.
-          kind: that the object must be of.
+        """The object of a kind behind a handle, which is a number, or a pointer of cffi's.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for one that is NULL, never given, dropped, or of another kind.

@@ -58,12 +58,7 @@ class OptionsTable:
     def put_options(
         self, payloads: Mapping[str, bytes], custom_op_infos: Sequence[CustomOpInfo] = ()
     ) -> int:
-        """Makes a `LiteRtOptions`.
-
-        Args:
-          payloads: opaque options by name; C sees a zero byte behind each.
-          custom_op_infos: the ops that there are assets for.
-        """
+        """Makes a `LiteRtOptions`, with opaque options by name; C sees a zero byte behind each."""
         infos = [(_text(info.op_name), _text(info.asset_path)) for info in custom_op_infos]
         compiler = self._handles.put(HostCompilerOptions(infos))
         texts = {name: ffi.new("char[]", payload) for name, payload in payloads.items()}

@@ -13,16 +13,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(status: int, what: str, where: str = "") -> None:
-    """Raises what a C function's status says.
-
-    Args:
-      status: that the function returned.
-      what: failed, should it have: `LiteRtCompilerPluginPartition failed`.
-      where: for the error.
-
-    Raises:
-      LiteRtError: of that status, for any other than 0; UNKNOWN with the number for one that there is not.
-    """
+    """Raises where a C function's status is not 0: UNKNOWN with the number for a status that there is not."""
     if status:
         raise LiteRtError(int(status), what, where)
 
@@ -48,10 +39,7 @@ def answering(
 ) -> Callable[..., int]:
     """A function as the body of a C callback that returns a status.
 
-    Args:
-      function: returns None, or a status; what it raises is logged and becomes a status.
-      name: of the function, for the log.
-      log: that errors go to.
+    The function returns None, or a status; what it raises is logged and becomes a status.
     """
 
     def answer(*arguments: Any) -> int:

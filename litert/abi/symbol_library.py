@@ -15,6 +15,7 @@ from functools import cache
 
 from litert.abi.definitions import ffi
 from litert.abi.elf_library import CODE, DATA, Code, elf_library, load_library
+from litert.abi.handles import address_of
 from litert.abi.options_table import options_table
 from litert.abi.tables import make_callback
 
@@ -32,10 +33,7 @@ _logger = logging.getLogger(__name__)
 
 
 def load_symbols() -> Sequence[object]:
-    """Makes the functions findable in this process; a second call does nothing, from whatever thread it comes.
-
-    Returns:
-      What keeps them alive.
+    """Makes the functions findable in this process, and gives what keeps them alive; a second call does nothing.
 
     Raises:
       LiteRtError: UNSUPPORTED, on a machine of another kind; DYNAMIC_LOADING.
@@ -62,12 +60,11 @@ def _load_symbols() -> Sequence[object]:
         table.get_custom_op_info,
     )
     kept: list[object] = [library]
-    first = int(ffi.cast("uintptr_t", ffi.addressof(library, SYMBOLS[0])))
-    slots = ffi.cast("uintptr_t*", first + DATA - CODE)
+    slots = ffi.cast("uintptr_t*", address_of(ffi.addressof(library, SYMBOLS[0])) + DATA - CODE)
     for index, (name, function) in enumerate(zip(SYMBOLS, functions, strict=True)):
         function_type = ffi.typeof(ffi.addressof(library, name))
         callback = make_callback(function_type, function, name, _logger)
-        slots[index] = int(ffi.cast("uintptr_t", callback))
+        slots[index] = address_of(callback)
         kept.append(callback)
     return kept
 

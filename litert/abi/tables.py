@@ -32,7 +32,7 @@ def fill(
 
     Args:
       table: a pointer to one of the tables that begin with a `LiteRtAbiHeader`.
-      implementations: by slot. What returns a status in C returns None or a number, or raises.
+      implementations: by slot. They return None, or a status as a number, or raise.
       version: of the table, major and minor.
       owner: whom the table is for: `vendor 'IntelOpenVINO'`, for the log.
       log: gets what is raised, and once each slot that is called and not implemented.
@@ -59,12 +59,7 @@ def fill(
 
 
 def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any]]:
-    """The methods of an object that are called as a slot of a table, by their name.
-
-    Args:
-      implementation: the object.
-      c_type: of the table: `LiteRtRuntimeContext`.
-    """
+    """The methods of an object that are called as a slot of a table of some type in C, by their name."""
     names = [name for name, _ in ffi.typeof(c_type).fields]
     return {name: getattr(implementation, name) for name in names if hasattr(implementation, name)}
 
@@ -76,13 +71,14 @@ def make_callback(
 
     It has to be kept alive as long as it may be called.
     """
-    if function_type.result.kind == "void":
-        return ffi.callback(_signature(function_type), _speechless(function, name, log))
-    return ffi.callback(
-        _signature(function_type),
-        answering(function, name, log),
-        error=int(Status.RUNTIME_FAILURE),
-    )
+    signature, answer = _signature(function_type), answering(function, name, log)
+    if function_type.result.kind != "void":
+        return ffi.callback(signature, answer, error=int(Status.RUNTIME_FAILURE))
+
+    def act(*arguments: Any) -> None:
+        answer(*arguments)
+
+    return ffi.callback(signature, act)
 
 
 def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:
@@ -96,17 +92,6 @@ def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:
         return Status.UNSUPPORTED
 
     return refuse
-
-
-def _speechless(
-    function: Callable[..., Any], name: str, log: logging.Logger
-) -> Callable[..., None]:
-    answer = answering(lambda *arguments: function(*arguments) and None, name, log)
-
-    def act(*arguments: Any) -> None:
-        answer(*arguments)
-
-    return act
 
 
 @cache

@@ -21,14 +21,10 @@ MAX_RANK = 8
 
 
 def to_c(tensor_type: RankedTensorType, target: Any) -> None:
-    """Writes a type.
-
-    Args:
-      tensor_type: at most of rank 8.
-      target: a `LiteRtRankedTensorType*`.
+    """Writes a type to a `LiteRtRankedTensorType*`.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a higher rank.
+      LiteRtError: UNSUPPORTED, for a rank above 8.
     """
     layout = tensor_type.layout
     if layout.rank > MAX_RANK:
@@ -54,10 +50,7 @@ def new_type(tensor_type: RankedTensorType) -> Any:
 
 
 def from_c(source: Any) -> RankedTensorType:
-    """Reads a type.
-
-    Args:
-      source: a `LiteRtRankedTensorType*`, or the struct.
+    """Reads a `LiteRtRankedTensorType*`, or the struct.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for NULL, a rank above 8, or an element type that there is not.

@@ -110,17 +110,16 @@ _INTEL = "intel_openvino"
 _INTEL_FLAGS = (
     "configs_map", "enable_weight_sharing", "graph_backends", "graph_configs_map", "performance_mode",
 )  # fmt: skip
-_INTEL_BACKENDS = _words("cpu", "gpu", "npu")
-_INTEL_MODES = _words("latency", "throughput", "cumulative_throughput")
+_INTEL_BACKEND = _Flag(words=_words("cpu", "gpu", "npu"))
+_INTEL_PLAIN = {
+    "enable_weight_sharing": _Flag(),
+    "performance_mode": _Flag(words=_words("latency", "throughput", "cumulative_throughput")),
+}
 _LITERAL = re.compile(r"true|false|[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
-    """What a vendor's flags are for its plugin.
-
-    Args:
-      manufacturer: whose; flags begin with its name, whatever its case and underscores.
-      options: flags and their values.
+    """What a vendor's flags, which begin with its name in any case and underscores, are for its plugin.
 
     Returns:
       Payloads by their identifiers; none where there are no flags.
@@ -158,21 +157,17 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
     """
     by_vendor: dict[str, dict[str, str]] = {}
     for name, value in options.items():
-        owner, dot, field = name.partition(".")
-        if not dot:
-            owner, field = vendor.lower(), name
+        owner, field = name.split(".", 1) if "." in name else (vendor.lower(), name)
         flags = by_vendor.setdefault(owner, {})
         table, dot, key = field.partition(".")
         flag = FLAGS_OF_FIELDS.get(f"{owner}_{table}", f"{owner}_{table}")
         if dot:
-            former = flags.get(flag)
-            value = ",".join(filter(None, [former, f"{key}={value}"]))
+            value = ",".join(filter(None, [flags.get(flag), f"{key}={value}"]))
         flags[flag] = value
-    return {
-        identifier: payload
-        for owner, flags in by_vendor.items()
-        for identifier, payload in vendor_payloads(owner, flags).items()
-    }
+    payloads: dict[str, bytes] = {}
+    for owner, flags in by_vendor.items():
+        payloads |= vendor_payloads(owner, flags)
+    return payloads
 
 
 def _identifier(manufacturer: str, name: str) -> str:
@@ -189,11 +184,9 @@ def _identifier(manufacturer: str, name: str) -> str:
 
 def _spell(flag: _Flag, name: str, value: str) -> str:
     if flag.words is not None:
-        if value in flag.words:
-            return str(flag.words[value])
-        if not _LITERAL.fullmatch(value):
+        if value not in flag.words and not _LITERAL.fullmatch(value):
             raise _unfit(name, value, ", ".join(flag.words))
-        return value
+        return str(flag.words.get(value, value))
     if flag.kind == "texts":
         return "[" + ", ".join(_quoted(name, text) for text in value.split(",") if text) + "]"
     if flag.kind == "base64":
@@ -214,8 +207,8 @@ def _quoted(name: str, value: str) -> str:
 
 def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
     """Lines for Intel's plugin, some of whose flags hold several options."""
-    if suffix == "performance_mode":
-        yield f"performance_mode = {_spell(_Flag(words=_INTEL_MODES), name, value)}"
+    if suffix in _INTEL_PLAIN:
+        yield f"{suffix} = {_spell(_INTEL_PLAIN[suffix], name, value)}"
     elif suffix == "configs_map":
         for key, text in _pairs(name, value.split(","), "="):
             yield f"configs_map.{key} = {_quoted(name, text)}"
@@ -224,15 +217,13 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
         if ":" in value or ";" in value:
             backends = _pairs(name, value.split(";"), ":")
         for graph, backend in backends:
-            number = _spell(_Flag(words=_INTEL_BACKENDS), name, backend)
+            number = _spell(_INTEL_BACKEND, name, backend)
             yield f"graph.{_graph(name, value, graph)}.graph_backend = {number}"
     elif suffix == "graph_configs_map":
         for graph, pair in _pairs(name, value.split(";"), ":"):
             for key, text in _pairs(name, [pair], "="):
                 index = _graph(name, value, graph)
                 yield f"graph.{index}.configs_map.{key} = {_quoted(name, text)}"
-    elif suffix == "enable_weight_sharing":
-        yield f"{suffix} = {_spell(_Flag(), name, value)}"
     else:  # the plugin would pass over it in silence
         flags = [f"{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
         from difflib import get_close_matches

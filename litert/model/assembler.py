@@ -56,13 +56,7 @@ class Assembler:
         self._int_vectors: dict[tuple[int, ...], int] = {}
 
     def add(self, data: bytes, alignment: int = 4, lead: int = 0) -> int:
-        """Adds bytes; gives their address.
-
-        Args:
-          data: the bytes.
-          alignment: of the byte that is to be aligned.
-          lead: which of the bytes that is.
-        """
+        """Adds bytes, of which the one at `lead` is to be aligned; gives their address."""
         size = self.size + len(data)
         padding = (lead - size) % alignment
         self._chunks.append(data + bytes(padding) if padding else data)
@@ -119,20 +113,13 @@ class Assembler:
         return address
 
     def layout(self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]) -> TableLayout:
-        """How to pack a table.
+        """How to pack a table with offsets in some slots, and scalars in others, each with its `struct` code.
 
-        Args:
-          offsets: slots of the fields that are offsets.
-          scalars: slot and `struct` code of each other field; the larger ones first take least room.
+        Larger scalars first take least room.
         """
         found = self._layouts.get((offsets, scalars))
-        if found is None:
-            found = self._layouts[offsets, scalars] = self._make_layout(offsets, scalars)
-        return found
-
-    def _make_layout(
-        self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]
-    ) -> TableLayout:
+        if found is not None:
+            return found
         vtable = [0] * (max((*offsets, *(slot for slot, _ in scalars)), default=-1) + 1)
         pattern = f"<i{len(offsets)}I"
         size, alignment = 4, 4
@@ -148,7 +135,7 @@ class Assembler:
             alignment = max(alignment, width)
         padding = -size % alignment
         size += padding
-        return TableLayout(
+        made = self._layouts[offsets, scalars] = TableLayout(
             struct.Struct(f"{pattern}{padding}x").pack,
             tuple(vtable[slot] for slot in offsets),
             tuple(vtable[slot] for slot, _ in scalars),
@@ -156,6 +143,7 @@ class Assembler:
             alignment,
             self.vtable(tuple(vtable), size),
         )
+        return made
 
     def pack(self, layout: TableLayout, targets: Sequence[int], *scalars: Any) -> int:
         """Adds a table: addresses of what its offsets point at, and its scalars."""
@@ -172,12 +160,7 @@ class Assembler:
     def table(
         self, offsets: Sequence[tuple[int, int]], scalars: Sequence[tuple[int, str, Any]] = ()
     ) -> int:
-        """Adds a table.
-
-        Args:
-          offsets: slot of a field, and the address of what it points at.
-          scalars: slot, `struct` code and value of each other field.
-        """
+        """Adds a table: offsets by slot, as addresses of what they point at; scalars by slot and `struct` code."""
         layout = self.layout(
             tuple([slot for slot, _ in offsets]), tuple([(slot, code) for slot, code, _ in scalars])
         )

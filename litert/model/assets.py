@@ -37,11 +37,7 @@ class Asset(NamedTuple):
 
 
 def check_op_name(op_name: str) -> None:
-    """Checks that a metadata key can be made of a custom op's name.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for an empty name, or one with a zero byte in it.
-    """
+    """Raises INVALID_TOOL_CONFIG where no metadata key can be made of a custom op's name."""
     if not op_name or "\0" in op_name:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
@@ -72,9 +68,7 @@ def check_companion_path(path: str, where: str = "") -> None:
 
 
 def set_assets(model: Model, assets: Sequence[Asset]) -> None:
-    """Puts assets into a model, in place of all that it had.
-
-    The order is that of `assets`.
+    """Puts assets into a model, in this order and in place of all that it had.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG or INVALID_ARGUMENT for a bad name or path; ALREADY_EXISTS where two
@@ -125,12 +119,8 @@ def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
 
 def _owner(name: str, names: Mapping[str, Blob]) -> str:
     """The op that an asset's name belongs to: its shortest leading part that is an asset."""
-    slash = name.find("/")
-    while slash >= 0:
-        if name[:slash] in names:
-            return name[:slash]
-        slash = name.find("/", slash + 1)
-    return name
+    starts = (name[:place] for place, letter in enumerate(name) if letter == "/")
+    return next((start for start in starts if start in names), name)
 
 
 def _describe(asset: Asset) -> str:

@@ -87,15 +87,10 @@ def _failed(error: OSError, path: str) -> LiteRtError:
 
 
 def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
-    """Removes files until the rest fits; where that fails, they stay.
+    """Removes files with such names until the rest fits, other than the newest; where that fails, they stay.
 
-    Files that `open_atomic` left behind when its process was killed go after a day.
-
-    Args:
-      folder: which may hold other files, and which other processes may use.
-      names: of the files that belong to the cache.
-      limit_bytes: of these files together.
-      newest: path of a file that stays, however large it is.
+    Other processes may use the folder. Files that `open_atomic` left behind when its process was killed go after
+    a day.
     """
     left_over = re.compile(rf"\.(?:{names.pattern})\..*\.tmp")
     oldest = time.time() - _LEFT_OVER_AGE_S

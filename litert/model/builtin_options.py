@@ -76,9 +76,7 @@ def make_builtin_options(
 ) -> tuple[Table | None, Table | None]:
     """An operator's `builtin_options` and `builtin_options_2`, of which one at most is there.
 
-    Args:
-      op_name: the operator's name in the schema.
-      fields: of its table; an enum's value by number or by name.
+    The fields are of its table; an enum's value is its number or its name.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a field or name that the schema does not have.
@@ -102,43 +100,35 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
     Enums are numbers. What the file leaves out has the schema's default.
     """
     options = _own_options(op)
-    if options is None:
-        found = find_options_type(op.name)
-        if found is None:
-            return {}
-        options = Table.make(found[1])
     values: dict[str, FlexValue] = {}
-    for field in table_schema(options.type_name).fields.values():
-        value = options.get(field.name)
+    for name, field in option_names(op).items():
+        value: Any = field.default if options is None else options.get(name)
         if field.kind is FieldKind.SCALAR:
-            values[field.name] = value
+            values[name] = value
         elif field.kind is FieldKind.VECTOR and value is not None:
-            values[field.name] = tuple(value)
+            values[name] = tuple(value)
     return values
 
 
 def option_names(op: Op) -> Mapping[str, Field]:
     """The fields that a builtin op's options have, by name; none where it has no options."""
-    options = _own_options(op)
-    if options is not None:
-        return table_schema(options.type_name).fields
-    found = find_options_type(op.name)
-    return {} if found is None else table_schema(found[1]).fields
+    options, found = _own_options(op), find_options_type(op.name)
+    type_name = options.type_name if options else found[1] if found else None
+    return table_schema(type_name).fields if type_name else {}
 
 
 def get_builtin_option(op: Op, name: str) -> Any:
     """One of a builtin op's options, with the schema's default where the file leaves it out.
 
-    Args:
-      op: a builtin op.
-      name: one of `option_names`.
-
     Returns:
       A number; a tuple of them; an enum's value by its name in the schema; None for an absent vector.
     """
-    field = option_names(op)[name]
-    options = _own_options(op)
-    value: Any = field.default if options is None else options.get(name)
+    options, field = _own_options(op), option_names(op)[name]
+    return _readable(field, field.default if options is None else options.get(name))
+
+
+def _readable(field: Field, value: Any) -> Any:
+    """A field's value, with an enum's number replaced by its name."""
     if field.type_name in ENUMS and isinstance(value, int):
         return enum_name(field.type_name, value)
     return tuple(value) if field.kind is FieldKind.VECTOR and value is not None else value
@@ -152,12 +142,7 @@ def _own_options(op: Op) -> Table | None:
 
 
 def set_builtin_option(op: Op, name: str, value: Any) -> None:
-    """Sets one of a builtin op's options; the others keep their values.
-
-    Args:
-      op: to change.
-      name: one of `option_names`.
-      value: as `get_builtin_option` gives it; an enum's may be its number.
+    """Sets one of a builtin op's options, as `get_builtin_option` gives it, or an enum's number; others stay.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a value that the field cannot have.
@@ -188,14 +173,8 @@ def usual_builtin_options(op_name: str) -> Mapping[str, Any]:
 def default_builtin_options(op_name: str) -> Mapping[str, Any]:
     """A new op's options where nothing is said, by name, as `get_builtin_option` gives them."""
     found = find_options_type(op_name)
-    if found is None:
-        return {}
-    defaults = {
-        field.name: enum_name(field.type_name, field.default)
-        if field.type_name in ENUMS and isinstance(field.default, int)
-        else field.default
-        for field in table_schema(found[1]).fields.values()
-    }
+    fields = table_schema(found[1]).fields if found else {}
+    defaults = {name: _readable(field, field.default) for name, field in fields.items()}
     return {**defaults, **usual_builtin_options(op_name)}
 
 

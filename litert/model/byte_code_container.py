@@ -37,12 +37,7 @@ def is_container(module: Blob) -> bool:
 
 
 def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
-    """Makes a container.
-
-    Args:
-      byte_code: a module.
-      assets: in the order in which `unpack` is to give them; no two of one name.
-    """
+    """Makes a container of a module and its assets, no two of one name; `unpack` keeps their order."""
     names = [(a.op_name.encode(), a.companion_path.encode()) for a in assets]
     blobs = [byte_code, *(asset.blob for asset in assets)]
     place = _HEADER.size + _ENTRY.size * len(assets) + sum(len(o) + len(c) for o, c in names)
@@ -65,11 +60,7 @@ def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
 
 
 def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
-    """Takes a container apart; nothing is copied.
-
-    Args:
-      module: byte code as it lies in a file.
-      where: its name in errors.
+    """Takes byte code as it lies in a file apart; nothing is copied.
 
     Returns:
       The byte code and the assets in it; a module that is no container as it is, without assets.
@@ -91,11 +82,7 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
 
 
 def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
-    """The assets that a model's byte code carries, each name once.
-
-    Raises:
-      LiteRtError: as `unpack`.
-    """
+    """The assets that a model's byte code carries, each name once. Raises as `unpack`."""
     found: dict[str, Asset] = {}
     for appended in model.byte_code:
         for asset in unpack(appended.blob, where)[1]:

@@ -23,12 +23,7 @@ CPU_CALL = "odml.cpu_call"
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """What a composite op says of itself.
-
-    Attributes:
-      name: of what it computes.
-      decomposition: index of the subgraph that computes it; that may be none of the model.
-    """
+    """What a composite op computes, and the index of the subgraph that does, which the model may not have."""
 
     name: str
     decomposition: int

@@ -7,10 +7,10 @@ where they lie in the file, which buffers are shared, and in which order tensors
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from litert.model.blob import Blob
-from litert.model.dump import attribute, data_text, quote, text_or_data
+from litert.model.dump import data_text, quote, text_or_data
 from litert.model.graph import Buffer, Model, Op, Signature, Subgraph, Tensor
 from litert.model.op_matching import OpMatching
 from litert.model.subgraph_diff import (
@@ -19,6 +19,7 @@ from litert.model.subgraph_diff import (
     ModelDiff,
     SubgraphComparison,
     SubgraphDiff,
+    attribute_changes,
     count_changes,
     mapping_changes,
     value_changes,
@@ -52,7 +53,7 @@ def diff_models(before: Model, after: Model) -> ModelDiff:
         *_model_changes(before, after, data),
         *_signature_changes(before, after, matchings),
     ]
-    return ModelDiff(found, changes, _data_size(before), _data_size(after))
+    return ModelDiff(found, changes, _data_size(before.buffers), _data_size(after.buffers))
 
 
 def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> list[tuple[int, int]]:
@@ -81,20 +82,19 @@ def _call_texts(model: Model) -> dict[Op, Sequence[str]]:
 
 
 def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterator[Change]:
-    yield from value_changes("schema version", before.version, after.version, attribute)
-    yield from value_changes("description", before.description, after.description, attribute)
+    yield from value_changes("schema version", before.version, after.version)
+    yield from value_changes("description", before.description, after.description)
     yield from mapping_changes(_metadata_texts(before), _metadata_texts(after), str)
     modules = [[_blob_text(module.blob) for module in model.byte_code] for model in (before, after)]
     yield from count_changes("byte code", *modules)
     old, new = before.trailing, after.trailing
     if not data.is_same(old, new) and not _has_moved(old, new):
         yield from value_changes("trailing bytes", old, new, _blob_text)
-    for what in ("external_buffer_groups", "external_buffers"):
-        yield from value_changes(what, getattr(before, what), getattr(after, what), attribute)
+    yield from attribute_changes(before, after, "external_buffer_groups", "external_buffers")
     codes = [_unused_codes(model) for model in (before, after)]
     yield from count_changes("operator code that no op has", *codes)
-    unused = [sum(map(_size, _unused_buffers(model))) for model in (before, after)]
-    yield from value_changes("bytes of data that nothing has", unused[0], unused[1], str)
+    was, now = (_data_size(_unused_buffers(model)) for model in (before, after))
+    yield from value_changes("bytes of data that nothing has", was, now)
 
 
 def _blob_text(blob: Blob) -> str:
@@ -132,12 +132,8 @@ def _unused_buffers(model: Model) -> Iterator[Buffer]:
     return (buffer for buffer in model.buffers if buffer not in used)
 
 
-def _data_size(model: Model) -> int:
-    return sum(map(_size, model.buffers))
-
-
-def _size(buffer: Buffer) -> int:
-    return buffer.blob.size if buffer.blob else 0
+def _data_size(buffers: Iterable[Buffer]) -> int:
+    return sum(buffer.blob.size for buffer in buffers if buffer.blob)
 
 
 def _signature_changes(
@@ -153,10 +149,8 @@ def _signature_changes(
             yield from value_changes(what, old, new, _signature_text)
             continue
         matching = matchings.get(index[id(new.subgraph)])
-        for kind, was, now in (
-            ("inputs", old.inputs, new.inputs),
-            ("outputs", old.outputs, new.outputs),
-        ):
+        for kind in ("inputs", "outputs"):
+            was, now = getattr(old, kind), getattr(new, kind)
             if matching is None or not _are_same(was, now, matching):
                 yield Change(f"{what} {kind}", _arguments_text(was), _arguments_text(now))
 

@@ -24,13 +24,7 @@ _STRING = 5 << 2
 
 
 class DispatchOptions(NamedTuple):
-    """Where an NPU call's byte code lies, and which function of it is called.
-
-    Attributes:
-      bytecode_offset: from the start of the file; 0 until the file is laid out.
-      bytecode_size: in bytes.
-      name: of the function in the byte code.
-    """
+    """Where an NPU call's byte code lies in the file (at 0 until it is laid out), and which function is called."""
 
     bytecode_offset: int
     bytecode_size: int
@@ -80,11 +74,7 @@ def write_dispatch_options(options: DispatchOptions) -> bytes:
 
 
 def read_dispatch_options(data: bytes | memoryview, where: str = "") -> DispatchOptions:
-    """Reads what stock or `write_dispatch_options` wrote.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, with `where`.
-    """
+    """Reads what stock or `write_dispatch_options` wrote; all else is INVALID_FLATBUFFER."""
     options = read_flexbuffer(data, where)
     if isinstance(options, dict):
         offset, size, name = (options.get(key) for key in (_OFFSET_KEY, _SIZE_KEY, _NAME_KEY))
@@ -104,12 +94,7 @@ def read_dispatch_options(data: bytes | memoryview, where: str = "") -> Dispatch
 
 
 def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blob:
-    """The byte code module that a call names.
-
-    Args:
-      file: the whole compiled file.
-      options: of the call.
-      where: for the error.
+    """The byte code module in a compiled file that a call names.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, for a module that is empty or not in the file.

@@ -14,7 +14,7 @@ from typing import Any
 
 from litert.core.quantization import Quantization
 from litert.model.custom_options import find_flexbuffer_options
-from litert.model.graph import Appended, Model, Op, Signature, Subgraph, Tensor
+from litert.model.graph import Model, Op, Signature, Subgraph, Tensor
 from litert.model.raw_options import RAW_FORMATS
 from litert.model.schema import ENUMS
 from litert.model.schema_types import FieldKind, table_schema
@@ -51,7 +51,9 @@ def dump(model: Model) -> str:
     for index, subgraph in enumerate(model.subgraphs):
         function = _Function(subgraph, signatures.get(id(subgraph), ()), calls)
         lines += [f"  // subgraph {index}", *function.lines()]
-    lines += [_byte_code(index, module) for index, module in enumerate(model.byte_code)]
+    for index, module in enumerate(model.byte_code):
+        value = data_text(module.blob.view)
+        lines.append(f'  "tfl.byte_code"() {{index = {index}, value = {value}}}')
     for entry in model.metadata:
         blob = entry.buffer.blob
         value = text_or_data(blob.view) if blob else '""'
@@ -60,11 +62,6 @@ def dump(model: Model) -> str:
         lines.append(f'  "tfl.trailing"() {{value = {data_text(model.trailing.view)}}}')
     lines.append("}\n")
     return "\n".join(lines)
-
-
-def dump_subgraph(subgraph: Subgraph) -> str:
-    """The text of one subgraph, such as a partition; ends in a newline."""
-    return "\n".join(line[2:] for line in _Function(subgraph, (), {}).lines()) + "\n"
 
 
 class _Function:
@@ -111,7 +108,7 @@ class _Function:
             for s in self._signatures
         ]
         suffix = f" attributes {{signatures = {_braces(attributes)}}}" if attributes else ""
-        return f"  func.func {symbol(subgraph.name)}({arguments}) -> {result}{suffix} {{"
+        return f"  func.func @{key(subgraph.name)}({arguments}) -> {result}{suffix} {{"
 
     def _bindings(self, arguments: Iterable[tuple[str, Tensor]]) -> str:
         return _braces(f"{key(name)} = {self._name(tensor)}" for name, tensor in arguments)
@@ -183,10 +180,6 @@ class _Function:
         return text
 
 
-def _byte_code(index: int, module: Appended) -> str:
-    return f'  "tfl.byte_code"() {{index = {index}, value = {data_text(module.blob.view)}}}'
-
-
 def _location(tensors: Sequence[Tensor]) -> str:
     names = [tensor.name for tensor in tensors]
     return f" loc({', '.join(map(quote, names))})" if any(names) else ""
@@ -207,11 +200,6 @@ def quote(text: str) -> str:
 def key(name: str) -> str:
     """An attribute's name: bare, or in quotes."""
     return name if _SYMBOL.fullmatch(name) else quote(name)
-
-
-def symbol(name: str) -> str:
-    """A function's name."""
-    return f"@{key(name)}"
 
 
 def real(value: float) -> str:
@@ -274,9 +262,9 @@ def attribute(value: Any) -> str:
     if isinstance(value, bytes | memoryview):
         return data_text(value)
     if isinstance(value, Table):
-        return f"{{{', '.join(table_attributes(value))}}}"
+        return _braces(table_attributes(value))
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key(k)} = {attribute(v)}' for k, v in value.items())}}}"
+        return _braces(f"{key(k)} = {attribute(v)}" for k, v in value.items())
     if isinstance(value, Sequence):
         return _sequence(value)
     assert value is None

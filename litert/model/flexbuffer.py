@@ -32,13 +32,10 @@ _BLOB, _BOOL, _VECTOR_BOOL = 25, 26, 36
 def read_flexbuffer(
     data: bytes | memoryview, where: str = "", *, is_whole: bool = False
 ) -> FlexValue:
-    """The root value of a FlexBuffer.
+    """The root value of a FlexBuffer, with which the data end.
 
-    Args:
-      data: which ends with it.
-      where: for errors.
-      is_whole: whether no byte may be left over: each belongs to a value, or is a zero that aligns the next one.
-        All builders write so, while the bytes of a C struct that happen to end like a FlexBuffer do not.
+    Where it is the whole, no byte may be left over: each belongs to a value, or is a zero that aligns the next
+    one. All builders write so, while the bytes of a C struct that happen to end like a FlexBuffer do not.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, with `where`, for anything that is not well-formed.

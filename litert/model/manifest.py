@@ -33,12 +33,7 @@ _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What bytes must be.
-
-    Attributes:
-      size: in bytes.
-      sha256: in lower-case hex.
-    """
+    """What bytes must be; the digest is in lower-case hex."""
 
     size: int
     sha256: str
@@ -61,12 +56,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOutput:
-    """An output of dynamic shape of an NPU call, and the int32 output that holds its shape.
-
-    Attributes:
-      call_name: the call's function name.
-      output, shape_output: indices of the dispatch op's outputs.
-    """
+    """An output of dynamic shape of an NPU call, and the int32 output that holds its shape, by their indices."""
 
     call_name: str
     output: int
@@ -136,11 +126,7 @@ class Manifest:
 
 
 def read_manifest(model: Model, where: str = "") -> Manifest | None:
-    """A model's manifest; None where it has none.
-
-    Raises:
-      LiteRtError: as `Manifest.from_json`.
-    """
+    """A model's manifest; None where it has none. Raises as `Manifest.from_json`."""
     blob = model.find_metadata(MANIFEST_KEY)
     return None if blob is None else Manifest.from_json(blob.view, where)
 
@@ -156,27 +142,21 @@ def find_mismatches(
     modules: Sequence[Blob],
     size_limit: int | None = None,
 ) -> list[str]:
-    """What a file holds that is not what its manifest says, in sentences; empty where all is well.
+    """What a file's assets and byte code are that its manifest does not say, in sentences; none if all is well.
 
-    Args:
-      manifest: of the file.
-      assets: of the file.
-      modules: its byte code, in the file's order.
-      size_limit: of what is read for its digest, in bytes; above it only sizes are compared.
+    What has more bytes than `size_limit` is not read for its digest: only sizes are compared.
     """
-    found = [(f"asset '{asset.name}'", manifest.assets.get(asset.name), asset.blob)
-             for asset in assets]  # fmt: skip
-    for index, module in enumerate(modules):
-        known = manifest.modules[index] if index < len(manifest.modules) else None
-        found.append((f"byte code module {index}", known, module))
-    problems = [
-        f"{name} is not in the manifest" if digest is None else f"{name} has changed: {change}"
-        for name, digest, blob in found
-        if digest is None or (change := _change(digest, blob, size_limit))
-    ]
-    present = {asset.name for asset in assets}
-    missing = [f"asset '{name}'" for name in manifest.assets if name not in present]
-    missing += [f"byte code module {i}" for i in range(len(modules), len(manifest.modules))]
+    known = {f"asset '{name}'": digest for name, digest in manifest.assets.items()}
+    known |= {f"byte code module {i}": digest for i, digest in enumerate(manifest.modules)}
+    found = {f"asset '{asset.name}'": asset.blob for asset in assets}
+    found |= {f"byte code module {i}": module for i, module in enumerate(modules)}
+    problems = []
+    for name, blob in found.items():
+        if name not in known:
+            problems.append(f"{name} is not in the manifest")
+        elif change := _change(known[name], blob, size_limit):
+            problems.append(f"{name} has changed: {change}")
+    missing = [name for name in known if name not in found]
     return problems + [f"{name} is in the manifest, and not in the file" for name in missing]
 
 

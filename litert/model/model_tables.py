@@ -6,6 +6,7 @@ Tensors and ops are packed with few steps, since they are most of a model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -28,6 +29,8 @@ from litert.model.quantization_table import quantization_table, with_indices
 from litert.model.schema_types import IDENTIFIER
 from litert.model.schema_writer import Offsets, Scalars, SchemaWriter
 from litert.model.table import Table, is_absent
+
+_Item = TypeVar("_Item")
 
 _TENSOR_TYPES = {ElementType[name]: number for number, name in schema.ENUMS["TensorType"].items()}
 _OPTIONS = {name: number for number, name in schema.UNIONS["BuiltinOptions"].items()}
@@ -54,19 +57,12 @@ class ModelTables:
         outside: Mapping[int, int],
         call_options: Mapping[int, bytes],
     ) -> None:
-        """Prepares the tables.
-
-        Args:
-          model: to be written.
-          inside: places of data vectors, from the tables' end, by the blob's id.
-          outside: places of data behind the flatbuffer.
-          call_options: custom options of dispatch ops, by the op's id, of the size that they will have.
-        """
+        """Takes places as `SchemaWriter`, and dispatch ops' custom options by the op's id, of their final size."""
         self._model = model
         self._writer = SchemaWriter(inside, outside)
         self._buffers = all_buffers(model)
         self._buffer_index = {id(buffer): i for i, buffer in enumerate(self._buffers)}
-        self._codes = _all_codes(model)
+        self._codes = _with_others(model.operator_codes, [op.code for op in model.ops()])
         self._code_index = {id(code): i for i, code in enumerate(self._codes)}
         self._subgraph_index = {id(subgraph): i for i, subgraph in enumerate(model.subgraphs)}
         self._tensor_index: dict[int, dict[int, int]] = {}  # by the subgraph's id
@@ -82,8 +78,8 @@ class ModelTables:
         metadata = [self._metadata(entry) for entry in model.metadata]
         subgraphs = [self._subgraph(subgraph) for subgraph in model.subgraphs]
         signatures = [self._signature(entry) for entry in model.signatures]
-        groups = [writer.copier.copy(table) for table in model.external_buffer_groups]
-        external = [writer.copier.copy(table) for table in model.external_buffers]
+        groups = [writer.copy(table) for table in model.external_buffer_groups]
+        external = [writer.copy(table) for table in model.external_buffers]
         old_metadata = [
             entry if isinstance(entry, int) else self._buffer_index[id(entry)]
             for entry in model.metadata_buffers
@@ -148,7 +144,7 @@ class ModelTables:
     def _tensors(self, tensors: Iterable[Tensor], index: dict[int, int]) -> list[int]:
         out, buffer_index = self._writer.out, self._buffer_index
         text, shape_vector, pack = out.text, out.shared_int_vector, out.pack
-        copy = self._writer.copier.copy
+        copy = self._writer.copy
 
         def index_of(scales: ConstantTensor) -> int:
             return index[id(scales)]
@@ -208,7 +204,7 @@ class ModelTables:
     def _ops(self, ops: Iterable[Op], index: dict[int, int]) -> list[int]:
         out, code_index = self._writer.out, self._code_index
         int_vector, pack = out.int_vector, out.pack
-        copy = self._writer.copier.copy
+        copy = self._writer.copy
         index = {**index, id(None): -1}  # an optional input that is left out
         packed = []
         for op in ops:
@@ -241,10 +237,10 @@ class ModelTables:
         if op.debug_metadata_index != -1:
             scalars.append((13, "i", op.debug_metadata_index))
         if op.options is not None:
-            offsets.append((4, writer.copier.copy(op.options)))
+            offsets.append((4, writer.copy(op.options)))
             scalars.append((3, "B", _number(op.options, "BuiltinOptions", _OPTIONS)))
         if op.options_2 is not None:
-            offsets.append((12, writer.copier.copy(op.options_2)))
+            offsets.append((12, writer.copy(op.options_2)))
             scalars.append((11, "B", _number(op.options_2, "BuiltinOptions2", _OPTIONS_2)))
         if op.custom_options_format:
             scalars.append((6, "b", op.custom_options_format))
@@ -292,27 +288,16 @@ class ModelTables:
 
 def all_buffers(model: Model) -> list[Buffer]:
     """The model's buffers, then those that only a tensor or a metadata entry has."""
-    seen = {id(buffer) for buffer in model.buffers}
-    buffers = list(model.buffers)
     used = [tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors]
     used += [entry.buffer for entry in model.metadata]
     used += [entry for entry in model.metadata_buffers if isinstance(entry, Buffer)]
-    for buffer in used:
-        if id(buffer) not in seen:
-            seen.add(id(buffer))
-            buffers.append(buffer)
-    return buffers
+    return _with_others(model.buffers, used)
 
 
-def _all_codes(model: Model) -> list[OperatorCode]:
-    """The model's operator codes, then those that only an op has."""
-    seen = {id(code) for code in model.operator_codes}
-    codes = list(model.operator_codes)
-    for op in model.ops():
-        if id(op.code) not in seen:
-            seen.add(id(op.code))
-            codes.append(op.code)
-    return codes
+def _with_others(listed: Sequence[_Item], used: Sequence[_Item]) -> list[_Item]:
+    """What a model lists, then what it only uses, each once."""
+    known = set(map(id, listed))
+    return [*listed, *{id(item): item for item in used if id(item) not in known}.values()]
 
 
 def _not_held_together(subgraph: Subgraph) -> LiteRtError:

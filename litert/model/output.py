@@ -56,22 +56,16 @@ def write_plan(plan: Plan, path: str, progress: Progress | None = None) -> None:
       LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
     """
     with open_atomic(path) as fd:
-        _fill(fd, plan, progress)
-
-
-def _fill(fd: int, plan: Plan, progress: Progress | None) -> None:
-    if plan.size <= _SMALL_FILE:
-        write_at(fd, plan_bytes(plan), 0)
+        if plan.size <= _SMALL_FILE:
+            write_at(fd, plan_bytes(plan), 0)
+        else:
+            with closing(FileCopy(fd, plan.size)) as copy:
+                _copy_runs(fd, copy, plan, progress)
+            for target, text in plan.texts:
+                write_at(fd, text, target)
+            os.ftruncate(fd, plan.size)  # zeros at the end are not written
         if progress is not None:
             progress(plan.size, plan.size)
-        return
-    with closing(FileCopy(fd, plan.size)) as copy:
-        _copy_runs(fd, copy, plan, progress)
-    for target, text in plan.texts:
-        write_at(fd, text, target)
-    os.ftruncate(fd, plan.size)  # zeros at the end are not written
-    if progress is not None:
-        progress(plan.size, plan.size)
 
 
 def _copy_runs(fd: int, copy: FileCopy, plan: Plan, progress: Progress | None) -> None:

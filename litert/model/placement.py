@@ -135,12 +135,7 @@ class Plan:
         self.runs: list[Run] = []
 
     def add_region(self, region: Region, start: int) -> None:
-        """Copies a region's data.
-
-        Args:
-          region: what is copied.
-          start: of the place that the region's places count from.
-        """
+        """Copies a region's data, whose places count from `start`."""
         prefix_size = region.prefix
         file: MappedFile | None = None
         source = target = end = 0  # of the run, if there is a file

@@ -92,12 +92,7 @@ def read_control_dependencies(model: Model) -> list[list[Edge]]:
 
 
 def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> None:
-    """Replaces the edges of a model that has such metadata.
-
-    Args:
-      model: to change.
-      edges: of each subgraph; those that are left out have none.
-    """
+    """Replaces the edges of a model that has such metadata; subgraphs that are left out have none."""
     every = [*edges, *([()] * (len(model.subgraphs) - len(edges)))]
     data = bytearray()
     _put(data, _VERSION)

@@ -21,12 +21,7 @@ _BLOCKWISE, _MULTI_AXIS = "BlockwiseQuantization", "MultiAxisQuantization"
 def read_quantization(
     table: Table, tensor_of: Callable[[int], ConstantTensor | None]
 ) -> Quantization | None:
-    """What a table says; None where it says nothing.
-
-    Args:
-      table: `QuantizationParameters`.
-      tensor_of: the tensor at an index of the subgraph; None for -1.
-    """
+    """What a table says, with the tensors at indices of the subgraph; None where it says nothing."""
     fields = dict(table.fields())
     details: Table | None = fields.pop("details", None)
     fields.pop("details_type", None)

@@ -58,9 +58,6 @@ class RawField:
 def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
     """The fields of a C struct, each where a C compiler puts it.
 
-    Args:
-      declarations: of the fields in order.
-
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a type that no field has, or an array without elements.
     """

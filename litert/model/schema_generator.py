@@ -60,11 +60,7 @@ number is the field before it). `_` is a slot that is no longer used.
 
 
 def generate(source: str) -> str:
-    """The text of `schema.py`.
-
-    Args:
-      source: the text of `schema_py_generated.py`.
-    """
+    """The text of `schema.py`, from that of `schema_py_generated.py`."""
     enums = _find_enums(source)
     unions = [name for name in enums if f"def {name}Creator(" in source]
     bases: dict[str, str] = {}

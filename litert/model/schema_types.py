@@ -60,11 +60,7 @@ class TableSchema(NamedTuple):
     fields: dict[str, Field]
 
     def field(self, name: str) -> Field:
-        """The field of that name.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, if there is none.
-        """
+        """The field of that name; INVALID_ARGUMENT where there is none."""
         found = self.fields.get(name)
         if found is None:
             raise LiteRtError(
@@ -77,11 +73,7 @@ class TableSchema(NamedTuple):
 
 @cache
 def table_schema(type_name: str) -> TableSchema:
-    """A table's schema.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if the schema has no such table.
-    """
+    """A table's schema; INVALID_ARGUMENT where there is no such table."""
     text = schema.TABLES.get(type_name)
     if text is None:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the TFLite schema has no table '{type_name}'")

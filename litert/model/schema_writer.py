@@ -23,9 +23,8 @@ Offsets = list[tuple[int, int]]
 Scalars = list[tuple[int, str, Any]]
 """Slot of each field, its code for `struct`, and its value."""
 
-_MAX_FIELD_SIZE = (
-    16  # of a table that is copied as it is, on average: there are no gaps in real ones
-)
+# Of a table that is copied as it is, on average: there are no gaps in real ones.
+_MAX_FIELD_SIZE = 16
 
 
 class SchemaWriter:
@@ -33,22 +32,17 @@ class SchemaWriter:
 
     Attributes:
       out: the flatbuffer.
-      copier: of tables that nobody has changed.
       absolute: address of each ulong that is to hold a place in the file, and the place from the tables' end.
     """
 
     def __init__(self, inside: Mapping[int, int], outside: Mapping[int, int]) -> None:
-        """An empty flatbuffer.
-
-        Args:
-          inside: places of data vectors, from the tables' end, by the blob's id.
-          outside: places of data behind the flatbuffer.
-        """
+        """Takes the places of data vectors, from the tables' end, by the blob's id; and of data behind them."""
         self.out = Assembler()
-        self.copier = TableCopier(self.out)
         self.absolute: list[tuple[int, int]] = []
         self._inside = inside
         self._outside = outside
+        self._budgets: dict[FlatbufferBytes, Budget] = {}
+        self._plans: dict[tuple[str, FlatbufferBytes, int], tuple[int, int, int]] = {}
 
     def text_field(self, slot: int, text: str) -> Offsets:
         """A field that is a string, unless it is left out."""
@@ -81,17 +75,6 @@ class SchemaWriter:
         self.absolute.append((address - layout.scalar_places[0], self._outside[id(blob)]))
         return address
 
-
-class TableCopier:
-    """Copies tables into one flatbuffer."""
-
-    __slots__ = ("_budgets", "_out", "_plans")
-
-    def __init__(self, out: Assembler) -> None:
-        self._out = out
-        self._budgets: dict[FlatbufferBytes, Budget] = {}
-        self._plans: dict[tuple[str, FlatbufferBytes, int], tuple[int, int, int]] = {}
-
     def copy(self, table: Table) -> int:
         """Copies a table and all it points at; gives its address.
 
@@ -112,7 +95,7 @@ class TableCopier:
             address, size, alignment = plan
             if size and not position % 4 and position + size <= source.size:
                 body = bytes(view[position + 4 : position + size])
-                return self._out.copied_table(address, body, position, alignment)
+                return self.out.copied_table(address, body, position, alignment)
             budget = self._budgets.get(source)
             if budget is None:
                 budget = self._budgets[source] = Budget(source)
@@ -136,7 +119,7 @@ class TableCopier:
         end += -end % 4
         if end > _MAX_FIELD_SIZE * (len(slots) + 1):
             return 0, 0, 0
-        return self._out.vtable(offsets, end), end, alignment
+        return self.out.vtable(offsets, end), end, alignment
 
     def _copy_fields(self, table: Table, source: FlatbufferBytes, budget: Budget) -> int:
         position = table.position
@@ -158,7 +141,7 @@ class TableCopier:
                 offsets.append((field.slot, address))
             else:  # nothing that the schema knows: neither has the union a number
                 scalars = [entry for entry in scalars if entry[0] != field.slot - 1]
-        return self._out.table(offsets, _largest_first(scalars))
+        return self.out.table(offsets, _largest_first(scalars))
 
     def _copy_target(self, table: Table, field: Field, target: int, budget: Budget) -> int:
         """Copies what an offset in a file points at; 0, for a union that holds nothing known."""
@@ -170,12 +153,12 @@ class TableCopier:
             budget.spend_bytes(end - target)
             data = bytes(source.view[target:end])
             if field.kind is FieldKind.STRING:
-                return self._out.add(data + b"\0")
-            return self._out.add(data, _vector_alignment(size), 4)
+                return self.out.add(data + b"\0")
+            return self.out.add(data, _vector_alignment(size), 4)
         if field.kind is FieldKind.TABLES:
             tables = source.tables(target)
             budget.spend_tables(len(tables))
-            return self._out.offset_vector(
+            return self.out.offset_vector(
                 [self.copy(Table(field.type_name, source, position)) for position in tables]
             )
         value: Table | None = table.get(field.name)
@@ -192,19 +175,19 @@ class TableCopier:
                 offsets.append((field.slot, self._add_value(field, value)))
             elif value != field.default:
                 scalars.append((field.slot, field.code, value))
-        return self._out.table(offsets, _largest_first(scalars))
+        return self.out.table(offsets, _largest_first(scalars))
 
     def _add_value(self, field: Field, value: Any) -> int:
         if field.kind is FieldKind.STRING:
-            return self._out.text(value)
+            return self.out.text(value)
         if field.kind is FieldKind.TABLES:
-            return self._out.offset_vector([self.copy(entry) for entry in value])
+            return self.out.offset_vector([self.copy(entry) for entry in value])
         if field.kind is not FieldKind.VECTOR:
             return self.copy(value)
         if field.code == "B":
-            return self._out.byte_vector(value)
+            return self.out.byte_vector(value)
         data = struct.pack(f"<I{len(value)}{field.code}", len(value), *value)
-        return self._out.add(data, _vector_alignment(field.element_size), 4)
+        return self.out.add(data, _vector_alignment(field.element_size), 4)
 
 
 def _vector_alignment(element_size: int) -> int:

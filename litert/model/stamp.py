@@ -38,11 +38,7 @@ class Stamp:
 
 
 def read_stamp(model: Model, where: str = "") -> Stamp | None:
-    """A model's stamp; None where it has none, which is to say that no NPU's compiler made it.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a stamp that is not one.
-    """
+    """A model's stamp; None where no NPU's compiler made it. INVALID_FLATBUFFER for a stamp that is none."""
     blob = model.find_metadata(STAMP_KEY)
     if blob is None:
         return None
@@ -62,11 +58,7 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
 
 
 def set_stamp(model: Model, stamp: Stamp) -> None:
-    """Puts a stamp on a model, in place of one that it had.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for a name that does not fit.
-    """
+    """Puts a stamp on a model, in place of one that it had. Raises as `Stamp.to_bytes`."""
     model.set_metadata(STAMP_KEY, Blob(stamp.to_bytes()))
 
 

@@ -123,24 +123,22 @@ class DataComparison:
         self._known: dict[tuple[Blob, Blob], bool] = {}
 
     def is_same(self, before: Blob | None, after: Blob | None) -> bool:
-        if before is None or after is None:
-            return before is after or not (
-                before.size if before else 0 or after.size if after else 0
-            )
-        if before is after or before.size != after.size:
+        size = before.size if before else 0
+        if before is after or size != (after.size if after else 0):
             return before is after
-        known = self._known.get((before, after))
-        if known is None:
-            known = self._known[before, after] = all(
+        if before is None or after is None:
+            return True
+        if (before, after) not in self._known:
+            self._known[before, after] = all(
                 bytes(before.view[start : start + _CHUNK])
                 == bytes(after.view[start : start + _CHUNK])
-                for start in range(0, before.size, _CHUNK)
+                for start in range(0, size, _CHUNK)
             )
-        return known
+        return self._known[before, after]
 
 
 def value_changes(
-    what: str, before: Any, after: Any, text: Callable[[Any], str]
+    what: str, before: Any, after: Any, text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
     """The change of one value, if it is one; None is nothing."""
     if before != after:
@@ -148,14 +146,19 @@ def value_changes(
 
 
 def mapping_changes(
-    before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str]
+    before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
     """The changes of values by name; a name that is not there is nothing."""
     for name in dict.fromkeys([*before, *after]):
         if name not in before or name not in after or before[name] != after[name]:
-            yield Change(
-                name, *(text(some[name]) if name in some else "" for some in (before, after))
-            )
+            texts = (text(some[name]) if name in some else "" for some in (before, after))
+            yield Change(name, *texts)
+
+
+def attribute_changes(before: Any, after: Any, *names: str) -> Iterator[Change]:
+    """The changes of an object's attributes."""
+    for name in names:
+        yield from value_changes(name, getattr(before, name), getattr(after, name))
 
 
 def count_changes(what: str, before: Iterable[str], after: Iterable[str]) -> Iterator[Change]:
@@ -187,43 +190,44 @@ class SubgraphComparison:
         before, after, known = self._before, self._after, self.matching.ops
         kept = set(known.values())
         changed = []
-        for index, op in enumerate(after.ops):
-            if op in known:
-                old = known[op]
-                changes = list(self._op_changes(old, op))
-                if changes:
-                    was = _op_place(self._places[old], old)
-                    changed.append(OpChange(was, _op_place(index, op), changes))
+        for op in after.ops:
+            if op in known and (changes := list(self._op_changes(known[op], op))):
+                changed.append(OpChange(self._place(known[op]), self._place(op), changes))
         return SubgraphDiff(
             before_index,
             after_index,
             after.name,
             len(before.ops),
             len(after.ops),
-            [_op_place(index, op) for index, op in enumerate(before.ops) if op not in kept],
-            [_op_place(index, op) for index, op in enumerate(after.ops) if op not in known],
+            [self._place(op) for op in before.ops if op not in kept],
+            [self._place(op) for op in after.ops if op not in known],
             changed,
             self.matching.count_moved(),
             list(self._subgraph_changes()),
         )
 
+    def _place(self, op: Op) -> OpPlace:
+        return OpPlace(self._places[op], op.name, [tensor.name for tensor in op.outputs])
+
     def _op_changes(self, before: Op, after: Op) -> Iterator[Change]:
-        yield from value_changes("version", before.code.version, after.code.version, str)
+        yield from attribute_changes(before.code, after.code, "version")
         yield from _table_changes("options", before.options, after.options)
         yield from _table_changes("options", before.options_2, after.options_2)
         yield from self._custom_option_changes(before, after)
-        for what in ("custom_options_format", "mutating_variable_inputs", "debug_metadata_index"):
-            yield from value_changes(what, getattr(before, what), getattr(after, what), attribute)
+        yield from attribute_changes(
+            before, after,
+            "custom_options_format", "mutating_variable_inputs", "debug_metadata_index",
+        )  # fmt: skip
         for what, old_tensors, new_tensors in (
             ("input", before.inputs, after.inputs),
             ("intermediate", before.intermediates, after.intermediates),
         ):
             for index, (old, new) in enumerate(zip_longest(old_tensors, new_tensors)):
                 yield from self._input_changes(f"{what} {index}", old, new)
-            yield from value_changes(f"number of {what}s", len(old_tensors), len(new_tensors), str)
+            yield from value_changes(f"number of {what}s", len(old_tensors), len(new_tensors))
         for index, (written, writes) in enumerate(zip(before.outputs, after.outputs, strict=False)):
             yield from _tensor_changes(f"output {index}", written, writes)
-        yield from value_changes("number of outputs", len(before.outputs), len(after.outputs), str)
+        yield from value_changes("number of outputs", len(before.outputs), len(after.outputs))
 
     def _custom_option_changes(self, before: Op, after: Op) -> Iterator[Change]:
         if before in self._calls and after in self._calls:
@@ -238,15 +242,16 @@ class SubgraphComparison:
         old_values = find_flexbuffer_options(old_blob.view) if old_blob else None
         new_values = find_flexbuffer_options(new_blob.view) if new_blob else None
         if isinstance(old_values, Mapping) and isinstance(new_values, Mapping):
-            yield from mapping_changes(old_values, new_values, attribute)
-            if old_values == new_values:  # the same, spelled otherwise
-                assert old_blob is not None and new_blob is not None
-                yield Change(
-                    "custom_options", data_text(old_blob.view, 0), data_text(new_blob.view, 0)
-                )
+            yield from mapping_changes(old_values, new_values)
+            if old_values != new_values:
+                return
+            # The same, spelled otherwise: as bytes.
+            yield from value_changes(
+                "custom_options", old_blob, new_blob, lambda b: data_text(b.view, 0)
+            )
             return
         yield from value_changes(
-            "custom_options", old_blob, new_blob, lambda blob: options_text(blob.view)
+            "custom_options", old_blob, new_blob, lambda b: options_text(b.view)
         )
 
     def _input_changes(
@@ -287,35 +292,25 @@ class SubgraphComparison:
 
     def _subgraph_changes(self) -> Iterator[Change]:
         before, after = self._before, self._after
-        yield from value_changes("name", before.name, after.name, quote)
-        yield from value_changes(
-            "debug_metadata_index", before.debug_metadata_index, after.debug_metadata_index, str
-        )
+        yield from attribute_changes(before, after, "name", "debug_metadata_index")
         is_same = self.matching.is_same
         for what, old, new in (
             ("inputs", before.inputs, after.inputs),
             ("outputs", before.outputs, after.outputs),
         ):
             if len(old) != len(new) or not all(map(is_same, old, new)):
-                yield Change(
-                    what, *(", ".join(quote(tensor.name) for tensor in some) for some in (old, new))
-                )
-        known = [(self.matching.tensors.get(tensor), tensor) for tensor in after.inputs]
-        yield from self._sources("input", known)
-        yield from self._sources("output", list(zip(before.outputs, after.outputs, strict=False)))
+                names = (", ".join(quote(tensor.name) for tensor in some) for some in (old, new))
+                yield Change(what, *names)
+        sources: Sequence[tuple[str, Iterable[tuple[Tensor | None, Tensor]]]] = (
+            ("input", [(self.matching.tensors.get(tensor), tensor) for tensor in after.inputs]),
+            ("output", zip(before.outputs, after.outputs, strict=False)),
+        )
+        for what, pairs in sources:
+            for number, (was, now) in enumerate(pairs):
+                if was is not None and was.producer is None and now.producer is None:
+                    yield from self._once(was, now, f"{what} {number}")
         unused = [[quote(t.name) for t in _unused_tensors(some)] for some in (before, after)]
         yield from count_changes("tensor that nothing uses", *unused)
-
-    def _sources(
-        self, what: str, pairs: Sequence[tuple[Tensor | None, Tensor]]
-    ) -> Iterator[Change]:
-        for number, (before, after) in enumerate(pairs):
-            if before is not None and before.producer is None and after.producer is None:
-                yield from self._once(before, after, f"{what} {number}")
-
-
-def _op_place(index: int, op: Op) -> OpPlace:
-    return OpPlace(index, op.name, [tensor.name for tensor in op.outputs])
 
 
 def _table_changes(what: str, before: Table | None, after: Table | None) -> Iterator[Change]:
@@ -324,38 +319,31 @@ def _table_changes(what: str, before: Table | None, after: Table | None) -> Iter
             what, before, after, lambda table: f"{table.type_name} {attribute(table)}"
         )
     elif before is not after and before != after:
-        yield from mapping_changes(_attribute_texts(before), _attribute_texts(after), str)
-
-
-def _attribute_texts(table: Table) -> dict[str, str]:
-    return dict(text.split(" = ", 1) for text in table_attributes(table))
+        old, new = (
+            dict(text.split(" = ", 1) for text in table_attributes(table))
+            for table in (before, after)
+        )
+        yield from mapping_changes(old, new, str)
 
 
 def _tensor_changes(what: str, before: Tensor, after: Tensor) -> Iterator[Change]:
     """Of what a tensor is, but not of its data."""
-    yield from value_changes(f"{what} name", before.name, after.name, quote)
-    same_type = (
+    yield from value_changes(f"{what} name", before.name, after.name)
+    is_same_type = (
         before.element_type is after.element_type
         and before.shape == after.shape
         and (before.shape_signature or before.shape) == (after.shape_signature or after.shape)
         and before.sparsity == after.sparsity
         and before.variant_tensors == after.variant_tensors
-        and _is_same_quantization(before, after)
+        and before.blockwise is after.blockwise is None
+        and before.quantization == after.quantization
     )
-    if not same_type:  # or a scale that is no number
-        yield from value_changes(
-            f"{what} type", tensor_type_text(before), tensor_type_text(after), str
-        )
-    yield from value_changes(
-        f"{what} is_variable", before.is_variable, after.is_variable, attribute
-    )
-
-
-def _is_same_quantization(before: Tensor, after: Tensor) -> bool:
-    if before.blockwise is None and after.blockwise is None:
-        return before.quantization == after.quantization
-    # It names tensors, whose names the text has.
-    return tensor_type_text(before) == tensor_type_text(after)
+    if (
+        not is_same_type
+    ):  # or a scale is no number, or tensors have the scales: the text has their names
+        types = tensor_type_text(before), tensor_type_text(after)
+        yield from value_changes(f"{what} type", *types, str)
+    yield from value_changes(f"{what} is_variable", before.is_variable, after.is_variable)
 
 
 def _unused_tensors(subgraph: Subgraph) -> Iterator[Tensor]:

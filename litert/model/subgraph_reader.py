@@ -37,13 +37,7 @@ class SubgraphReader:
         self._codes = codes
 
     def read(self, subgraph: Subgraph, index: int, table: int) -> None:
-        """Fills a subgraph.
-
-        Args:
-          subgraph: to be filled.
-          index: of the subgraph, for errors.
-          table: where it lies.
-        """
+        """Fills a subgraph, whose table lies at `table`."""
         reader = self._reader
         where = f"subgraph {index}"
         reader.place = where
@@ -144,10 +138,8 @@ class SubgraphReader:
             tensor.sparsity = reader.table("SparsityParameters", table + sparsity_at)
         if variants_at:
             tensor.variant_tensors = tuple(
-                [
-                    Table("VariantSubType", reader.source, position)
-                    for position in reader.tables(table + variants_at)
-                ]
+                Table("VariantSubType", reader.source, position)
+                for position in reader.tables(table + variants_at)
             )
         if external_at:
             tensor.external_buffer = u32(view, table + external_at)[0]
@@ -211,14 +203,7 @@ class SubgraphReader:
     def _read_more_of_op(
         self, op: Op, table: int, more: tuple[int, ...], tensors: Sequence[Tensor | None]
     ) -> None:
-        """What most ops do not have.
-
-        Args:
-          op: to be filled.
-          table: where it lies.
-          more: the second part of its layout.
-          tensors: of the subgraph, and None at the end.
-        """
+        """What most ops do not have; `tensors` end with None."""
         reader, view, source = self._reader, self._reader.view, self._reader.source
         (
             custom_at, format_at, mutating_at, intermediates_at, large_offset_at, large_size_at,
@@ -251,11 +236,7 @@ class SubgraphReader:
 
 
 def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -> Tensor:
-    """The tensor at an index that a file has.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, that says `what` the index is of.
-    """
+    """The tensor at an index that a file has; the error says `what` the index is of."""
     if not 0 <= index < len(subgraph.tensors):
         raise reader.damaged(f"{what} {index}, where there are {len(subgraph.tensors)} tensors")
     return subgraph.tensors[index]

@@ -17,24 +17,16 @@ TRAILING_ALIGNMENT = 16
 
 _PADDING = 64  # zeros that only align what follows, or the file's end, are fewer
 
-_END = struct.Struct(
-    "<4s4x2xHIIH"
-)  # signature, entries, size and offset of the directory, comment size
-_ENTRY = struct.Struct(
-    "<4s24xHHH8xI"
-)  # signature, sizes of name, extra and comment, offset of the file
+# Signature, entries, size and offset of the directory, comment size.
+_END = struct.Struct("<4s4x2xHIIH")
+# Signature, sizes of name, extra and comment, offset of the file.
+_ENTRY = struct.Struct("<4s24xHHH8xI")
 _MAX_COMMENT = 0xFFFF
 _ZIP64 = 0xFFFFFFFF
 
 
 def find_trailing(source: FlatbufferBytes, root: int, data_end: int) -> tuple[int, int] | None:
-    """Where trailing bytes start, and how many they are; None where there are none.
-
-    Args:
-      source: the file.
-      root: the model's table.
-      data_end: end of all constants, wherever they lie.
-    """
+    """Where trailing bytes start, behind all tables and constants, and how many they are; None for none."""
     size = source.size
     extent = _Extent(source)
     extent.table("Model", root, only_last=True)
@@ -118,12 +110,7 @@ class _Extent:
 
 
 def _find_archive(tail: memoryview, start: int) -> int | None:
-    """Where a ZIP at the end of a file starts; None if there is none.
-
-    Args:
-      tail: the end of the file.
-      start: where it starts in the file.
-    """
+    """Where a ZIP in the tail of a file, which starts at `start`, starts in the file; None if there is none."""
     found = _directory(tail)
     if found is None:
         return None
@@ -134,12 +121,7 @@ def _find_archive(tail: memoryview, start: int) -> int | None:
 
 
 def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes] | None:
-    """What changes in a ZIP whose offsets count from the start of the file, when it moves.
-
-    Args:
-      trailing: bytes that end with the ZIP.
-      old: where they were in the file.
-      new: where they go.
+    """What changes in trailing bytes that end with a ZIP, when they move from one place in the file to another.
 
     Returns:
       Place in `trailing`, and the bytes that go there: the directory, to the end. None where nothing changes, as

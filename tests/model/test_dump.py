@@ -14,7 +14,7 @@ from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import DISPATCH_OP
-from litert.model.dump import dump, dump_subgraph, quote, real
+from litert.model.dump import dump, quote, real
 from litert.model.graph import Appended, Model
 from litert.model.reader import read_model
 from litert.model.table import Table
@@ -84,15 +84,6 @@ def test_an_npu_call_shows_its_module_and_not_its_offset() -> None:
     text = dump(model)
     assert '{custom_code = "DISPATCH_OP", byte_code = 0, function = "Partition_0"}' in text
     assert '"tfl.byte_code"() {index = 0, value = "0x636F6465"}' in text
-
-
-def test_a_subgraph_alone_is_a_function() -> None:
-    assert dump_subgraph(all_sorts().subgraphs[1]) == (
-        'func.func @"not a symbol"(%arg0: tensor<!tf_type.string> loc("a\\0A\\00\\FF"))'
-        " -> tensor<!tf_type.string> {\n"
-        "  return %arg0 : tensor<!tf_type.string>\n"
-        "}\n"
-    )
 
 
 def test_the_same_model_gives_the_same_text() -> None:
