@@ -140,7 +140,10 @@ def inspect_file(path: str) -> Inspection:
             size=os.path.getsize(path),
             stamp=ask(lambda: read_stamp(model), problems),
             manifest=ask(lambda: read_manifest(model), problems),
-            signatures=_signatures(model),
+            signatures=[
+                SignatureInfo(s.key, _arguments(s.inputs), _arguments(s.outputs))
+                for s in model.entries()
+            ],
             ops=[op.name for op in model.ops()],
             calls=_calls(model),
             modules=[
@@ -187,17 +190,6 @@ def _parts(model: Model) -> Iterator[tuple[str, Blob]]:
         yield f"byte_code:{index}", module.blob
     for entry in model.metadata:
         yield f"metadata:{entry.name}", entry.buffer.blob or Blob(b"")
-
-
-def _signatures(model: Model) -> list[SignatureInfo]:
-    if not model.signatures and model.subgraphs:
-        main = model.subgraphs[0]
-        named = ([(t.name, t) for t in tensors] for tensors in (main.inputs, main.outputs))
-        return [SignatureInfo("", *map(_arguments, named))]
-    return [
-        SignatureInfo(signature.key, _arguments(signature.inputs), _arguments(signature.outputs))
-        for signature in model.signatures
-    ]
 
 
 def _arguments(tensors: Sequence[tuple[str, Tensor]]) -> list[InspectedTensor]:

@@ -43,8 +43,6 @@ def guarded_main(arguments: Sequence[str]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a command line, its first word being the program's name; returns the exit status."""
-    from .command import CommandGroup
-
     if arguments[1:2] == ["--version"]:
         from litert.core.version import SDK_VERSION
 
@@ -52,5 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
         print_text(f"litert-npu {SDK_VERSION}", sys.stdout)
         return 0
+    from .command import CommandGroup
+
     about = "Runs, measures and examines models that apply_plugin compiled for an NPU."
     return CommandGroup(about, ".{}_command", COMMANDS).main("litert-npu", arguments[1:])

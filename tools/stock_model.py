@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Model, Tensor
+from litert.model.graph import Model
 from litert.model.reader import read_model
 
 from .pictures import Array
@@ -59,24 +59,15 @@ class StockModel:
 
 def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], dict[str, int]]:
     """Indices of the inputs and outputs of a signature, by name."""
-    main = model.subgraphs[0] if model.subgraphs else None
-    entry = next((s for s in model.signatures if s.key == key), None)
-    if main is None or (entry is None and model.signatures):
+    entry = next((s for s in model.entries(key) if s.key == key), None)
+    if entry is None:
         raise LiteRtError(Status.NOT_FOUND, f"no signature '{key}'", path)
-    if entry is not None and entry.subgraph is not main:
+    if entry.subgraph is not model.subgraphs[0]:
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"signature '{key}' is not of the main subgraph, and stock would copy its arrays",
             path,
         )
-    places = {tensor: index for index, tensor in enumerate(main.tensors)}
-
-    def indices(named: Sequence[tuple[str, Tensor]]) -> dict[str, int]:
-        return {name: places[tensor] for name, tensor in named}
-
-    if entry is not None:
-        return indices(entry.inputs), indices(entry.outputs)
-    return (
-        indices([(tensor.name, tensor) for tensor in main.inputs]),
-        indices([(tensor.name, tensor) for tensor in main.outputs]),
-    )
+    places = {tensor: index for index, tensor in enumerate(entry.subgraph.tensors)}
+    inputs = {name: places[tensor] for name, tensor in entry.inputs}
+    return inputs, {name: places[tensor] for name, tensor in entry.outputs}

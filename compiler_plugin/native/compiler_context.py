@@ -129,12 +129,7 @@ class CompilerContext:
             if signature_keys[i]
         ]
         found.signatures = [
-            Signature(
-                key,
-                subgraph,
-                [(tensor.name, tensor) for tensor in subgraph.inputs],
-                [(tensor.name, tensor) for tensor in subgraph.outputs],
-            )
+            Signature.of(key, subgraph)
             for key, subgraph in zip(keys, found.subgraphs, strict=False)
         ]
         data = to_bytes(found)

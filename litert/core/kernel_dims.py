@@ -7,6 +7,7 @@ ones at the end. Of higher ranks, what stands between N and W is folded into Y.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeVar
 
 from litert.core.sizes import Size
@@ -16,13 +17,7 @@ _Size = TypeVar("_Size", int, Size)
 
 def kernel_dims(shape: Sequence[_Size]) -> tuple[_Size, _Size, _Size, _Size]:
     """Sizes of B, F, Y and X of a tensor of that shape."""
-    sizes: list[_Size] = []
-    for dims in letter_dims(len(shape)).values():
-        size: _Size = 1
-        for dim in dims:
-            size = size * shape[dim]
-        sizes.append(size)
-    b, f, y, x = sizes
+    b, f, y, x = (prod(shape[d] for d in dims) for dims in letter_dims(len(shape)).values())
     return b, f, y, x
 
 

@@ -344,6 +344,12 @@ class Signature:
     inputs: list[tuple[str, Tensor]]
     outputs: list[tuple[str, Tensor]]
 
+    @classmethod
+    def of(cls, key: str, subgraph: Subgraph) -> Signature:
+        """The one whose arguments have the tensors' names."""
+        inputs, outputs = ([(t.name, t) for t in ts] for ts in (subgraph.inputs, subgraph.outputs))
+        return cls(key, subgraph, inputs, outputs)
+
 
 @dataclass(slots=True, eq=False)
 class Metadata:
@@ -414,6 +420,12 @@ class Model:
         code = OperatorCode(builtin_code, custom_code, version)
         self.operator_codes.append(code)
         return code
+
+    def entries(self, key: str = "") -> Sequence[Signature]:
+        """The signatures; where there are none, one of that key for the main subgraph."""
+        if self.signatures or not self.subgraphs:
+            return self.signatures
+        return [Signature.of(key, self.subgraphs[0])]
 
     def find_metadata(self, name: str) -> Blob | None:
         """The data of the first metadata entry of that name; None if there is no such entry."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dispatch.device import Kind
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Model, Signature, Subgraph, Tensor
+from litert.model.graph import Model, Subgraph, Tensor
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.planned_subgraph import PlannedSubgraph
@@ -31,7 +31,7 @@ def make_signatures(
     found = _match(model.subgraphs, interpreter.subgraphs)
     planned: dict[int, PlannedSubgraph] = {}
     runners = []
-    for entry in _entries(model):
+    for entry in model.entries(PLACEHOLDER_SIGNATURE):
         index = next(i for i, s in enumerate(model.subgraphs) if s is entry.subgraph)
         if index not in planned:
             tensors = found[index]
@@ -45,16 +45,6 @@ def make_signatures(
     for index, tensors in found.items():
         tensors.is_called = index not in planned
     return runners
-
-
-def _entries(model: Model) -> list[Signature]:
-    """The model's signatures; for a model without one, stock's placeholder."""
-    if model.signatures or not model.subgraphs:
-        return model.signatures
-    main = model.subgraphs[0]
-    inputs = [(tensor.name, tensor) for tensor in main.inputs]
-    outputs = [(tensor.name, tensor) for tensor in main.outputs]
-    return [Signature(PLACEHOLDER_SIGNATURE, main, inputs, outputs)]
 
 
 def _arguments(

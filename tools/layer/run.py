@@ -31,9 +31,7 @@ from .watch import WATCH, run_watched
 
 if TYPE_CHECKING:
     from litert.model.graph import Op
-    from vendor_reference.authoring.layer_run import RunningLayer
     from vendor_reference.authoring.layer_speed import Speed
-    from vendor_reference.authoring.subject import Subject
 
 _OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat", "flops")
 
@@ -71,32 +69,27 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     if others:
         notes.append(f"the model has {others} more that differ: --op=INDEX runs another")
     passed = not problems and all(c.passed for c in comparisons)
-    yield answer(
-        passed,
-        "\n".join(_lines(running, subject, inputs, outputs, comparisons, problems, notes, speed)),
-        {
-            "passed": passed,
-            "op": subject.title,
-            "kernel": running.entry,
-            "comparisons": [asdict(c) for c in comparisons],
-            "problems": problems,
-            "notes": notes,
-            "speed": asdict(speed) if speed else None,
-        },
-    )
+    values = {
+        "passed": passed,
+        "op": subject.title,
+        "kernel": running.entry,
+        "comparisons": [asdict(c) for c in comparisons],
+        "problems": problems,
+        "notes": notes,
+        "speed": asdict(speed) if speed else None,
+    }
+    lines = _lines(values, inputs, outputs, comparisons, speed)
+    yield answer(passed, "\n".join(lines), values)
 
 
 def _lines(
-    running: RunningLayer,
-    subject: Subject,
+    values: Mapping[str, Any],
     inputs: Mapping[str, InputArray],
     outputs: Mapping[str, Any],
     comparisons: Sequence[Comparison],
-    problems: Sequence[str],
-    notes: Sequence[str],
     speed: Speed | None,
 ) -> Iterator[str]:
-    yield f"kernel {running.entry}, {subject.title}"
+    yield f"kernel {values['kernel']}, {values['op']}"
     for name, given in inputs.items():
         yield f"  in   {name_text(name)}: {array_text(given.value)}, {given.origin}"
     for name, array in outputs.items():
@@ -104,8 +97,8 @@ def _lines(
     yield from (f"  {name_text(c.name)}: {c}" for c in comparisons)
     if not comparisons:
         yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
-    yield from (f"  FAILED: {problem}" for problem in problems)
-    yield from (f"  note: {note}" for note in notes)
+    yield from (f"  FAILED: {problem}" for problem in values["problems"])
+    yield from (f"  note: {note}" for note in values["notes"])
     if speed:
         yield from (f"  {line}" for line in speed.lines())
 
