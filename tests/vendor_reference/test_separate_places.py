@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler_plugin.report import Report
+from litert.core.compiler_options import CompilerOptions
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
@@ -35,7 +36,13 @@ def compiled(*tasks: list[Argument]) -> CompiledLayer:
     subject = given_subject(OpChoice(inputs="4xf32", outputs="4xf32"), "op")
     module = write_executable(executable)
     return CompiledLayer(
-        subject, LayerOptions("k.cl"), Report("apply", ""), module, executable, function, []
+        subject,
+        LayerOptions("k.cl", CompilerOptions()),
+        Report("apply", ""),
+        module,
+        executable,
+        function,
+        [],
     )
 
 

@@ -115,7 +115,7 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
       is_frozen: whether ops have the shapes that the model starts with, which need no bounds.
     """
     from compiler_plugin.checks import check_shape_bounds
-    from litert.core.compiler_options import parse_shape_bounds
+    from litert.core.compiler_options import CompilerOptions, parse_shape_bounds
     from vendor_reference.authoring.compiled_layer import LayerOptions, described_names
     from vendor_reference.authoring.subject import (
         OpChoice,
@@ -126,15 +126,13 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
 
     choice = OpChoice(**{name: request[name] for name in _CHOICE})
     path = request["path"]
-    options = LayerOptions(
-        path,
-        request["soc_model"],
-        request["asset_root"],
-        request["allow_native_assets"],
-        parse_shape_bounds(request["shape_bounds"]),
-        request["vendor_options"],
+    compiler = CompilerOptions(
+        asset_root=request["asset_root"],
+        allow_native_assets=request["allow_native_assets"],
+        shape_bounds=parse_shape_bounds(request["shape_bounds"]),
+        vendor_options=request["vendor_options"],
     )
-    described = described_names(path, options.asset_root)
+    described = described_names(path, compiler.asset_root)
     if choice.model and (choice.inputs or choice.outputs or choice.options):
         raise usage_error(
             "a model, and shapes or options beside it",
@@ -143,11 +141,11 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
     with read_model(choice.model) if choice.model else nullcontext() as model:
         name = choose_op_name(choice, path, model, described)
         subjects = find_subjects(choice, name, model) if model else [given_subject(choice, name)]
-        check_shape_bounds(model or subjects[0].model, options.shape_bounds)
+        check_shape_bounds(model or subjects[0].model, compiler.shape_bounds)
         if is_frozen:
             from vendor_reference.authoring.layer_run import freeze_shapes
 
-            options = replace(options, shape_bounds={})
+            compiler = replace(compiler, shape_bounds={})
             for subject in subjects:
                 freeze_shapes(subject.model)
-        yield Layer(options, name, subjects)
+        yield Layer(LayerOptions(path, compiler, request["soc_model"]), name, subjects)

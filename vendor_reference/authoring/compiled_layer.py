@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
@@ -40,15 +40,11 @@ _MOST_BESIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
-    """What a layer is compiled with; as `apply_plugin` has it. Bounds may name tensors that an op has not."""
+    """A layer's asset, and what it is compiled with; bounds may name tensors that an op has not."""
 
     path: str
+    compiler: CompilerOptions
     soc_model: str = ""
-    asset_root: str = ""
-    allow_native_assets: bool = False
-    shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    vendor_options: Mapping[str, str] = field(default_factory=dict)
-    check_kernels: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,8 +125,8 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
 def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerFile]:
     """The layer as its description has it, and the description."""
     with MappedFile(options.path) as file:
-        layer = read_layer(op_name, options.path, file.view, options.asset_root)
-        return layer, AssetFiles(options.path, options.asset_root).asset(file.view)
+        layer = read_layer(op_name, options.path, file.view, options.compiler.asset_root)
+        return layer, AssetFiles(options.path, options.compiler.asset_root).asset(file.view)
 
 
 def described_names(path: str, asset_root: str) -> Sequence[str]:
@@ -148,7 +144,7 @@ def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
     While it cannot be read, they are all files beside it: one of them will mend it.
     """
     try:
-        layer, _ = load_layer(LayerOptions(path, asset_root=asset_root), op_name)
+        layer, _ = load_layer(LayerOptions(path, CompilerOptions(asset_root=asset_root)), op_name)
     except LiteRtError:
         with os.scandir(os.path.dirname(os.path.realpath(path))) as entries:
             beside = sorted(entry.path for entry in entries if entry.is_file())
@@ -159,18 +155,10 @@ def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
 
 def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
     names = {tensor.name for tensor in subject.model.subgraphs[0].tensors}
-    return ApplyOptions(
-        _VENDOR,
-        options.soc_model,
-        compiler=CompilerOptions(
-            [CustomOpInfo(subject.op.name, options.path)],
-            check_kernels=options.check_kernels,
-            asset_root=options.asset_root,
-            allow_native_assets=options.allow_native_assets,
-            shape_bounds={n: b for n, b in options.shape_bounds.items() if n in names},
-            vendor_options=options.vendor_options,
-        ),
-    )
+    bounds = {n: b for n, b in options.compiler.shape_bounds.items() if n in names}
+    infos = [CustomOpInfo(subject.op.name, options.path)]
+    compiler = replace(options.compiler, custom_op_infos=infos, shape_bounds=bounds)
+    return ApplyOptions(_VENDOR, options.soc_model, compiler=compiler)
 
 
 def _function_here(executable: Executable, name: str) -> Function:

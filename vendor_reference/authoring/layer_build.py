@@ -75,7 +75,8 @@ def build_layer(
         if error.status is not Status.COMPILATION:
             raise
         refusal = error  # of the best device alone: others may take it
-        programs = _programs(replace(options, check_kernels=False), op_name, subjects)
+        unchecked = replace(options.compiler, check_kernels=False)
+        programs = _programs(replace(options, compiler=unchecked), op_name, subjects)
     codes: list[DeviceCode] = []
     devices: list[str] = []
     failures = [str(proof) for proof in prove_all() if proof.problem]

@@ -135,7 +135,7 @@ def separate_places(compiled: CompiledLayer) -> CompiledLayer:
 
 def load_compiled(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
     """Loads a compiled layer as the runtime would: its places lie where they were planned."""
-    native = compiled.options.allow_native_assets
+    native = compiled.options.compiler.allow_native_assets
     return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
 
 

@@ -47,8 +47,10 @@ def copy_with_local_size(
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb") as stream:
                 stream.write(data)
-        root = folder if options.asset_root else ""
-        yield replace(options, path=os.path.join(folder, description.path), asset_root=root)
+        compiler = options.compiler
+        if compiler.asset_root:
+            compiler = replace(compiler, asset_root=folder)
+        yield replace(options, path=os.path.join(folder, description.path), compiler=compiler)
 
 
 def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:

@@ -84,12 +84,9 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
 
 def includes(text: str) -> Sequence[str]:
     """What `#include "..."` names, in order; neither `<...>` nor names made by macros."""
-    names = []
-    for _, line in _lines(text, keep_text=True):
-        match = _INCLUDE.match(line.replace(_JOINED, ""))
-        if match and match.group(1) not in names:
-            names.append(match.group(1))
-    return names
+    lines = (line.replace(_JOINED, "") for _, line in _lines(text, keep_text=True))
+    found = (match[1] for match in map(_INCLUDE.match, lines) if match)
+    return list(dict.fromkeys(found))
 
 
 def without_comments(text: str) -> str:

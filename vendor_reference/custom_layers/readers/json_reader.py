@@ -10,7 +10,7 @@ Errors name the file, the element and the reason.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from litert.core.checked_json import JsonNode
@@ -111,8 +111,9 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
     version = fields["version"].integer(0, 2**31 - 1)
     if version != _VERSION:
         raise fields["version"].error(f"version {version}, this reader knows {_VERSION}")
-    if "$schema" in fields:
-        fields["$schema"].text()
+    for name in ("$schema", "description"):
+        if name in fields:
+            fields[name].text()
     if "layers" not in fields:
         if "sources" not in fields:
             raise root.error("field 'sources' is missing")
@@ -124,8 +125,6 @@ def _several(fields: Fields) -> Mapping[str, Fields]:
     for name in _LAYER_FIELDS:
         if name in fields and name != "description":
             raise fields[name].error("beside 'layers', where each layer has its own")
-    if "description" in fields:
-        fields["description"].text()
     layers: dict[str, Fields] = {}
     for node in fields["layers"].items(1):
         layer = node.fields(("name", "sources"), _LAYER_FIELDS)
@@ -245,15 +244,10 @@ def _value(node: JsonNode) -> Value:
 
 
 def _scalar(node: JsonNode) -> Scalar:
-    if isinstance(node.value, bool):
-        return node.value
-    if isinstance(node.value, int):
-        return node.integer(-(2**63), 2**64 - 1)
-    if isinstance(node.value, float):
-        return node.number()
-    if isinstance(node.value, str):
-        return _line(node)
-    raise node.error("not a number, true, false, a text, or an array of them")
+    read = _SCALARS.get(type(node.value))
+    if read is None:
+        raise node.error("not a number, true, false, a text, or an array of them")
+    return read(node)
 
 
 def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
@@ -289,6 +283,14 @@ def _line(node: JsonNode) -> str:
     if "\n" in text or "\r" in text:
         raise node.error("more than one line")
     return text
+
+
+_SCALARS: Mapping[type, Callable[[JsonNode], Scalar]] = {
+    bool: JsonNode.boolean,
+    int: integer(-(2**63), 2**64 - 1).read,
+    float: JsonNode.number,
+    str: _line,
+}
 
 
 def _only(node: JsonNode, fields: Fields, names: Sequence[str]) -> str:
