@@ -13,7 +13,7 @@ from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, 
 from litert.core.option import Flag, Section, options_of, values_by_field
 
 from .command_line import (
-    Flags,
+    FlagValues,
     begin,
     describe_flags,
     make_flags,
@@ -73,7 +73,7 @@ _AFTER = (
 )
 
 
-def define_flags() -> Flags:
+def define_flags() -> FlagValues:
     """All flags, with nothing parsed yet."""
     found = list(_BEFORE)
     for section in Section:
@@ -110,7 +110,7 @@ def execute(argv: Sequence[str]) -> int:
     return 0
 
 
-def _paths(values: Flags, paths: Sequence[str]) -> tuple[str, str]:
+def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
         raise usage_error(f"{len(paths)} arguments where there are an input and an output: {paths}")
     first, second = [*paths, "", ""][:2]
@@ -132,7 +132,7 @@ def _paths(values: Flags, paths: Sequence[str]) -> tuple[str, str]:
 
 
 def _read_options(
-    values: Flags, unknown: Sequence[str], output: str, hosting: Hosting
+    values: FlagValues, unknown: Sequence[str], output: str, hosting: Hosting
 ) -> ApplyOptions:
     given = values.flag_values_dict()
     given["soc_model"] = same("models", values.models, "--soc_model", values.soc_model)
@@ -169,7 +169,7 @@ def _list_plugins(options: ApplyOptions, form: str) -> str:
     return "\n".join(map(str, plugins)) or "no plugins"
 
 
-def _process(values: Flags, model: str, output: str, options: ApplyOptions) -> None:
+def _process(values: FlagValues, model: str, output: str, options: ApplyOptions) -> None:
     """Does what `--cmd` says with a model, and reports it."""
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])

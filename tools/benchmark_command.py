@@ -16,7 +16,7 @@ from litert.model.reader import read_model
 
 from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
 from .command import Command
-from .command_line import REPORT, SEED, Flags, split_arguments
+from .command_line import REPORT, SEED, FlagValues, split_arguments
 from .comparison import compare
 from .console import PrintedReport, ProgressBar, count_text, name_text, native_output_to_stderr
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
@@ -277,7 +277,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = BenchmarkOptions(
         read_load_flags(flags, unknown),

@@ -21,7 +21,7 @@ from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 
 from .command import Command
-from .command_line import DISPATCH_LIBRARY_PATH, REPORT, Flags
+from .command_line import DISPATCH_LIBRARY_PATH, REPORT, FlagValues
 from .console import PrintedReport, count_text, counts_text, name_text
 
 _Value = TypeVar("_Value")
@@ -224,7 +224,7 @@ def _interpreter_version() -> str:
         ) from None
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     report = check_file(arguments[0], flags.dispatch_library_path)
     report.show(flags.report)
     return 0 if report.will_run else 1

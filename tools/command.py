@@ -14,7 +14,14 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from .command_line import Flags, begin, describe_flags, make_flags, split_arguments, usage_error
+from .command_line import (
+    FlagValues,
+    begin,
+    describe_flags,
+    make_flags,
+    split_arguments,
+    usage_error,
+)
 from .console import count_text, drop_output, print_text, writing_to
 from .process_start import INTERRUPTED
 
@@ -39,7 +46,7 @@ class Command(NamedTuple):
 
     usage: str
     flags: Sequence[Flag]
-    run: Callable[[Flags, Sequence[str]], int]
+    run: Callable[[FlagValues, Sequence[str]], int]
     num_arguments: int = 0
     num_optional: int = 0
     takes_vendor_options: bool = False
@@ -61,7 +68,7 @@ class Command(NamedTuple):
             )
         return self.run(flags, rest)
 
-    def _help(self, program: str, flags: Flags) -> str:
+    def _help(self, program: str, flags: FlagValues) -> str:
         arguments, _, about = self.usage.partition("\n")
         lines = [f"{program} {arguments} [flags]".replace("  ", " "), about, "", "Flags:"]
         return "\n".join([*lines, *describe_flags(flags)])

@@ -12,11 +12,10 @@ from litert.core.status import Status
 from .destinations import STDOUT
 
 if TYPE_CHECKING:
-    from absl.flags import Flag as AbslFlag
-    from absl.flags import FlagValues
+    import absl.flags
 
-Flags: TypeAlias = "FlagValues"
-"""What a command line says, by the flags' names: absl's class, whose import waits until a command line is read."""
+FlagValues: TypeAlias = "absl.flags.FlagValues"
+"""What a command line says, by the flags' names; absl is imported when one is read."""
 
 REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
 SEED = Flag("seed", 0, "Of random inputs.", least=0)
@@ -31,18 +30,18 @@ _FLAG_COLUMN = 30
 _LONGEST_S = 1e7  # four months, and no more than a timer takes
 
 
-def make_flags(flags: Iterable[Flag]) -> Flags:
+def make_flags(flags: Iterable[Flag]) -> FlagValues:
     """Flags for absl, with nothing parsed yet. They may stand behind arguments."""
-    from absl.flags import FlagValues  # here: the list of commands needs no flags
+    import absl.flags  # here: the list of commands needs no flags
 
-    values = FlagValues()  # type: ignore[no-untyped-call]
+    values = absl.flags.FlagValues()  # type: ignore[no-untyped-call]
     values.set_gnu_getopt(True)
     for flag in flags:
         _define(values, flag)
     return values
 
 
-def begin(flags: Flags, command_line: Sequence[str], hint: str, known_only: bool) -> list[str]:
+def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only: bool) -> list[str]:
     """Reads a command line into flags, and begins to log where it says so.
 
     Args:
@@ -67,7 +66,7 @@ def begin(flags: Flags, command_line: Sequence[str], hint: str, known_only: bool
     return rest
 
 
-def _define(values: Flags, flag: Flag) -> None:
+def _define(values: FlagValues, flag: Flag) -> None:
     from absl import flags as absl
 
     own: dict[str, Any] = {"flag_values": values, "short_name": flag.short_name or None}
@@ -120,7 +119,7 @@ def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def read_vendor_options(
-    values: Flags, unknown: Sequence[str], manufacturer: str
+    values: FlagValues, unknown: Sequence[str], manufacturer: str
 ) -> Mapping[str, str]:
     """The options of a vendor, by name, of flags that are none of the command's own `values`."""
     # Here, since --help must not wait for it.
@@ -145,7 +144,7 @@ def read_vendor_options(
     return options
 
 
-def describe_flags(flags: Flags) -> list[str]:
+def describe_flags(flags: FlagValues) -> list[str]:
     """Lines that say what each flag does."""
     from textwrap import wrap
 
@@ -165,7 +164,7 @@ def describe_flags(flags: Flags) -> list[str]:
     return lines
 
 
-def _explanation(flag: AbslFlag[Any]) -> str:
+def _explanation(flag: absl.flags.Flag[Any]) -> str:
     """A flag's help, and what it is where it is not given."""
     default = flag.default
     if flag.boolean or default in (None, "", []):

@@ -12,7 +12,7 @@ from litert.model.reader import read_model
 from litert.model.subgraph_diff import Change, ModelDiff, OpPlace, SubgraphDiff
 
 from .command import Command
-from .command_line import REPORT, Flags
+from .command_line import REPORT, FlagValues
 from .console import count_text, counts_text, json_text, name_text, print_text, size_text
 
 
@@ -66,7 +66,7 @@ def _change_lines(changes: Sequence[Change], indent: str) -> Iterator[str]:
         yield f"{indent}{name_text(change.what)}: {before} -> {after}"
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     first, second = arguments
     with read_model(first) as before, read_model(second) as after:
         diff = diff_models(before, after)

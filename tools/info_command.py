@@ -13,7 +13,7 @@ from litert.core.option import Flag
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, DISPATCH_API_VERSION, SDK_VERSION
 
 from .command import Command
-from .command_line import DISPATCH_LIBRARY_PATH, REPORT, Flags
+from .command_line import DISPATCH_LIBRARY_PATH, REPORT, FlagValues
 from .console import PrintedReport, ask
 
 _PACKAGES = (
@@ -123,7 +123,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     find_info(flags.libs, flags.dispatch_library_path).show(flags.report)
     return 0
 

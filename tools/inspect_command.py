@@ -19,7 +19,7 @@ from litert.model.reader import read_model
 from litert.model.stamp import Stamp, read_stamp
 
 from .command import Command
-from .command_line import REPORT, Flags, usage_error
+from .command_line import REPORT, FlagValues, usage_error
 from .console import PrintedReport, ask, counts_text, name_text, print_text, size_text
 from .destinations import write_file
 
@@ -229,7 +229,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,) = arguments
     if bool(flags.extract) is not bool(flags.output):
         raise usage_error(

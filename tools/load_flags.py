@@ -17,7 +17,7 @@ from litert.core.option import Flag, Goes, options_of, values_by_field
 from litert.core.status import Status
 from litert.options import CpuOptions, HardwareAccelerator, Options
 
-from .command_line import DISPATCH_LIBRARY_PATH, Flags, read_vendor_options, usage_error
+from .command_line import DISPATCH_LIBRARY_PATH, FlagValues, read_vendor_options, usage_error
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
@@ -74,7 +74,7 @@ class LoadChoice:
     environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
 
 
-def read_load_flags(flags: Flags, unknown: Sequence[str]) -> LoadChoice:
+def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
     """What a command's own flags say, and the unknown ones, which are options of vendors."""
     dispatch_options = {}
     for text in flags.dispatch_option:
@@ -142,13 +142,13 @@ def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
     return accelerators
 
 
-def _asks_to_compile(flags: Flags, unknown: Sequence[str]) -> bool:
+def _asks_to_compile(flags: FlagValues, unknown: Sequence[str]) -> bool:
     """Whether a flag says what to compile for or with; consent to native assets is for any model."""
     asking = [o.flag for o in _AT_LOAD if o.field != "allow_native_assets"] + [_LIBS]
     return bool(unknown) or any(flags[f.name].value != flags[f.name].default for f in asking)
 
 
-def _read_compiler_flags(flags: Flags, unknown: Sequence[str], options: Options) -> None:
+def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Options) -> None:
     """Adds what a model is compiled with that is not."""
     if "npu" not in flags.accelerator:
         raise usage_error(

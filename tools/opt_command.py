@@ -9,7 +9,7 @@ from litert.core.errors import file_error
 from litert.core.option import Flag
 
 from .command import Command
-from .command_line import Flags, usage_error
+from .command_line import FlagValues, usage_error
 from .console import print_text
 from .destinations import write_file
 
@@ -22,7 +22,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.compiler.opt import list_passes, transform_text
 
     if flags.list_passes:

@@ -21,7 +21,7 @@ from .array_files import (
     write_outputs,
 )
 from .command import Command
-from .command_line import REPORT, SEED, Flags, split_arguments, usage_error
+from .command_line import REPORT, SEED, FlagValues, split_arguments, usage_error
 from .comparison import Comparison, compare
 from .console import PrintedReport, name_text, native_output_to_stderr
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
@@ -195,7 +195,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = RunOptions(
         read_load_flags(flags, unknown),

@@ -10,7 +10,7 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.option import Section, options_of
 
 from .command import Command
-from .command_line import Flags, usage_error
+from .command_line import FlagValues, usage_error
 from .console import ProgressBar, print_text
 from .destinations import check_messages, open_output
 from .transform_flags import (
@@ -38,7 +38,7 @@ _FLAGS = [
 ]
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if flags.list_transformations:
         if arguments:
             raise usage_error(

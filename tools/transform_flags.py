@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from compiler_plugin.transform_options import TransformOptions
 from litert.core.option import Flag, Section, options_of, values_by_field
 
-from .command_line import REPORT, Flags, usage_error
+from .command_line import REPORT, FlagValues, usage_error
 from .console import json_text
 from .destinations import NOWHERE, STDERR, STDOUT, print_to
 
@@ -30,7 +30,7 @@ LIST_TRANSFORMATIONS = Flag(
 
 
 def read_transform_options(
-    values: Flags, output: str, selection: list[str], keep_layout: bool = False
+    values: FlagValues, output: str, selection: list[str], keep_layout: bool = False
 ) -> TransformOptions | None:
     """What the flags ask for; None where they ask for nothing.
 
@@ -78,7 +78,7 @@ def same(name: str, value: str, other_name: str, other: str) -> str:
     return value or other
 
 
-def print_report(report: Report, values: Flags, output: str) -> None:
+def print_report(report: Report, values: FlagValues, output: str) -> None:
     """Prints what a command came to: where `--err` says, or where its output does not go."""
     if report.output_path:
         report.output_path = output

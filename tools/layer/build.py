@@ -11,7 +11,7 @@ from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
-from ..command_line import Flags, usage_error
+from ..command_line import FlagValues, usage_error
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .safe_process import answer, run_safely, stage
 
@@ -31,7 +31,7 @@ def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     yield answer(True, built.to_text(request["o"]), values)
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
         raise usage_error(f"-o is '{flags.o}'", "Name a file that ends in .bin.")

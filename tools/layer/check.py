@@ -9,7 +9,7 @@ from typing import Any
 from litert.core.option import Flag
 
 from ..command import Command
-from ..command_line import REPORT, Flags
+from ..command_line import REPORT, FlagValues
 from ..console import count_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import INPUT_FLAGS, input_values
@@ -63,7 +63,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "show_kernel", "input", "seed")
     target = f"{__name__}:{'sanitize' if flags.sanitize else 'check'}"
     return run_watched(flags, target, request, [flags.model, *flags.input])

@@ -14,7 +14,7 @@ from litert.core.status import Status
 from litert.model.reader import read_model
 from vendor_reference.compiler.reference_options import OPTIONS, check_options
 
-from ..command_line import Flags, usage_error
+from ..command_line import FlagValues, usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Layer:
 
 
 @contextmanager
-def open_ops(flags: Flags) -> Iterator[tuple[str, Sequence[Subject]]]:
+def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
     """The name of the ops that `OP_FLAGS` mean, and each different one."""
     from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
 
@@ -62,7 +62,7 @@ OP_FLAGS = (
 )
 
 
-def given_vendor_options(flags: Flags) -> dict[str, str]:
+def given_vendor_options(flags: FlagValues) -> dict[str, str]:
     """The options of the reference vendor that were given, by name."""
     given = {name: str(flags[name].value) for name in OPTIONS if flags[name].present}
     check_options(given)
@@ -98,7 +98,7 @@ LAYER_FLAGS = (
 )
 
 
-def layer_request(flags: Flags, path: str, *own: str) -> dict[str, Any]:
+def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
     """What `LAYER_FLAGS` and a command's own flags say of an asset, for `open_layer` in a child process."""
     if not os.path.isfile(path):
         raise LiteRtError(Status.NOT_FOUND, "no such file", path)

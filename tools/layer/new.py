@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from litert.core.option import Flag
 
 from ..command import Command
-from ..command_line import Flags
+from ..command_line import FlagValues
 from ..console import print_text
 from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
@@ -26,7 +26,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.new_layer import c_name, choose_kind, new_layer
 
     with open_ops(flags) as (op_name, subjects):

@@ -13,7 +13,7 @@ from litert.core.status import Status
 
 from ..array_files import InputArray, array_text, plan_outputs, write_outputs
 from ..command import Command
-from ..command_line import REPORT, Flags, usage_error
+from ..command_line import REPORT, FlagValues, usage_error
 from ..comparison import Comparison, compare
 from ..console import name_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
@@ -159,7 +159,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], *_OWN)
     files = [flags.model, flags.reference.rpartition(":")[0], *flags.input, *flags.golden]
     return run_watched(flags, f"{__name__}:run", request, files)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from litert.core.option import Flag
 
 from ..command import Command
-from ..command_line import Flags
+from ..command_line import FlagValues
 from ..console import print_text
 from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.stub_layer import stub_commands, stub_layer
 
     vendor_options = given_vendor_options(flags)

@@ -17,7 +17,7 @@ from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
-from ..command_line import REPORT, Flags
+from ..command_line import REPORT, FlagValues
 from ..console import json_text, print_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import INPUT_FLAGS, input_values
@@ -171,7 +171,7 @@ def _table(candidates: Sequence[Candidate], old: LocalSize) -> Iterator[str]:
         yield f"{local_text(candidate.local_size):12} {final:>10} {alone:>10}{own}  {problem}".rstrip()
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.local_size_edit import edit_local_size
     from vendor_reference.authoring.local_sizes import local_text
 

@@ -11,7 +11,7 @@ from typing import Any
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 
-from ..command_line import Flags
+from ..command_line import FlagValues
 from ..console import count_text, print_text
 from .safe_process import run_safely
 
@@ -27,7 +27,7 @@ WATCH = Flag(
 
 
 def run_watched(
-    flags: Flags, target: str, request: Mapping[str, Any], others: Sequence[str]
+    flags: FlagValues, target: str, request: Mapping[str, Any], others: Sequence[str]
 ) -> int:
     """Runs the child's part and prints its answer, once or, with --watch, after each change.
 

@@ -10,7 +10,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.option import Flag, Section, options_of
 
 from ..command import Command
-from ..command_line import Flags, usage_error
+from ..command_line import FlagValues, usage_error
 from ..console import print_text
 
 _DECLARED = options_of(ApplyOptions, CompilerOptions)
@@ -50,7 +50,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from litert.conformance.children import CheckOptions
 
     from .conformance import check_vendor

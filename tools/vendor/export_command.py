@@ -12,7 +12,7 @@ from litert.core.option import Flag
 from litert.core.status import Status
 
 from ..command import Command
-from ..command_line import Flags, usage_error
+from ..command_line import FlagValues, usage_error
 from ..console import print_text
 from .vendor_libraries import KINDS, find_origins
 
@@ -94,7 +94,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if bool(arguments) == bool(flags.manufacturer):
         raise usage_error("one of --manufacturer and FILES has to be given, and not both")
     if arguments:

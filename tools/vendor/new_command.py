@@ -17,7 +17,7 @@ from litert.core.status import Status
 from litert.host.extensions import COMPILER_PLUGINS, DISPATCH_TABLES
 
 from ..command import Command
-from ..command_line import Flags
+from ..command_line import FlagValues
 from ..console import print_text
 from ..destinations import write_new_files
 
@@ -86,7 +86,7 @@ _FLAGS = (
 )
 
 
-def _run(flags: Flags, arguments: Sequence[str]) -> int:
+def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     files = new_vendor(arguments[0], flags.lang)
     paths = write_new_files(flags.o or f"{arguments[0].lower()}_npu", files)
     lines = [f"Wrote {path}" for path in paths]
