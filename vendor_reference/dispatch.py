@@ -27,7 +27,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.core.version import SDK_VERSION, ApiVersion
 from vendor_reference.device.opencl import check_installed, import_pyopencl
 from vendor_reference.drivers.device_choice import choose_device
-from vendor_reference.executable.executable import Function
+from vendor_reference.executable.executable import ArgumentKind, Function
 from vendor_reference.soc import get_soc_model
 
 if TYPE_CHECKING:  # they load OpenCL
@@ -211,16 +211,16 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         return _host_memory(expected.size_bytes)
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        invocation_context.loaded.attach_input(index, handle)
+        invocation_context.loaded.attach(ArgumentKind.INPUT, index, handle)
 
     def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        invocation_context.loaded.attach_output(index, handle)
+        invocation_context.loaded.attach(ArgumentKind.OUTPUT, index, handle)
 
     def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        invocation_context.loaded.detach_input(index, handle)
+        invocation_context.loaded.detach(ArgumentKind.INPUT, index, handle)
 
     def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        invocation_context.loaded.detach_output(index, handle)
+        invocation_context.loaded.detach(ArgumentKind.OUTPUT, index, handle)
 
     def invoke(self, invocation_context: InvocationContext) -> None:
         invocation_context.loaded.run()

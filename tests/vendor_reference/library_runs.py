@@ -142,10 +142,10 @@ class _Function:
         written = [TensorBuffer.allocate(t) for t in outputs]
         for index, (buffer, array) in enumerate(zip(read, self._inputs, strict=True)):
             buffer.array()[...] = array
-            loaded.attach_input(index, device.share(buffer.address, buffer.size))
+            loaded.attach(ArgumentKind.INPUT, index, device.share(buffer.address, buffer.size))
         for index, buffer in enumerate(written):
             buffer.array()[...] = 77
-            loaded.attach_output(index, device.share(buffer.address, buffer.size))
+            loaded.attach(ArgumentKind.OUTPUT, index, device.share(buffer.address, buffer.size))
         loaded.run()
         return [take(b.array(), view) for b, view in zip(written, self._results, strict=True)]
 

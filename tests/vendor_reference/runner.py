@@ -7,7 +7,7 @@ from typing import Any
 from dispatch.tensor_buffer import TensorBuffer
 from tests.vendor_reference.executables import Array, assets, byte_code
 from vendor_reference.device.module import Module
-from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.executable import ArgumentKind, Executable
 
 
 class Runner:
@@ -24,9 +24,9 @@ class Runner:
         self.outputs = [TensorBuffer.allocate(t) for t in function.outputs]
         self.memory = [device.share(b.address, b.size) for b in (*self.inputs, *self.outputs)]
         for index in range(len(self.inputs)):
-            self.function.attach_input(index, self.memory[index])
+            self.function.attach(ArgumentKind.INPUT, index, self.memory[index])
         for index in range(len(self.outputs)):
-            self.function.attach_output(index, self.memory[len(self.inputs) + index])
+            self.function.attach(ArgumentKind.OUTPUT, index, self.memory[len(self.inputs) + index])
 
     def __call__(self, *inputs: Any) -> Array:
         for buffer, values in zip(self.inputs, inputs, strict=True):

@@ -42,6 +42,7 @@ from vendor_reference.dispatch import DISPATCH
 from vendor_reference.executable.cpu_op import CpuOp, CpuOperand
 from vendor_reference.executable.executable import (
     Argument,
+    ArgumentKind,
     CpuPlace,
     CpuTask,
     Dequantization,
@@ -98,8 +99,8 @@ class Runner:
         self.function = module.load(function)
         self.x, self.y = (TensorBuffer.allocate(t) for t in (*function.inputs, *function.outputs))
         self.memory = [device.share(b.address, b.size) for b in (self.x, self.y)]
-        self.function.attach_input(0, self.memory[0])
-        self.function.attach_output(0, self.memory[1])
+        self.function.attach(ArgumentKind.INPUT, 0, self.memory[0])
+        self.function.attach(ArgumentKind.OUTPUT, 0, self.memory[1])
 
     def __call__(self, values: Any) -> Array:
         self.x.array()[...] = values

@@ -51,7 +51,7 @@ def builder(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
 def new_builder(device: Any) -> Any:
     from vendor_reference.device.program_builder import ProgramBuilder
 
-    return ProgramBuilder(device.context, device.library)
+    return ProgramBuilder(device, device.library)
 
 
 def entry(tmp_path: Path) -> Path:

@@ -50,7 +50,7 @@ def test_a_program_that_was_checked_is_not_compiled_for_the_device(
         return iter(())
 
     monkeypatch.setattr(ProgramBuilder, "_compile", compile_nothing)
-    opened_again = OpenClDevice(device.context.cl_device, device.library)
+    opened_again = OpenClDevice(device.cl_device, device.library)
     module = Module(opened_again, byte_code(doubling()).view, assets(MyOp=DOUBLE))
     assert module.load(module.find_function("f"))
 

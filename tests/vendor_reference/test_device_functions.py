@@ -38,7 +38,7 @@ from tests.vendor_reference.runner import Runner, stop_measuring
 from vendor_reference.device.opencl_memory import read_constant
 from vendor_reference.device.program_cache import ProgramCache
 from vendor_reference.device.program_text import compose_text
-from vendor_reference.executable.executable import Constant, Dequantization
+from vendor_reference.executable.executable import ArgumentKind, Constant, Dequantization
 
 
 def test_a_kernel_runs_again_and_again(device: Any) -> None:
@@ -174,8 +174,8 @@ def test_memory_at_any_address_is_right(device: Any) -> None:
         x = memory[start : start + 256].view(np.float32)
         y = memory[start + 1024 : start + 1280].view(np.float32)
         x[:] = np.arange(64) + shift
-        run.function.attach_input(0, device.share(x.ctypes.data, x.nbytes))
-        run.function.attach_output(0, device.share(y.ctypes.data, y.nbytes))
+        run.function.attach(ArgumentKind.INPUT, 0, device.share(x.ctypes.data, x.nbytes))
+        run.function.attach(ArgumentKind.OUTPUT, 0, device.share(y.ctypes.data, y.nbytes))
         run.function.run()
         assert (y == x + 1).all()
 
@@ -183,7 +183,7 @@ def test_memory_at_any_address_is_right(device: Any) -> None:
 def test_a_device_that_cannot_use_host_memory_gets_copies(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device.context, "in_place", False)
+    monkeypatch.setattr(device, "in_place", False)
     run = Runner(device, doubling(1000), DOUBLE)
     for step in range(3):
         x = np.arange(1000, dtype=np.float32) + step
@@ -202,20 +202,20 @@ def test_memory_in_place_is_not_copied(device: Any) -> None:
 
 def test_a_run_without_memory_names_what_is_missing(device: Any) -> None:
     run = Runner(device, doubling(), DOUBLE)
-    run.function.detach_output(0, run.memory[1])
-    run.function.detach_output(0, run.memory[1])
+    run.function.detach(ArgumentKind.OUTPUT, 0, run.memory[1])
+    run.function.detach(ArgumentKind.OUTPUT, 0, run.memory[1])
     with pytest.raises(LiteRtError) as error:
         run.function.run()
     assert error.value.status is Status.MISSING_INPUT_TENSOR and "output 0" in error.value.what
-    run.function.attach_output(0, run.memory[1])
+    run.function.attach(ArgumentKind.OUTPUT, 0, run.memory[1])
     assert run([1, 2, 3, 4]).tolist() == [2, 4, 6, 8]
 
 
 def test_detaching_what_was_replaced_changes_nothing(device: Any) -> None:
     run = Runner(device, doubling(), DOUBLE)
     other = TensorBuffer.allocate(floats(4))
-    run.function.attach_output(0, device.share(other.address, other.size))
-    run.function.detach_output(0, run.memory[1])
+    run.function.attach(ArgumentKind.OUTPUT, 0, device.share(other.address, other.size))
+    run.function.detach(ArgumentKind.OUTPUT, 0, run.memory[1])
     run([1, 2, 3, 4])
     assert other.array().tolist() == [2, 4, 6, 8]
 
@@ -224,7 +224,7 @@ def test_memory_that_is_too_small_is_refused(device: Any) -> None:
     run = Runner(device, doubling(), DOUBLE)
     small = TensorBuffer.allocate(floats(3))
     with pytest.raises(LiteRtError) as error:
-        run.function.attach_output(0, device.share(small.address, small.size))
+        run.function.attach(ArgumentKind.OUTPUT, 0, device.share(small.address, small.size))
     assert error.value.status is Status.INVALID_ARGUMENT
     assert "12 bytes" in error.value.what and "16" in error.value.what
 
@@ -286,9 +286,9 @@ def test_a_failed_run_names_its_kernel_and_the_next_one_is_good(
 
     run = Runner(device, doubling(), DOUBLE)
     function: Any = run.function
-    [launch] = function._tasks.launches
+    [launch] = function._tasks.launches.values()
     with monkeypatch.context() as patch:  # a local size that does not divide the global one
-        patch.setattr(function._tasks, "launches", [replace(launch, local_size=(3,))])
+        patch.setattr(function._tasks, "launches", {0: replace(launch, local_size=(3,))})
         with pytest.raises(LiteRtError) as error:
             run([1, 2, 3, 4])
     assert isinstance(error.value.__cause__, cl.Error)
@@ -335,7 +335,7 @@ def test_what_is_compiled_for_started_runs_is_kept_in_the_end(device: Any) -> No
 def test_runs_follow_each_other_on_the_device(device: Any) -> None:
     first, second = (Runner(device, doubling(1 << 16), DOUBLE) for _ in range(2))
     middle = first.memory[1]
-    second.function.attach_input(0, middle)
+    second.function.attach(ArgumentKind.INPUT, 0, middle)
     for step in range(20):
         first.inputs[0].array()[:] = step
         second.function.start([first.function.start([])]).wait()
@@ -457,7 +457,7 @@ def test_a_task_is_kept_to_a_part_only_where_it_has_groups_for_more(
 ) -> None:
     from vendor_reference.device.kernel_launcher import KernelLaunch
 
-    if device.context.create_part_queue(num_shaves) is None:
+    if device.create_part_queue(num_shaves) is None:
         pytest.skip("a device that cannot be split")
     parts = []
     run_launch = KernelLaunch.run

@@ -35,6 +35,7 @@ from tests.vendor_reference.runner import stop_measuring
 from vendor_reference.device.module import Module
 from vendor_reference.executable.executable import (
     HOLE,
+    ArgumentKind,
     DynamicOutput,
     Executable,
     Function,
@@ -153,7 +154,9 @@ class Runner:
         self.function = self.module.load(self.of)
         self.outputs = [TensorBuffer.allocate(t) for t in self.of.outputs]
         for index, buffer in enumerate(self.outputs):
-            self.function.attach_output(index, device.share(buffer.address, buffer.size))
+            self.function.attach(
+                ArgumentKind.OUTPUT, index, device.share(buffer.address, buffer.size)
+            )
 
     def __call__(self, x: Array) -> Array:
         self.attach(x)
@@ -164,7 +167,9 @@ class Runner:
         self.function.set_input_shape(0, x.shape)
         self.input = TensorBuffer.allocate(floats(*x.shape))
         self.input.array()[...] = x
-        self.function.attach_input(0, self.device.share(self.input.address, self.input.size))
+        self.function.attach(
+            ArgumentKind.INPUT, 0, self.device.share(self.input.address, self.input.size)
+        )
 
     def result(self) -> Array:
         found = tuple(self.outputs[1].array())
@@ -252,7 +257,7 @@ def test_another_process_finds_what_was_built_for_a_shape(
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(ProgramBuilder, "_compile", lambda self, texts: fail() if texts else [])
-    other = OpenClDevice(device.context.cl_device, device.library)
+    other = OpenClDevice(device.cl_device, device.library)
     x = rows(4)
     assert np.array_equal(Runner(other, by_text())(x), np.concatenate([x, -x]))
 
@@ -373,10 +378,10 @@ def test_a_run_behind_another_on_the_device_is_not_waited_for(device: Any) -> No
     x = rows(4)
     run(x)
     run.attach(-x)
-    other = cl.UserEvent(device.context.cl_context)
+    other = cl.UserEvent(device.cl_context)
     ended: list[Event] = []
     after = OpenClEvent(
-        device.context.cl_context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
+        device.cl_context, other, lambda error: LiteRtError(Status.UNKNOWN, str(error))
     )
     starting = threading.Thread(target=lambda: ended.append(run.function.start([after])))
     starting.start()

@@ -252,7 +252,7 @@ def test_calls_with_one_module_share_what_is_in_it(monkeypatch: pytest.MonkeyPat
         read.append(constant)
         return read_constant(constant)
 
-    monkeypatch.setattr("vendor_reference.device.opencl_memory.read_constant", note)
+    monkeypatch.setattr("vendor_reference.device.opencl_device.read_constant", note)
     text = """
     __kernel void MyOp(__global const float* x, __global const float* w, __global float* y) {
         y[get_global_id(0)] = x[get_global_id(0)] * w[get_global_id(0)]; }"""
@@ -337,7 +337,7 @@ def test_a_thousand_loads_leak_nothing(opened: Any, code: MemBuffer) -> None:
     def in_use() -> tuple[int, int, int]:
         gc.collect()
         # PoCL's context counts the buffers, queues and programs in it; Intel's counts nothing.
-        return opened.context.cl_context.reference_count, num_open_files(), resident_bytes()
+        return opened.cl_context.reference_count, num_open_files(), resident_bytes()
 
     for _ in range(100):
         load_and_run(code)

@@ -26,7 +26,7 @@ from vendor_reference.executable.executable import (
     ShapeValue,
     work_size,
 )
-from vendor_reference.executable.source_text import Holes, fill_program, hole_values
+from vendor_reference.executable.source_text import fill_program, hole_values, size_text
 
 BATCH, WRITTEN = Dimension(0, 0), Dimension(2, 0)
 SHAPES = [
@@ -67,9 +67,9 @@ def test_shapes_survive() -> None:
 
 
 def test_a_text_is_filled_for_the_shapes() -> None:
-    holes = Holes()
-    text = f"#define DIMS {holes.text(BATCH)},{holes.text(3)},{holes.text(BATCH * 3)}"
-    program = Program(text, (), holes=holes.sizes)
+    holes: list[Size] = []
+    sizes = [size_text(size, holes) for size in (BATCH, 3, BATCH * 3)]
+    program = Program(f"#define DIMS {','.join(sizes)}", (), holes=tuple(holes))
     values = hole_values(program, lambda _: (5, 3))
     filled = fill_program(program, values)
     assert (filled.prelude, filled.holes) == ("#define DIMS 5,3,15", ())

@@ -31,7 +31,7 @@ from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.reference_options import check_options, half_tensors
 from vendor_reference.device.module import Module
 from vendor_reference.executable.byte_code import read_executable
-from vendor_reference.executable.executable import Executable
+from vendor_reference.executable.executable import ArgumentKind, Executable
 
 Array = np.ndarray[Any, Any]
 
@@ -118,8 +118,8 @@ def run_on(device: Any, path: Path, x: Array) -> Array:
         buffers = [TensorBuffer.allocate(t) for t in (*function.inputs, *function.outputs)]
         buffers[0].array()[...] = x
         memory = [device.share(buffer.address, buffer.size) for buffer in buffers]
-        loaded.attach_input(0, memory[0])
-        loaded.attach_output(0, memory[1])
+        loaded.attach(ArgumentKind.INPUT, 0, memory[0])
+        loaded.attach(ArgumentKind.OUTPUT, 0, memory[1])
         loaded.run()
         made_there: Array = buffers[1].array().copy()
         return made_there

@@ -42,6 +42,7 @@ from vendor_reference.custom_layers.layout import Format
 from vendor_reference.custom_layers.value_sources import Literal
 from vendor_reference.device.module import Module
 from vendor_reference.executable.byte_code import write_executable
+from vendor_reference.executable.executable import ArgumentKind
 from vendor_reference.soc import EMU4, EMU8, SocModel
 
 F16, F32 = ElementType.FLOAT16, ElementType.FLOAT32
@@ -312,9 +313,9 @@ def test_graphs_of_layers_in_any_format_compute_what_numpy_does(
     shared = [device.share(buffer.address, buffer.size) for buffer in buffers]
     x = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
     buffers[0].array()[...] = x
-    loaded.attach_input(0, shared[0])
+    loaded.attach(ArgumentKind.INPUT, 0, shared[0])
     for index in range(len(function.outputs)):
-        loaded.attach_output(index, shared[1 + index])
+        loaded.attach(ArgumentKind.OUTPUT, index, shared[1 + index])
     loaded.run()
     values: list[np.ndarray[Any, Any]] = [x]
     for first, second in reads:

@@ -15,7 +15,13 @@ from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
 from vendor_reference.device.module import Module
 from vendor_reference.executable.cpu_op import MemoryLayout
-from vendor_reference.executable.executable import Executable, Function, KernelTask, Program
+from vendor_reference.executable.executable import (
+    ArgumentKind,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
 
 LAYOUTS = {
     "nChw8c": ((2, 3, 4, 20), MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))),
@@ -66,8 +72,8 @@ def _run(device: Any, module: Module, function: Function, array: Any) -> Any:
     loaded = module.load(function)
     x, y = TensorBuffer.allocate(function.inputs[0]), TensorBuffer.allocate(function.outputs[0])
     memory = [device.share(b.address, b.size) for b in (x, y)]
-    loaded.attach_input(0, memory[0])
-    loaded.attach_output(0, memory[1])
+    loaded.attach(ArgumentKind.INPUT, 0, memory[0])
+    loaded.attach(ArgumentKind.OUTPUT, 0, memory[1])
     x.array()[...] = array
     loaded.run()
     return y.array().copy()

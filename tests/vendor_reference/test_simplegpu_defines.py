@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from litert.core.element_type import ElementType
-from litert.core.sizes import Dimension
+from litert.core.sizes import Dimension, Size
 from litert.model.builder import ModelBuilder
 from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.simplegpu_defines import (
@@ -17,7 +17,6 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.layout import Format, bfyx
 from vendor_reference.custom_layers.value_sources import FlexOption, OpValues
 from vendor_reference.executable.executable import HOLE
-from vendor_reference.executable.source_text import Holes
 
 
 def prelude(
@@ -34,10 +33,10 @@ def prelude(
     ), notes
 
 
-def write(spec: KernelSpec, *inputs: KernelTensor | None, holes: Holes | None = None) -> str:
+def write(spec: KernelSpec, *inputs: KernelTensor | None, holes: list[Size] | None = None) -> str:
     """The text for these inputs, an output of 7 bytes, and 5 x 4 x 6 work items."""
     outputs = [KernelTensor(ElementType.INT8, bfyx((7,)))]
-    return write_prelude(spec, inputs, outputs, [5, 4, 6], [], holes or Holes())
+    return write_prelude(spec, inputs, outputs, [5, 4, 6], [], [] if holes is None else holes)
 
 
 IMAGE = KernelTensor(ElementType.FLOAT32, bfyx((2, 4, 5, 3)))
@@ -110,11 +109,11 @@ def test_a_padded_view_has_its_padding_and_offset() -> None:
 
 
 def test_sizes_that_a_run_tells_are_holes() -> None:
-    holes = Holes()
+    holes: list[Size] = []
     rows = KernelTensor(ElementType.FLOAT32, bfyx((Dimension(0, 0), 3)))
     text = write(KernelSpec("Mine", ()), rows, holes=holes)
     assert f"#define INPUT0_DIMS (int []){{ {HOLE},3,1,1, }} \n" in text
-    assert holes.sizes == (Dimension(0, 0),)
+    assert holes == [Dimension(0, 0)]
 
 
 def test_each_option_is_a_define() -> None:

@@ -94,9 +94,9 @@ def transfer(device: Any, transfers: Sequence[Transfer]) -> list[Array]:
     written = [TensorBuffer.allocate(t) for t in outputs]
     for index, (buffer, one) in enumerate(zip(read, transfers, strict=True)):
         buffer.array()[...] = one.tensor.transpose(one.source).ravel()
-        loaded.attach_input(index, device.share(buffer.address, buffer.size))
+        loaded.attach(ArgumentKind.INPUT, index, device.share(buffer.address, buffer.size))
     for index, buffer in enumerate(written):
-        loaded.attach_output(index, device.share(buffer.address, buffer.size))
+        loaded.attach(ArgumentKind.OUTPUT, index, device.share(buffer.address, buffer.size))
     loaded.run()
     return [buffer.array().copy() for buffer in written]
 

@@ -33,7 +33,7 @@ from vendor_reference.custom_layers.value_sources import (
     Value,
     as_value,
 )
-from vendor_reference.executable.source_text import Holes
+from vendor_reference.executable.source_text import size_text
 
 USER_DEFINES = "// Custom Layer User Defines\n"
 """Parts the built-in defines from the layer's own."""
@@ -63,7 +63,7 @@ def write_prelude(
     outputs: Sequence[KernelTensor],
     global_size: Sequence[Size],
     local_size: Sequence[Size],
-    holes: Holes,
+    holes: list[Size],
 ) -> str:
     """The text in front of a layer's sources.
 
@@ -106,7 +106,9 @@ def uses_init(texts: Iterable[bytes]) -> bool:
 class _Writer:
     """Writes defines, with holes for what a run tells."""
 
-    def __init__(self, holes: Holes, mentioned: Collection[str] | None, has_init: bool) -> None:
+    def __init__(
+        self, holes: list[Size], mentioned: Collection[str] | None, has_init: bool
+    ) -> None:
         self._holes = holes
         self._mentioned = mentioned
         self._has_init = has_init
@@ -137,7 +139,7 @@ class _Writer:
         is_open = any(isinstance(value, Expression) for value in values)
         if is_open and self._mentioned is not None and name not in self._mentioned:
             return []
-        numbers = "".join(f"{self._holes.text(value)}{after_each}" for value in values)
+        numbers = "".join(f"{size_text(value, self._holes)}{after_each}" for value in values)
         return [f"#define {name} {before}{numbers}{behind}"]
 
 

@@ -22,11 +22,7 @@ class AssetSources:
     """Reads sources; each asset is checked once."""
 
     def __init__(self, find: Callable[[str], memoryview | None]) -> None:
-        """Says where assets are.
-
-        Args:
-          find: an asset's bytes by its name; None where there is none.
-        """
+        """`find` gives an asset's bytes by its name; None where there is none."""
         self._find = find
         self._checked: dict[Source, memoryview] = {}
         self._layers: dict[str, BinaryLayer] = {}
@@ -46,20 +42,29 @@ class AssetSources:
     ) -> DeviceCode | None:
         """The code of a program that comes from a binary layer; None where it is to be built from source.
 
-        Args:
-          program: of an executable.
-          device: identity of the device.
-          is_allowed: whether machine code of the user's may run.
+        `is_allowed` says whether machine code of the user's may run.
 
         Raises:
           LiteRtError: NOT_FOUND, where there is neither code nor source; UNSUPPORTED, where there is only code
             that may not run.
         """
-        for source in program.sources:
-            layer = self._layer(source.asset)
-            if layer is not None:
-                return _choose_code(layer, program, device, is_allowed, source.asset)
-        return None
+        asset, layer = self._packed(program)
+        if layer is None:
+            return None
+        code = layer.find_code(program_digest(program), device)
+        if code is not None and is_allowed:
+            return code
+        left_out = _left_out(layer, program)
+        if not left_out:
+            return None
+        if code is None:
+            raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "it is machine code, which may not run here, and its source is left out",
+            f"asset '{asset}', {', '.join(left_out)}",
+            "Allow it with the option allow_native_assets, if you trust the file.",
+        )
 
     def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:
         """What a program's kernels declare, where its source is left out; None where it can be built.
@@ -67,15 +72,14 @@ class AssetSources:
         Raises:
           LiteRtError: NOT_FOUND, if there is no code of it either.
         """
-        for source in program.sources:
-            layer = self._layer(source.asset)
-            if layer is not None and _left_out(layer, program):
-                digest = program_digest(program)
-                for code in layer.codes:
-                    if code.program == digest:
-                        return code.kernels
-                raise _no_code(layer, program, "", source.asset)
-        return None
+        asset, layer = self._packed(program)
+        if layer is None or not _left_out(layer, program):
+            return None
+        digest = program_digest(program)
+        for code in layer.codes:
+            if code.program == digest:
+                return code.kernels
+        raise _no_code(layer, program, "", asset)
 
     def _read(self, source: Source) -> memoryview:
         where = f"source {source.file_name}"
@@ -85,7 +89,14 @@ class AssetSources:
             found = file.sha256 if file else ""
             data = file.data if file else None
         else:
-            data = self._asset(source.asset, where)
+            data = self._find(source.asset)
+            if data is None:
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    f"no asset '{source.asset}' was registered",
+                    where,
+                    "Compile the model again: its file lacks an asset.",
+                )
             found = hashlib.sha256(data).hexdigest()
         if found != source.sha256 or data is None:
             raise LiteRtError(
@@ -96,16 +107,12 @@ class AssetSources:
             )
         return data
 
-    def _asset(self, name: str, where: str) -> memoryview:
-        data = self._find(name)
-        if data is None:
-            raise LiteRtError(
-                Status.NOT_FOUND,
-                f"no asset '{name}' was registered",
-                where,
-                "Compile the model again: its file lacks an asset.",
-            )
-        return data
+    def _packed(self, program: Program) -> tuple[str, BinaryLayer | None]:
+        """The binary layer that a program is in, and its asset."""
+        for source in program.sources:
+            if layer := self._layer(source.asset):
+                return source.asset, layer
+        return "", None
 
     def _layer(self, asset: str) -> BinaryLayer | None:
         if asset not in self._layers:
@@ -116,26 +123,6 @@ class AssetSources:
         return self._layers[asset]
 
 
-def _choose_code(
-    layer: BinaryLayer, program: Program, device: Sequence[str], is_allowed: bool, asset: str
-) -> DeviceCode | None:
-    digest = program_digest(program)
-    code = layer.find_code(digest, device)
-    if code is not None and is_allowed:
-        return code
-    left_out = _left_out(layer, program)
-    if not left_out:
-        return None
-    if code is None:
-        raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
-    raise LiteRtError(
-        Status.UNSUPPORTED,
-        "it is machine code, which may not run here, and its source is left out",
-        f"asset '{asset}', {', '.join(left_out)}",
-        "Allow it with the option allow_native_assets, if you trust the file.",
-    )
-
-
 def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
     """The files of a program that the layer has no text of."""
     files = [layer.files.get(s.file_name) for s in (*program.sources, *program.headers)]
@@ -143,7 +130,8 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 
 
 def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) -> LiteRtError:
-    devices = "; ".join(layer.devices_of(program_digest(program)))
+    digest = program_digest(program)
+    devices = "; ".join(" ".join(code.device) for code in layer.codes if code.program == digest)
     return LiteRtError(
         Status.NOT_FOUND,
         f"no code{for_device}, and its source is left out",

@@ -34,11 +34,7 @@ PROBE = ProgramText(
 
 
 def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
-    """Compiles a program down to machine code.
-
-    Raises:
-      LiteRtError: COMPILATION.
-    """
+    """Compiles a program down to machine code."""
     # Not `cl.Program`, which adds options and a cache of its own.
     program = cl._cl._Program(context, text.text)
     _build(context, program, device, text)
@@ -55,11 +51,7 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> C
 def load_binary(
     context: cl.Context, device: cl.Device, text: ProgramText, binary: bytes
 ) -> cl._cl._Program:
-    """A program from its binary.
-
-    Raises:
-      LiteRtError: COMPILATION, if the driver does not take it.
-    """
+    """A program from its binary; COMPILATION, if the driver does not take it."""
     try:
         program = cl._cl._Program(context, [device], [binary])
     except cl.Error as error:

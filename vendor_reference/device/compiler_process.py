@@ -23,12 +23,7 @@ _CHILD = "vendor_reference.device.compiler_process:build"
 def compile_in_child(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText]
 ) -> Iterator[CompiledProgram]:
-    """The programs of some texts, in order, each as soon as it is built.
-
-    Args:
-      library: of the driver.
-      info: the device that they are for.
-      texts: at least one.
+    """The programs of some texts (one at least), in order, each as soon as it is built.
 
     Raises:
       LiteRtError: COMPILATION, with the compiler's log, or how it crashed; DYNAMIC_LOADING, if no child can be
@@ -49,17 +44,9 @@ def compile_in_child(
 
 
 def build(request: Mapping[str, Any]) -> Iterator[object]:
-    """Compiles programs in order, in the child process.
+    """Compiles programs in order, in the child process, and yields each as plain data.
 
-    Args:
-      request: `library` of the driver, `identity` of the device, and `programs`: for each its name, text and
-        options.
-
-    Yields:
-      Each program, as plain data.
-
-    Raises:
-      LiteRtError: COMPILATION; DYNAMIC_LOADING, if there is no such device here.
+    A request has the driver's `library`, the device's `identity`, and `programs`: name, text and options of each.
     """
     from vendor_reference.device.opencl import import_pyopencl
 

@@ -54,12 +54,7 @@ class CpuLauncher:
     ) -> None:
         """Makes its kernel, but for one whose shapes a run must tell first.
 
-        Args:
-          task: of the executable.
-          values: the function's shapes that a run tells.
-          library: that has the layer.
-          queue: of the device, to read constants with.
-          memory: of its function.
+        `values` are the function's shapes that a run tells; constants are read by way of `queue`.
 
         Raises:
           LiteRtError: with what the library says; UNSUPPORTED, if it has changed its mind.
@@ -71,7 +66,7 @@ class CpuLauncher:
         self._attached = memory.attached
         self._slots: list[tuple[int, Slot]] = []
         self._buffers: list[cl.Buffer | None] = []
-        for index, place in enumerate((*task.inputs, *task.outputs)):
+        for index, place in enumerate(task.places):
             buffer: cl.Buffer | None = None
             if place is not None and (slot := find_slot(place.argument)):
                 self._slots.append((index, slot))
@@ -89,11 +84,7 @@ class CpuLauncher:
             self._kernel = self._create_kernel(self._largest_op())
 
     def settle(self, shapes: Shapes) -> CpuLauncher:
-        """Takes the kernel for the shapes as they are.
-
-        Raises:
-          LiteRtError: with what the library says of a shape that it has no kernel for yet.
-        """
+        """Takes the kernel for the shapes as they are; raises what the library says where it makes one."""
         if self._task.shapes:
             op = self._op(shapes)
             if self._has_any_batch:
@@ -104,12 +95,7 @@ class CpuLauncher:
         return self
 
     def run(self, queue: cl.CommandQueue) -> HostTime:
-        """Runs it, once the queue has done what was enqueued before.
-
-        Raises:
-          LiteRtError: with what the library says.
-          cl.Error: if a buffer cannot be mapped, or what was enqueued before failed.
-        """
+        """Runs it, once the queue has done what was enqueued before."""
         with ExitStack() as mapped:
             addresses = {
                 buffer: mapped.enter_context(_map_buffer(queue, buffer, flags))
@@ -229,8 +215,8 @@ class CpuLauncher:
     def _map_flags(self) -> Mapping[cl.Buffer, Any]:
         """How each buffer is mapped: once, also where an output lies in place of an input."""
         flags: dict[cl.Buffer, Any] = {}
-        places = (*self._task.inputs, *self._task.outputs)
-        for index, (buffer, place) in enumerate(zip(self._buffers, places, strict=True)):
+        parts = zip(self._buffers, self._task.places, strict=True)
+        for index, (buffer, place) in enumerate(parts):
             if buffer is None:
                 continue
             if index < len(self._task.inputs):
@@ -255,11 +241,7 @@ def _operands(
 
 @contextmanager
 def _map_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, flags: Any) -> Iterator[int]:
-    """A buffer as the host sees it, for a while, once the queue is done.
-
-    Yields:
-      Its address.
-    """
+    """A buffer's address as the host sees it, for a while, once the queue is done."""
     array, _ = cl.enqueue_map_buffer(
         queue, buffer, flags, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=False
     )

@@ -26,25 +26,12 @@ def find_slot(argument: Argument) -> Slot | None:
 
 
 class FunctionMemory:
-    """The memory of one function.
-
-    Attributes:
-      attached: what its inputs and outputs are.
-    """
+    """The memory of one function; `attached` is what its inputs and outputs are."""
 
     def __init__(
         self, context: OpenClContext, function: Function, constants: Mapping[int, BufferMemory]
     ) -> None:
-        """Allocates what the function needs.
-
-        Args:
-          context: of the device.
-          function: of an executable.
-          constants: those that its tasks name, by their index.
-
-        Raises:
-          cl.Error: there is not so much memory.
-        """
+        """Allocates what the function needs; `constants` are those that its tasks name, by their index."""
         self.attached: dict[Slot, cl.Buffer | None] = {}
         self._shapes = function.shapes
         self._constants = constants

@@ -26,11 +26,7 @@ def read_signature(kernel: cl.Kernel, device: cl.Device) -> KernelSignature:
 
 
 def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> None:
-    """Compares a kernel with its task.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, which names the argument.
-    """
+    """Refuses a kernel that takes other arguments than its task has, with INVALID_ARGUMENT."""
     if len(kernel.arguments) != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,

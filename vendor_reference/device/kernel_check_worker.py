@@ -19,10 +19,7 @@ from vendor_reference.executable.kernel_signature import SIGNATURES
 
 
 def check(folder: str) -> Iterator[Mapping[str, object]]:
-    """Builds the programs of the executable in a folder, in order.
-
-    Yields:
-      For each its kernels with what they declare, and what the compiler said.
+    """Builds the programs of the executable in a folder; yields what the kernels of each declare, and its log.
 
     Raises:
       LiteRtError: COMPILATION, with the compiler's log; NOT_FOUND, if there is no device.

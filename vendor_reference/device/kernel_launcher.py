@@ -82,14 +82,7 @@ class KernelLauncher:
         memory: FunctionMemory,
         programs: ModulePrograms,
     ) -> None:
-        """Makes no kernel yet.
-
-        Args:
-          task: of the executable.
-          context: that it will run in.
-          memory: of its function.
-          programs: of its module.
-        """
+        """Makes no kernel yet."""
         self._task = task
         self._context = context
         self._attached = memory.attached
@@ -200,9 +193,7 @@ def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
     """The group for a run: whole dimensions that no shape decides about, and a part of the first that one does.
 
-    Args:
-      sizes: of the task.
-      global_size: what they are in this run.
+    `sizes` are the task's, and `global_size` what they are in this run.
     """
     group, items = [1] * len(sizes), 1
     for index, size in enumerate(sizes):

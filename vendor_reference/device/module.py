@@ -13,6 +13,7 @@ from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.opencl_device import OpenClDevice, load_library
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory
+from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Source
 
@@ -27,17 +28,7 @@ class Module:
         assets: Mapping[str, MemBuffer],
         allow_native_assets: bool = False,
     ) -> None:
-        """Reads byte code.
-
-        Args:
-          device: that it will run on.
-          byte_code: which must live as long as the module.
-          assets: that were registered, by name.
-          allow_native_assets: whether machine code in assets may run.
-
-        Raises:
-          LiteRtError: SERIALIZATION, INCOMPATIBLE_BYTE_CODE_VERSION.
-        """
+        """Reads byte code, which must live as long as the module; assets are those that were registered."""
         self._device = device
         self._executable = read_executable(byte_code)
         self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
@@ -49,11 +40,7 @@ class Module:
         self._idle: dict[str, OpenClFunction] = {}
 
     def find_function(self, name: str) -> Function:
-        """The function of that name that is for this device.
-
-        Raises:
-          LiteRtError: NOT_FOUND, with the names there are.
-        """
+        """The function of that name that is for this device; NOT_FOUND, with the names there are."""
         functions = self._executable.functions_on(self._device.info.has_fp16)
         if name in functions:
             return functions[name]
@@ -74,21 +61,15 @@ class Module:
         cpu_tasks = [task for task in function.tasks if isinstance(task, CpuTask)]
         libraries = {task.asset.sha256: self._load_library(task.asset) for task in cpu_tasks}
         self._programs.prepare({task.program for task in function.kernel_tasks})
-        constants = {
-            argument.index
-            for task in function.tasks
-            for argument in task.arguments
-            if argument.kind is ArgumentKind.CONSTANT
-        }
-        for index in constants - self._constants.keys():
+        used = function.find_used(ArgumentKind.CONSTANT)
+        for index in used - self._constants.keys():
             constant = self._executable.constants[index]
             self._constants[index] = self._device.load_constant(constant)
-        return self._device.load(
-            function,
-            self._programs,
-            {index: self._constants[index] for index in constants},
-            libraries,
-        )
+        constants = {index: self._constants[index] for index in used}
+        device = self._device
+        with device.allocating(f"function '{function.name}'"):
+            tasks = TaskSequence(device, function, self._programs, constants, libraries)
+            return OpenClFunction(device, tasks)
 
     def give_back(self, function: Function, loaded: OpenClFunction) -> None:
         """Takes a loaded function that nobody runs any more.

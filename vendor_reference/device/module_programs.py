@@ -10,7 +10,7 @@ from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.device.recent import Recent
-from vendor_reference.executable.executable import Program
+from vendor_reference.executable.executable import CpuTask, KernelTask, Program
 from vendor_reference.executable.source_text import fill_program, hole_values
 
 MOST_FILLED = 64
@@ -27,14 +27,7 @@ class ModulePrograms:
         sources: AssetSources,
         allow_native_assets: bool,
     ) -> None:
-        """Builds nothing yet.
-
-        Args:
-          builder: of the device that they will run on.
-          programs: of the executable.
-          sources: read the assets that they are made of.
-          allow_native_assets: whether machine code in assets may run.
-        """
+        """Builds nothing yet."""
         self._builder = builder
         self._programs = programs
         self._sources = sources
@@ -61,16 +54,12 @@ class ModulePrograms:
                     self._built[index] = made
         self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
-    def holes(self, index: int) -> Sequence[Size]:
-        """The sizes that the text of a program has holes for."""
-        return self._programs[index].holes
+    def holes(self, task: KernelTask | CpuTask) -> Sequence[Size]:
+        """The sizes that the text of a task's program has holes for."""
+        return self._programs[task.program].holes if isinstance(task, KernelTask) else ()
 
     def find(self, index: int, shapes: Shapes) -> DeviceProgram:
-        """The program of that index for the shapes as they are.
-
-        Raises:
-          LiteRtError: as `prepare`; INVALID_ARGUMENT, if its text has a size without a value.
-        """
+        """The program of that index for the shapes as they are; raises what `prepare` does."""
         program = self._programs[index]
         if not program.holes:
             return self._built[index]

@@ -37,11 +37,7 @@ _platforms: Sequence[cl.Platform] = ()
 
 
 def check_installed() -> None:
-    """Refuses a machine where OpenCL cannot be loaded, without loading it.
-
-    Raises:
-      LiteRtError: UNSUPPORTED_RUNTIME_VERSION.
-    """
+    """Refuses a machine where OpenCL cannot be loaded, without loading it."""
     if find_spec("pyopencl") is None:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION, "pyopencl is not installed", hint=_PYOPENCL_HINT
@@ -49,10 +45,7 @@ def check_installed() -> None:
 
 
 def load_driver(library: str) -> Sequence[cl.Device]:
-    """The devices of this process; the first call loads the driver.
-
-    Args:
-      library: of the driver; nothing, once another is loaded.
+    """The devices of this process; the first call loads the driver, and later ones ignore `library`.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, if it does not start or has no device.
@@ -68,11 +61,7 @@ def load_driver(library: str) -> Sequence[cl.Device]:
 
 
 def import_pyopencl() -> None:
-    """Imports pyopencl, which loads no driver.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING.
-    """
+    """Imports pyopencl, which loads no driver; DYNAMIC_LOADING, where it cannot be."""
     # It keeps code in the home folder otherwise, and fails where it cannot write there.
     with _environment({"PYOPENCL_NO_CACHE": "1"}):
         try:
@@ -87,8 +76,11 @@ def import_pyopencl() -> None:
 
 def describe_device(device: cl.Device) -> DeviceInfo:
     """A device's names, versions and size."""
+    import pyopencl as cl
+
     platform = device.platform
-    kind = _kind(device)
+    kinds = ("CPU", "GPU", "ACCELERATOR")
+    kind = next((k for k in kinds if device.type & getattr(cl.device_type, k)), "CUSTOM")
     return DeviceInfo(
         platform=platform.name.strip(),
         platform_version=platform.version.strip(),
@@ -104,11 +96,7 @@ def describe_device(device: cl.Device) -> DeviceInfo:
 
 
 def find_device(library: str, identity: Sequence[str]) -> cl.Device:
-    """The device of that identity, in a process that uses this driver.
-
-    Raises:
-      LiteRtError: DYNAMIC_LOADING, if there is no such device here.
-    """
+    """The device of that identity, in a process that uses this driver; DYNAMIC_LOADING, if there is none."""
     for device in load_driver(library):
         if list(describe_device(device).identity) == list(identity):
             return device
@@ -118,8 +106,7 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
     """The device that stands for the NPU, and its driver's library; "" for a driver that the program has loaded.
 
-    Args:
-      wanted: `platform[:device]`; "" is what the environment says, if it says something.
+    `wanted` is `platform[:device]`; "" is what the environment says, if it says something.
 
     Raises:
       LiteRtError: NOT_FOUND, if no driver works, or none that is loaded has such a device.
@@ -202,12 +189,3 @@ def _load_other(
         if any(info.identity == infos[index].identity for info in proof.devices):
             return devices[index], proof.installation.library
     return devices[index], ""
-
-
-def _kind(device: cl.Device) -> str:
-    import pyopencl as cl
-
-    for name in ("CPU", "GPU", "ACCELERATOR"):
-        if device.type & getattr(cl.device_type, name):
-            return name
-    return "CUSTOM"

@@ -48,9 +48,8 @@ class OpenClContext:
     def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
         """A queue of the part with so many compute units, one for each shave; its events have times.
 
-        Args:
-          num_shaves: None is the answer for all of them, which are 0 or as many as there are, and where the
-            device cannot be split: then the number of shaves is in the report only.
+        None for all of them, which are 0 or as many as there are, and where the device cannot be split: then the
+        number of shaves is in the report only.
         """
         part = self._parts.get(num_shaves)
         if part is None:
@@ -62,11 +61,7 @@ class OpenClContext:
         return os.getpid() == self._process
 
     def check_home(self) -> None:
-        """Refuses a forked process, where a run would wait for ever.
-
-        Raises:
-          LiteRtError: RUNTIME_FAILURE.
-        """
+        """Refuses a forked process, where a run would wait for ever."""
         if not self.is_home():
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,

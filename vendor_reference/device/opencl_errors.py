@@ -43,13 +43,7 @@ def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
 
 
 def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
-    """An error of a build.
-
-    Args:
-      text: of the program.
-      log: the compiler's, clean.
-      error: what the call raised.
-    """
+    """An error of a build; `log` is the compiler's, clean."""
     place = _PLACE.search(log)
     is_of_options = error.code == cl.status_code.INVALID_BUILD_OPTIONS
     if place and place["file"] == _COMMAND_LINE:

@@ -13,7 +13,7 @@ from dispatch.api import Metric
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tensor_type import RankedTensorType
+from vendor_reference.device.function_memory import Slot
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_memory import BufferMemory
@@ -65,8 +65,7 @@ class OpenClFunction:
     def __init__(self, context: OpenClContext, tasks: TaskSequence) -> None:
         self._context = context
         self._tasks = tasks
-        self._inputs: list[BufferMemory | None] = [None] * len(tasks.function.inputs)
-        self._outputs: list[BufferMemory | None] = [None] * len(tasks.function.outputs)
+        self._attached: dict[Slot, BufferMemory] = {}
         self._sent: Sequence[BufferMemory] = ()
         self._fetched: Sequence[BufferMemory] = ()
         self._is_ready = self._has_started = self._is_kept = False
@@ -75,27 +74,19 @@ class OpenClFunction:
         self._where = f"function '{tasks.function.name}'"
         self._queue = context.create_queue()
 
-    def attach_input(self, index: int, memory: BufferMemory) -> None:
-        """Sets what runs read as input `index`; it must live until another takes its place."""
-        self._check_size(f"input {index}", self._tasks.input_type(index), memory)
-        self._inputs[index] = memory
+    def attach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
+        """Sets what runs read or write as an input or output; it must live until another takes its place."""
+        slot = (kind, index)
+        self._check_size(slot, memory)
+        self._attached[slot] = memory
         self._is_ready = False
-        self._tasks.attach((ArgumentKind.INPUT, index), memory.buffer)
+        self._tasks.attach(slot, memory.buffer)
 
-    def attach_output(self, index: int, memory: BufferMemory) -> None:
-        """Sets what runs write as output `index`; else as `attach_input`."""
-        self._check_size(f"output {index}", self._tasks.function.outputs[index], memory)
-        self._outputs[index] = memory
-        self._is_ready = False
-        self._tasks.attach((ArgumentKind.OUTPUT, index), memory.buffer)
-
-    def detach_input(self, index: int, memory: BufferMemory) -> None:
+    def detach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
         """Takes memory off; one that is not attached (any more) changes nothing."""
-        self._detach(self._inputs, index, memory)
-
-    def detach_output(self, index: int, memory: BufferMemory) -> None:
-        """Takes memory off; one that is not attached (any more) changes nothing."""
-        self._detach(self._outputs, index, memory)
+        if self._attached.get((kind, index)) is memory:
+            del self._attached[kind, index]
+            self._is_ready = False
 
     def detach_all(self) -> None:
         """Takes all memory off, once what is under way has ended; it can be used again."""
@@ -140,7 +131,7 @@ class OpenClFunction:
             self._renew_queue()
             raise
         if self._stopwatch is not None:
-            self._stopwatch.add(time.perf_counter() - begin, self._tasks.launched, events)
+            self._stopwatch.add(time.perf_counter() - begin, self._tasks.launches, events)
         if not self._is_kept:
             self._tasks.keep_variants()
             self._is_kept = True
@@ -197,59 +188,57 @@ class OpenClFunction:
 
     def _let_go(self) -> None:
         """Forgets the memory that is attached."""
-        self._inputs = [None] * len(self._inputs)
-        self._outputs = [None] * len(self._outputs)
+        self._attached.clear()
         self._sent = self._fetched = ()
         self._is_ready = False
 
-    def _check_size(self, which: str, tensor_type: RankedTensorType, memory: BufferMemory) -> None:
+    def _check_size(self, slot: Slot, memory: BufferMemory) -> None:
+        kind, index = slot
+        is_input = kind is ArgumentKind.INPUT
+        types = self._tasks.function.outputs
+        tensor_type = self._tasks.input_type(index) if is_input else types[index]
         if memory.size_bytes < tensor_type.size_bytes:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{which} has a buffer of {memory.size_bytes} bytes, "
+                f"{kind.value} {index} has a buffer of {memory.size_bytes} bytes, "
                 f"{tensor_type} takes {tensor_type.size_bytes}",
                 self._where,
             )
 
-    def _detach(
-        self, attached: list[BufferMemory | None], index: int, memory: BufferMemory
-    ) -> None:
-        if attached[index] is memory:
-            attached[index] = None
-            self._is_ready = False
-
     def _get_ready(self) -> None:
-        missing = [f"input {i}" for i, memory in enumerate(self._inputs) if memory is None]
-        missing += [f"output {i}" for i, memory in enumerate(self._outputs) if memory is None]
+        function = self._tasks.function
+        inputs = [(ArgumentKind.INPUT, index) for index in range(len(function.inputs))]
+        outputs = [(ArgumentKind.OUTPUT, index) for index in range(len(function.outputs))]
+        slots = [*inputs, *outputs]
+        missing = [f"{kind.value} {i}" for kind, i in slots if (kind, i) not in self._attached]
         if missing:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
                 f"nothing is attached to {', '.join(missing)}",
                 self._where,
             )
-        for index, memory in enumerate(self._inputs):
-            assert memory is not None
-            self._check_size(f"input {index}", self._tasks.input_type(index), memory)
+        for slot in inputs:
+            self._check_size(slot, self._attached[slot])
         try:
             self._tasks.get_ready(self._queue)
         except cl.Error as error:
             raise self._failure(error) from error
-        self._sent = [m for m in self._inputs if m is not None and m.is_copy]
-        self._fetched = [m for m in self._outputs if m is not None and m.is_copy]
+        self._sent = [self._attached[s] for s in inputs if self._attached[s].is_copy]
+        self._fetched = [self._attached[s] for s in outputs if self._attached[s].is_copy]
         self._is_ready = True
 
     def _enqueue(self, events: list[cl.Event | HostTime], after: Sequence[cl.Event] = ()) -> None:
         """Enqueues a run behind some events; `events` gets one for each task."""
         queue = self._queue
         if self._tells_shapes and not self._tasks.is_staged:
-            self._tasks.tell_shapes(queue, self._outputs)  # first, as it waits for the queue
+            self._tasks.tell_shapes(queue)  # first, as it waits for the queue
         if after:
             cl.enqueue_barrier(queue, wait_for=after)
         for memory in self._sent:
             memory.send(queue)
         self._tasks.enqueue(queue, events)
         if self._tells_shapes and self._tasks.is_staged:
-            self._tasks.tell_shapes(queue, self._outputs)
+            self._tasks.tell_shapes(queue)
         for memory in self._fetched:
             memory.fetch(queue)
 
@@ -272,13 +261,11 @@ class OpenClFunction:
     def _failure(self, error: cl.Error, task: int | None = None) -> LiteRtError:
         """The error of a run, after which the next one can be good.
 
-        Args:
-          error: OpenCL's.
-          task: that could not be enqueued; None, or past the last, for a failure in the run.
+        `task` is one that could not be enqueued; None, or past the last, for a failure in the run.
         """
         self._renew_queue()
         tasks = self._tasks.function.tasks
-        launched = [tasks[index] for index in self._tasks.launched]
+        launched = [tasks[index] for index in self._tasks.launches]
         failed = launched[task : task + 1] if task is not None else ()
         kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in failed or launched)
         return opencl_error(error, f"{self._where}, {kernels}")

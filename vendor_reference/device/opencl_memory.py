@@ -12,7 +12,6 @@ import numpy as np
 import pyopencl as cl
 
 from litert.core.element_type import ElementType
-from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.executable.executable import Constant, Dequantization
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -50,12 +49,7 @@ class CopiedMemory(BufferMemory):
     __slots__ = ("_device", "_host")
 
     def __init__(self, context: cl.Context, host: Any) -> None:
-        """Makes the buffer; its contents come with `send`.
-
-        Args:
-          context: of the device.
-          host: an array over host memory.
-        """
+        """Makes the buffer for an array over host memory; its contents come with `send`."""
         size = ctypes.sizeof(host)
         self._device = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
         self._host = host
@@ -66,32 +60,6 @@ class CopiedMemory(BufferMemory):
 
     def fetch(self, queue: cl.CommandQueue) -> None:
         cl.enqueue_copy(queue, self._host, self._device, is_blocking=False)
-
-
-def share_memory(context: OpenClContext, address: int, size_bytes: int) -> BufferMemory:
-    """Host memory for inputs and outputs, at any address; it must live as long as the result."""
-    if not size_bytes:
-        return BufferMemory(None, 0)
-    host = (ctypes.c_ubyte * size_bytes).from_address(address)
-    if not context.in_place or address % VECTOR_ALIGNMENT:
-        return CopiedMemory(context.cl_context, host)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    return BufferMemory(cl.Buffer(context.cl_context, flags, hostbuf=host), size_bytes)
-
-
-def load_constant(context: OpenClContext, constant: Constant) -> BufferMemory:
-    """A constant as kernels read it: where it lies, if they can use it there, else a copy.
-
-    Args:
-      context: of the device.
-      constant: its data must live as long as the result.
-    """
-    data = read_constant(constant)
-    if not data.nbytes:
-        return BufferMemory(None, 0)
-    use = cl.mem_flags.USE_HOST_PTR if context.in_place else cl.mem_flags.COPY_HOST_PTR
-    flags = cl.mem_flags.READ_ONLY | use
-    return BufferMemory(cl.Buffer(context.cl_context, flags, hostbuf=data), data.nbytes)
 
 
 def read_constant(constant: Constant) -> Array:

@@ -27,12 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class DeviceProgram:
-    """A program on the device.
-
-    Attributes:
-      text: what it was built from.
-      built: what the compiler made of it.
-    """
+    """A program on the device: what it was built from, and what the compiler made of it."""
 
     def __init__(self, builder: ProgramBuilder, text: ProgramText, built: CompiledProgram) -> None:
         self.text = text
@@ -42,11 +37,7 @@ class DeviceProgram:
         self._kept = set(built.variants)
 
     def create_kernel(self, entry: str) -> cl.Kernel:
-        """A kernel with arguments of its own.
-
-        Raises:
-          LiteRtError: NOT_FOUND, with the kernels there are.
-        """
+        """A kernel with arguments of its own; NOT_FOUND, with the kernels there are."""
         if entry not in self.built.kernels:
             there = ", ".join(sorted(self.built.kernels)) or "none"
             raise LiteRtError(
@@ -71,12 +62,7 @@ class ProgramBuilder:
     """
 
     def __init__(self, context: OpenClContext, library: str) -> None:
-        """Builds nothing yet.
-
-        Args:
-          context: of the device that the programs are for.
-          library: of its driver, for a child process; "" to build in this one.
-        """
+        """Builds nothing yet; `library` is the driver's, for a child process, or "" to build in this one."""
         self._context = context.cl_context
         self._device = context.cl_device
         self._info = context.info
@@ -90,11 +76,7 @@ class ProgramBuilder:
         self._lock = threading.Lock()
 
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
-        """The programs of some texts.
-
-        Raises:
-          LiteRtError: COMPILATION.
-        """
+        """The programs of some texts."""
         with self._lock:
             found = {text: self._find(text) for text in texts}
             missing = [text for text, program in found.items() if program is None]
@@ -106,20 +88,12 @@ class ProgramBuilder:
             return programs
 
     def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
-        """A program that was compiled ahead; its text is not known.
-
-        Raises:
-          LiteRtError: COMPILATION.
-        """
+        """A program that was compiled ahead; its text is not known."""
         built = CompiledProgram(code.kernels, bytes(code.binary))
         return DeviceProgram(self, ProgramText(name, "", ""), built)
 
     def load(self, text: ProgramText, built: CompiledProgram) -> cl._cl._Program:
-        """A program from its binary.
-
-        Raises:
-          LiteRtError: COMPILATION.
-        """
+        """A program from its binary."""
         return load_binary(self._context, self._device, text, built.binary)
 
     def keep(

@@ -66,12 +66,7 @@ class ProgramCache:
     """A folder of programs built for one device, among others; it need not exist, nor be writable."""
 
     def __init__(self, identity: Sequence[str], limit_bytes: int = LIMIT_BYTES) -> None:
-        """Names the device.
-
-        Args:
-          identity: of the device and its driver.
-          limit_bytes: of the folder, whatever devices its programs are for.
-        """
+        """`limit_bytes` is the folder's, whatever devices its programs are for."""
         self._identity = list(identity)
         self._limit_bytes = limit_bytes
 

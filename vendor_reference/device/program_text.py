@@ -22,11 +22,7 @@ _WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """What the OpenCL compiler gets.
-
-    Attributes:
-      name: the user's files in it, for messages.
-    """
+    """What the OpenCL compiler gets; its name is the user's files in it, for messages."""
 
     name: str
     text: str
@@ -34,15 +30,7 @@ class ProgramText:
 
 
 def compose_text(program: Program, read: Callable[[Source], memoryview]) -> ProgramText:
-    """Puts a program together.
-
-    Args:
-      program: of an executable.
-      read: gives a source's bytes.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.
-    """
+    """Puts a program together; `read` gives a source's bytes."""
     sources = expand_sources(program, read, has_line_marks=True)
     text = "".join([line_mark(1, _PRELUDE), program.prelude, "\n", *sources])
     name = ", ".join(source.file_name for source in program.sources)

@@ -17,13 +17,7 @@ _GROUP, _ITEMS = 4, 16
 
 
 def prove(library: str) -> Iterator[object]:
-    """Tries a driver.
-
-    Args:
-      library: of the driver.
-
-    Yields:
-      For each device what it says of itself, and why it cannot be used: "" where it can.
+    """Tries a driver; yields for each device what it says of itself, and why it cannot be used: "" where it can.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, if the driver does not start.

@@ -25,9 +25,7 @@ class RunShapes:
     def __init__(self, function: Function, ask: Callable[[ShapeValue], Sequence[int]]) -> None:
         """Starts with the bounds, for inputs whose shape nobody sets.
 
-        Args:
-          function: of an executable.
-          ask: says a shape that the library of a CPU layer finds.
+        `ask` says a shape that the library of a CPU layer finds.
         """
         self._function = function
         self._ask = ask
@@ -58,10 +56,7 @@ class RunShapes:
         return None if found is None else self[found]
 
     def set_input(self, index: int, shape: Sequence[int]) -> bool:
-        """Sets the shape of input `index`, which is dynamic.
-
-        Returns:
-          Whether it is another one than before.
+        """Sets the shape of input `index`, which is dynamic; says whether it is another one than before.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a shape that the model does not foresee, or above the bound.

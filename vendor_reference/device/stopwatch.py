@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -26,11 +26,7 @@ class HostTime:
 
 
 class Stopwatch:
-    """The times of runs since it was made.
-
-    Attributes:
-      has_tasks: whether events have times, as those of a profiling queue do.
-    """
+    """The times of runs since it was made; `has_tasks` says that events have times, those of a profiling queue."""
 
     def __init__(self, tasks: Sequence[KernelTask | CpuTask]) -> None:
         """Starts at nothing; `tasks` are those to measure one by one, or none."""
@@ -42,7 +38,7 @@ class Stopwatch:
         self._best_s = inf
 
     def add(
-        self, time_s: float, launched: Sequence[int], events: Sequence[cl.Event | HostTime]
+        self, time_s: float, launched: Collection[int], events: Sequence[cl.Event | HostTime]
     ) -> None:
         """Adds a run that has ended, with the tasks that had something to do, and the event of each."""
         self._runs += 1

@@ -43,8 +43,7 @@ class TaskSequence:
     Attributes:
       function: of the executable.
       shapes: as the next run has them.
-      launches: of the last run, or of the next where they are known.
-      launched: the tasks that these are of, by index.
+      launches: of the last run, or of the next where they are known, by the index of their task.
       is_staged: whether kernels decide about launches, so that a run waits in between.
       waits: whether a run waits, for that or for CPU layers.
     """
@@ -59,21 +58,11 @@ class TaskSequence:
     ) -> None:
         """Allocates what the function needs; one without shapes has its launches at once.
 
-        Args:
-          context: of the device.
-          function: of an executable.
-          programs: of its module.
-          constants: those that its tasks name, by their index.
-          libraries: of CPU layers that its tasks name, by SHA-256.
-
-        Raises:
-          LiteRtError: as `KernelLauncher.settle` and `CpuLauncher`.
-          cl.Error: there is not so much memory.
+        `constants` are those that its tasks name, by index; `libraries` those of their CPU layers, by SHA-256.
         """
         self.function = function
         self.shapes = RunShapes(function, self._ask)
-        self.launches: list[Launch] = []
-        self.launched: list[int] = []
+        self.launches: dict[int, Launch] = {}
         self.is_staged = any(s.kind is ShapeKind.WRITTEN for s in function.shapes)
         self.waits = self.is_staged or any(isinstance(t, CpuTask) for t in function.tasks)
         self._memory = FunctionMemory(context, function, constants)
@@ -89,20 +78,10 @@ class TaskSequence:
         if self.is_staged:
             self._written = [find_written(i, function.shapes) for i in range(len(function.tasks))]
             self._needed = [
-                find_needed(
-                    index,
-                    task,
-                    () if isinstance(task, CpuTask) else programs.holes(task.program),
-                    function.shapes,
-                )
+                find_needed(index, task, programs.holes(task), function.shapes)
                 for index, task in enumerate(function.tasks)
             ]
-        self._in_memory = {
-            argument.index
-            for task in function.tasks
-            for argument in task.arguments
-            if argument.kind is ArgumentKind.SHAPE
-        }
+        self._in_memory = function.find_used(ArgumentKind.SHAPE)
         self._is_settled = not function.shapes
         if self._is_settled:
             self._settle_all()
@@ -120,21 +99,12 @@ class TaskSequence:
         return largest if shape is None else RankedTensorType.of(largest.element_type, shape)
 
     def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
-        """Sets the shape of an input for the runs from now on.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT.
-        """
+        """Sets the shape of an input for the runs from now on."""
         if self.shapes.set_input(index, shape):
             self._is_settled = False
 
     def get_ready(self, queue: cl.CommandQueue) -> None:
-        """Finds what a run can begin with, after a change of shapes.
-
-        Raises:
-          LiteRtError: as `KernelLauncher.settle`; INVALID_ARGUMENT, for a formula that has no value for these
-            shapes.
-        """
+        """Finds what a run can begin with, after a change of shapes; raises what settling launchers does."""
         if not self._is_settled:
             self.shapes.forget()
             self._compute(queue, BEFORE_ALL)
@@ -151,20 +121,20 @@ class TaskSequence:
         if self.is_staged:
             self._enqueue_in_stages(queue, events)
             return
-        for launch in self.launches:
+        for launch in self.launches.values():
             events.append(launch.run(queue))
 
-    def tell_shapes(self, queue: cl.CommandQueue, outputs: Sequence[BufferMemory | None]) -> None:
+    def tell_shapes(self, queue: cl.CommandQueue) -> None:
         """Writes the outputs' shapes where the caller reads them, once the queue is done."""
         for output in self.function.dynamic_outputs:
-            memory = outputs[output.shape_output]
-            assert memory is not None and memory.buffer is not None
-            _send(queue, memory.buffer, self.shapes[output.shape])
+            place = self._memory.attached[ArgumentKind.OUTPUT, output.shape_output]
+            assert place is not None
+            _send(queue, place, self.shapes[output.shape])
 
     def keep_variants(self) -> None:
         """Keeps what the driver has compiled for the work sizes of the last run."""
         variants: dict[DeviceProgram, set[str]] = {}
-        for launch in self.launches:
+        for launch in self.launches.values():
             if isinstance(launch, KernelLaunch):
                 variants.setdefault(launch.program, set()).add(launch.variant)
         for program, found in variants.items():
@@ -172,12 +142,12 @@ class TaskSequence:
 
     def close(self) -> None:
         """Lets go of all that the tasks use."""
-        self.launches, self.launched = [], []
+        self.launches = {}
         self._launchers = ()
         self._memory.close()
 
     def _settle_all(self) -> None:
-        self.launches, self.launched = [], []
+        self.launches = {}
         for index in range(len(self._launchers)):
             self._settle(index)
 
@@ -185,12 +155,11 @@ class TaskSequence:
         """Finds the launch of a task for the shapes as they are; None where it has nothing to do."""
         launch = self._launchers[index].settle(self.shapes.__getitem__)
         if launch is not None:
-            self.launches.append(launch)
-            self.launched.append(index)
+            self.launches[index] = launch
         return launch
 
     def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
-        self.launches, self.launched = [], []
+        self.launches = {}
         if events or not self._is_settled:
             raise AssertionError("a run that was not made ready")
         self.shapes.forget()

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litert.core.checked_json import JsonNode
+from litert.core.codec import SHA256
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.executable.executable import ALIGNMENT, Program, align
@@ -70,13 +71,7 @@ class DeviceCode:
 
 @dataclass(frozen=True, slots=True)
 class BinaryLayer:
-    """A layer compiled ahead.
-
-    Attributes:
-      description: path of the file that describes the layer: which is not left out.
-      files: by path.
-      codes: for programs, by device.
-    """
+    """A layer compiled ahead: its files by path, of which `description` is not left out, and code for programs."""
 
     description: str
     files: Mapping[str, PackedFile]
@@ -88,10 +83,6 @@ class BinaryLayer:
             if code.program == program and list(code.device) == list(device):
                 return code
         return None
-
-    def devices_of(self, program: str) -> Sequence[str]:
-        """The devices that there is code for, in words."""
-        return [" ".join(code.device) for code in self.codes if code.program == program]
 
 
 def program_digest(program: Program) -> str:
@@ -184,7 +175,7 @@ def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
 
 def _file(node: JsonNode, payload: memoryview) -> PackedFile:
     fields = node.fields(("path", "sha256"), ("size", "offset"))
-    path, digest = fields["path"].text(), _digest(fields["sha256"])
+    path, digest = fields["path"].text(), SHA256.read(fields["sha256"])
     if path.startswith("/") or not path or ".." in path.split("/") or not path.isprintable():
         raise fields["path"].error(f"{path!r} is not a path inside a folder")
     if "offset" not in fields:
@@ -198,18 +189,11 @@ def _file(node: JsonNode, payload: memoryview) -> PackedFile:
 def _code(node: JsonNode, payload: memoryview) -> DeviceCode:
     fields = node.fields(("program", "device", "kernels", "size", "offset"))
     return DeviceCode(
-        _digest(fields["program"]),
+        SHA256.read(fields["program"]),
         [n.text() for n in fields["device"].items(1)],
         SIGNATURES.read(fields["kernels"]),
         _piece(node, fields, payload),
     )
-
-
-def _digest(node: JsonNode) -> str:
-    digest = node.text()
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise node.error("not a SHA-256 in hex")
-    return digest
 
 
 def _piece(node: JsonNode, fields: Mapping[str, JsonNode], payload: memoryview) -> memoryview:

@@ -153,11 +153,8 @@ def executable_parts(executable: Executable) -> list[Blob]:
     """The module in pieces that follow each other; constants are the executable's own blobs, not copies."""
     stored, data_size = [], 0
     for constant in executable.constants:
-        stored.append(
-            _StoredConstant(
-                constant.tensor_type, data_size, constant.dequantization, constant.order
-            )
-        )
+        how = (constant.dequantization, constant.order)
+        stored.append(_StoredConstant(constant.tensor_type, data_size, *how))
         data_size += align(constant.data.size)
     fields = _HEADER.dump(
         _Header(executable.soc_model, executable.functions, executable.programs, stored)
@@ -176,25 +173,18 @@ def executable_parts(executable: Executable) -> list[Blob]:
 
 def _header_text(view: memoryview) -> memoryview:
     if view.nbytes < PREFIX.size or bytes(view[: len(MAGIC)]) != MAGIC:
-        raise LiteRtError(
-            Status.SERIALIZATION, "not an executable of the reference vendor", _WHERE, _HINT
-        )
+        raise _error("not an executable of the reference vendor")
     _, version, header_size, module_size = PREFIX.unpack_from(view)
     if version != VERSION:
-        raise LiteRtError(
-            Status.INCOMPATIBLE_BYTE_CODE_VERSION,
-            f"version {version}, this device reads {VERSION}",
-            _WHERE,
-            _HINT,
-        )
+        status = Status.INCOMPATIBLE_BYTE_CODE_VERSION
+        raise _error(f"version {version}, this device reads {VERSION}", status)
     if module_size != view.nbytes or header_size > view.nbytes - PREFIX.size:
-        raise LiteRtError(
-            Status.SERIALIZATION,
-            f"{view.nbytes} bytes, expected {module_size} with a header of {header_size}",
-            _WHERE,
-            _HINT,
-        )
+        raise _error(f"{view.nbytes} bytes, expected {module_size} with a header of {header_size}")
     return view[PREFIX.size : PREFIX.size + header_size]
+
+
+def _error(what: str, status: Status = Status.SERIALIZATION) -> LiteRtError:
+    return LiteRtError(status, what, _WHERE, _HINT)
 
 
 def _spool(parts: Sequence[Blob]) -> Blob:

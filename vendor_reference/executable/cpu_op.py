@@ -196,11 +196,7 @@ def check_channels(
     dimension: int,
     tensor_type: RankedTensorType,
 ) -> None:
-    """The quantization of a tensor has one scale, or one for each index of its dimension.
-
-    Raises:
-      LiteRtError: the node's, which has a `dimension`.
-    """
+    """The quantization of a tensor has one scale, or one for each index of its dimension."""
     shape = tensor_type.shape
     if dimension:
         node.at("dimension").integer(0, max(len(shape) - 1, 0))
@@ -210,21 +206,16 @@ def check_channels(
 
 
 def check_config(node: JsonNode, config: CpuConfig, op: CpuOp) -> None:
-    """A configuration that was read is for the tensors of its op.
-
-    Raises:
-      LiteRtError: the node's.
-    """
+    """A configuration that was read is for the tensors of its op."""
     num_inputs, num_outputs = len(op.inputs), len(op.outputs)
-    node.at("inputs").items(num_inputs, num_inputs)
-    node.at("outputs").items(num_outputs, num_outputs)
-    for index, (tensor, operand) in enumerate(zip(config.inputs, op.inputs, strict=True)):
+    inputs = node.at("inputs").items(num_inputs, num_inputs)
+    nodes = [*inputs, *node.at("outputs").items(num_outputs, num_outputs)]
+    parts = zip(nodes, config.tensors, op.operands, strict=True)
+    for index, (part, tensor, operand) in enumerate(parts):
         if operand is not None:
-            _check_tensor(node.at("inputs", index), tensor, operand, 0)
+            _check_tensor(part, tensor, operand, num_inputs if index >= num_inputs else 0)
         elif tensor is not None:
-            raise node.at("inputs", index).error("of an input that is left out")
-    for index, (tensor, operand) in enumerate(zip(config.outputs, op.outputs, strict=True)):
-        _check_tensor(node.at("outputs", index), tensor, operand, num_inputs)
+            raise part.error("of an input that is left out")
 
 
 def _check_tensor(
@@ -256,25 +247,17 @@ class _WrittenConfig:
 
 
 def _tensor_config(written: _WrittenConfig) -> TensorConfig:
-    return TensorConfig(
-        written.element_type,
-        MemoryLayout(written.order, written.blocks or (0,) * len(written.order)),
-        written.in_place,
-        written.needs_constant,
-        written.takes_view,
-    )
+    layout = MemoryLayout(written.order, written.blocks or (0,) * len(written.order))
+    flags = (written.needs_constant, written.takes_view)
+    return TensorConfig(written.element_type, layout, written.in_place, *flags)
 
 
 def _written_config(config: TensorConfig) -> _WrittenConfig:
-    assert config.layout is not None  # it is settled
-    return _WrittenConfig(
-        config.element_type,
-        config.layout.order,
-        config.layout.blocks if config.layout.is_blocked else (),
-        config.in_place,
-        config.needs_constant,
-        config.takes_view,
-    )
+    layout = config.layout
+    assert layout is not None  # it is settled
+    blocks = layout.blocks if layout.is_blocked else ()
+    flags = (config.needs_constant, config.takes_view)
+    return _WrittenConfig(config.element_type, layout.order, blocks, config.in_place, *flags)
 
 
 def _check_blocks(node: JsonNode, config: _WrittenConfig) -> None:

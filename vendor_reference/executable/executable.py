@@ -156,9 +156,14 @@ class CpuTask:
         return self.op.layer_type
 
     @property
+    def places(self) -> Sequence[CpuPlace | None]:
+        """Those of its inputs, then those of its outputs."""
+        return (*self.inputs, *self.outputs)
+
+    @property
     def arguments(self) -> Sequence[Argument]:
         """Where its tensors lie, in order, without inputs that are left out."""
-        return [place.argument for place in (*self.inputs, *self.outputs) if place is not None]
+        return [place.argument for place in self.places if place is not None]
 
     @property
     def input_shapes(self) -> Sequence[int]:
@@ -244,12 +249,10 @@ class ShapeValue:
 
 @dataclass(frozen=True, slots=True)
 class DynamicOutput:
-    """An output of a function whose shape a run tells.
+    """An output of a function whose shape a run tells; all three are indices.
 
     Attributes:
-      output: its index.
-      shape_output: index of the int32 output that is told its shape.
-      shape: index of the shape value.
+      shape_output: of the int32 output that is told its shape.
     """
 
     output: int
@@ -287,6 +290,10 @@ class Function:
         """The tasks that are kernel launches."""
         return [task for task in self.tasks if isinstance(task, KernelTask)]
 
+    def find_used(self, kind: ArgumentKind) -> set[int]:
+        """The indices of all that its tasks have as arguments of a kind."""
+        return {a.index for task in self.tasks for a in task.arguments if a.kind is kind}
+
 
 @dataclass(frozen=True, slots=True)
 class Executable:
@@ -311,13 +318,7 @@ class Executable:
 def work_size(
     global_size: Sequence[Size], local_size: Sequence[Size] | None, shapes: Shapes, where: str
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Global and local size in numbers; without a local one the driver chooses.
-
-    Args:
-      global_size: 1 to 3 sizes.
-      local_size: as many, or None.
-      shapes: as they are in this run.
-      where: kernel and op, for messages.
+    """Global and local size in numbers, of 1 to 3 sizes; without a local one the driver chooses.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a size has no value, a local one is 0 or does not divide, or there are too

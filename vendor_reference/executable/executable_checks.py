@@ -141,15 +141,9 @@ def check_shape(node: JsonNode, shape: ShapeValue) -> None:
 
 
 def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
-    """All functions of an executable: what they name is there.
+    """All functions of an executable, whose parts have been checked each for itself: what they name is there.
 
-    Args:
-      node: of the functions.
-      executable: whose parts have been checked each for itself.
-      hint: what to do about names that clash.
-
-    Raises:
-      LiteRtError: the node's.
+    `node` is that of the functions; `hint` says what to do about names that clash.
     """
     for index, function in enumerate(executable.functions):
         checks = _FunctionChecks(node.at(index), function, executable)
@@ -308,11 +302,7 @@ class _FunctionChecks:
 
     @staticmethod
     def _check_place(
-        node: JsonNode,
-        place: CpuPlace,
-        operand: CpuOperand,
-        tensor: TensorConfig,
-        size: int,
+        node: JsonNode, place: CpuPlace, operand: CpuOperand, tensor: TensorConfig, size: int
     ) -> None:
         """A tensor is all in its memory."""
         layout = tensor.layout
@@ -330,8 +320,7 @@ class _FunctionChecks:
     def _check_told_shapes(self, task: CpuTask) -> None:
         """Memory that is there for the largest shapes is enough."""
         shapes, node = self._function.shapes, self._node
-        operands = (*task.op.inputs, *task.op.outputs)
-        for place, operand in zip((*task.inputs, *task.outputs), operands, strict=True):
+        for place, operand in zip(task.places, task.op.operands, strict=True):
             if place is None or operand is None or place.shape is None:
                 continue
             if place.shape >= len(shapes):

@@ -34,7 +34,6 @@ class KernelSignature:
     """A kernel as it was built for a device.
 
     Attributes:
-      arguments: in order.
       max_group_size: work items that the device takes in a group of this kernel.
     """
 

@@ -25,31 +25,16 @@ _TEXT_LIMIT = 64 << 20
 _DEPTH_LIMIT = 100
 
 
-class Holes:
-    """The sizes of a text that is being written."""
-
-    def __init__(self) -> None:
-        self._sizes: list[Size] = []
-
-    @property
-    def sizes(self) -> tuple[Size, ...]:
-        """For the holes in the text, in order."""
-        return tuple(self._sizes)
-
-    def text(self, size: Size) -> str:
-        """A size where it belongs into the text: its digits, or a hole."""
-        if isinstance(size, Expression):
-            self._sizes.append(size)
-            return HOLE
-        return str(size)
+def size_text(size: Size, holes: list[Size]) -> str:
+    """A size where it belongs into a text: its digits, or a hole, whose size is added to those of the text."""
+    if isinstance(size, Expression):
+        holes.append(size)
+        return HOLE
+    return str(size)
 
 
 def hole_values(program: Program, shapes: Shapes) -> tuple[int, ...]:
-    """What belongs into a program's holes; programs that agree in it are one.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for a size without a value.
-    """
+    """What belongs into a program's holes; programs that agree in it are one."""
     where = f"defines of {program.sources[0].file_name if program.sources else 'a kernel'}"
     return tuple(evaluate(size, shapes, where) for size in program.holes)
 
@@ -70,10 +55,7 @@ def expand_sources(
 ) -> Sequence[str]:
     """The text of each source; a header that says `#pragma once` comes once in all of them.
 
-    Args:
-      program: of an executable.
-      read: gives a source's bytes.
-      has_line_marks: whether `#line` keeps the user's own files and lines in build errors.
+    `read` gives a source's bytes; `has_line_marks` adds `#line`, which keeps the user's own files in build errors.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.

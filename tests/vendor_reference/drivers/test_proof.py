@@ -160,9 +160,9 @@ def test_a_damaged_memory_is_no_harm(
 def test_a_driver_that_computes_wrong_is_a_no(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from vendor_reference.device import proof_worker
 
-    assert proof_worker._find_problem(device.context.cl_device) == ""
+    assert proof_worker._find_problem(device.cl_device) == ""
     monkeypatch.setattr(proof_worker, "_run", lambda _: [0.0])
-    assert "wrong" in proof_worker._find_problem(device.context.cl_device)
+    assert "wrong" in proof_worker._find_problem(device.cl_device)
 
 
 def test_the_next_driver_is_used(
@@ -214,7 +214,7 @@ def test_a_driver_that_builds_nothing_is_a_no_with_its_log(
     nothing = replace(compiler.PROBE, text="no kernel")
     monkeypatch.setattr(compiler, "PROBE", nothing)
     monkeypatch.setattr(proof_worker, "_run", lambda d: compile_nothing(d, nothing))
-    problem = proof_worker._find_problem(device.context.cl_device)
+    problem = proof_worker._find_problem(device.cl_device)
     assert problem.startswith("it does not build a kernel: error: ")
 
 

@@ -26,7 +26,7 @@ from vendor_reference.compiler.simplegpu_defines import KernelTensor, write_prel
 from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.executable.executable import Executable, KernelTask, Program
-from vendor_reference.executable.source_text import Holes, fill_program, hole_values
+from vendor_reference.executable.source_text import fill_program, hole_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,8 @@ class Launches:
         shapes = told or op_shapes(spec, passed, outputs)
         if told is not None:
             sizes = resolve_work_sizes(spec, told)
-        holes, prelude = Holes(), spec.text
+        holes: list[Size] = []
+        prelude = spec.text
         if not prelude:
             tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
             made = [
@@ -107,9 +108,7 @@ class Launches:
                 for i, t in enumerate(outputs)
             ]
             prelude = write_prelude(spec, tensors, made, *sizes, holes)
-        program = Program(
-            prelude, spec.sources, spec.build_options, spec.headers, holes=holes.sizes
-        )
+        program = Program(prelude, spec.sources, spec.build_options, spec.headers, tuple(holes))
         if program not in self.programs:
             if program.sources:
                 name = read_op_name(op.attributes)
